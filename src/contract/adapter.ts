@@ -1,0 +1,199 @@
+import type { Outlet, Survey } from '../protocol/boundary.ts';
+import type { ChangeRecord, Profile, StateRead, StateReading } from '../protocol/effect.ts';
+import type { Capability } from '../protocol/frame.ts';
+import type { Manifest } from '../protocol/manifest.ts';
+import type { Digest, OccurrenceId } from '../protocol/record.ts';
+import type { Registration } from '../protocol/registration.ts';
+import type { Value } from '../protocol/value.ts';
+import type { Clock } from './clock.ts';
+import type { Certificate, Claim, ConsumedPermit, MarkerText } from './proof.ts';
+import type { Reached } from './steps.ts';
+
+export type { Outlet, Survey };
+
+/** What the runtime lends an adapter when it opens it. */
+export interface AdapterContext {
+  readonly name: string;
+  readonly clock: Clock;
+  /** An adapter calls this at its own steps (`adapter:…`), so that crash tests can stop there. */
+  readonly reached: Reached;
+}
+
+/** What `sqlite({...})` and its siblings return: configuration that the runtime opens and admits. */
+export interface AdapterFactory<Action = unknown> {
+  open(context: AdapterContext): Promise<Adapter<Action>>;
+}
+
+/** Who an adapter is. Any change makes licenses that were signed for it refuse. */
+export interface AdapterIdentity {
+  /** For example `sqlite`. */
+  readonly kind: string;
+  /** The backend instance: a random id kept in the backend itself, so that a license does not fit another database. */
+  readonly backend: string;
+  /** Package version and digest of the adapter's modules. */
+  readonly code: string;
+}
+
+interface AdapterBase<Action> {
+  readonly capability: Capability;
+  readonly identity: AdapterIdentity;
+  readonly registration: Registration;
+  readonly profiles: readonly Profile[];
+  /** Evidence channels that must answer and agree before an observation counts as complete. */
+  readonly channels: readonly string[];
+
+  /**
+   * Canonicalises the manifest's values by the backend's own types, splits keys, fills constant defaults. Throws
+   * `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code with trusted rights.
+   */
+  normalise(manifest: Manifest): Promise<Manifest>;
+  /** Reads declared state outside any stage, in the order asked; `key` comes back normalised as asked. */
+  read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
+  /** Checks an untrusted action completely; throws `ERR_EM_ACTION_INVALID`. Called before the claim. */
+  parseAction(input: unknown): Action;
+  /** The action as plain canonical data, for the digest that a license may be bound to. */
+  describeAction(action: Action): Value;
+  /** Lists every reachable outlet, fresh, with the trusted connection. */
+  survey(): Promise<Survey>;
+  close(): Promise<void>;
+}
+
+/** Can hold a candidate, show it, and make exactly it durable together with a marker. */
+export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action> {
+  readonly capability: 'PROMOTABLE';
+  /** Runs the action once in a private candidate. `failed` means that nothing of it remains. */
+  stage(claim: Claim, certificate: Certificate, action: Action): Promise<Staged>;
+  readonly markers: Markers;
+  readonly probe: PromotableProbe<Action>;
+}
+
+export type Staged =
+  | { readonly kind: 'held'; readonly stage: Stage }
+  | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
+
+/** A held candidate. `discard` is the step; disposal is only the net under it. */
+export interface Stage extends AsyncDisposable {
+  /** Identity of the candidate (transaction, version): the permit is bound to it. */
+  readonly candidate: string;
+  /** Declared state as the candidate sees it, protected against change until the stage ends. */
+  read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
+  /** Records and channels; the core's `establish` decides completeness. */
+  observe(): Promise<Evidence>;
+  /** The candidate and its evidence as they are now, for the final gate: must equal what was observed. */
+  recheck(): Promise<CandidateFacts>;
+  /**
+   * Writes the permit's marker inside the candidate and makes both durable in one commit. `refused` only with proof
+   * that nothing became durable and nothing can any more; everything else that is not `confirmed` is `unknown`.
+   */
+  promote(permit: ConsumedPermit): Promise<Promotion>;
+  /** Idempotent. Returns when nothing of the candidate remains. */
+  discard(): Promise<void>;
+}
+
+export interface CandidateFacts {
+  readonly candidate: string;
+  /** Fingerprint of the raw evidence; at most 256 characters. */
+  readonly evidence: string;
+}
+
+export type Promotion =
+  | { readonly kind: 'confirmed' }
+  | { readonly kind: 'refused'; readonly reason: string; readonly detail: string }
+  | { readonly kind: 'unknown'; readonly cause: unknown };
+
+/** What an execution left, as reported at the backend boundary. */
+export interface Evidence extends CandidateFacts {
+  readonly records: readonly ChangeRecord[];
+  readonly channels: readonly ChannelReport[];
+  /** How many records could not be attributed to this execution; any makes the observation incomplete. */
+  readonly unattributed: number;
+  /** Backend evidence about identifiers it assigned, for `generated`. */
+  readonly assigned: readonly Assigned[];
+  /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
+  readonly window: { readonly fromMs: number; readonly toMs: number };
+}
+
+/** One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. */
+export type ChannelReport =
+  | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
+  /** Where the records came from: must have produced exactly the records handed over. */
+  | { readonly channel: string; readonly kind: 'records'; readonly count: number }
+  /** Targets that may have been written. Every record's target is among them, and all of them are registered. */
+  | { readonly channel: string; readonly kind: 'touched'; readonly targets: readonly string[] }
+  /** Gross writes per target and operation from a second witness; must equal the records'. */
+  | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
+  /** Something that must not have changed while the operation ran. */
+  | { readonly channel: string; readonly kind: 'stable'; readonly before: string; readonly after: string };
+
+export interface TargetCount {
+  readonly target: string;
+  readonly op: 'insert' | 'update' | 'delete';
+  readonly count: number;
+}
+
+/** Values of one column that the backend itself may have assigned during this execution: above < value <= upTo. */
+export type Assigned =
+  | { readonly target: string; readonly column: string; readonly above: string; readonly upTo: string }
+  | { readonly target: string; readonly column: string; readonly fresh: readonly Value[] };
+
+/** The marker table of a backend, reached with trusted rights only. Adapters store markers; the core reads them. */
+export interface Markers {
+  /** What is durable under this occurrence. */
+  find(occurrence: OccurrenceId): Promise<MarkerText | undefined>;
+  /**
+   * Inserts a void marker in its own transaction. `busy` when a live transaction is in the way: whether that is
+   * the attempt itself cannot be told from a lock, so the occurrence is left alone.
+   */
+  void(marker: MarkerText): Promise<VoidResult>;
+  /** Removes a marker whose terminal is durable and checkpointed. */
+  forget(occurrence: OccurrenceId): Promise<void>;
+}
+
+export type VoidResult =
+  | { readonly kind: 'inserted' }
+  | { readonly kind: 'conflict'; readonly marker: MarkerText }
+  | { readonly kind: 'busy'; readonly why: string };
+
+/** Lets admission try what the adapter declares, on a control object of the adapter's own. */
+export interface PromotableProbe<Action> {
+  /** Writes something distinctive for this token, visible to `observe` as a record on `target`. */
+  action(token: string): Action;
+  readonly target: string;
+  /** Looks with an independent connection whether that write is durable. */
+  durable(token: string): Promise<boolean>;
+}
+
+/** Owns the only request path, or constrains one it does not own. The request is derived, never taken from the agent. */
+export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
+  readonly capability: 'MEDIATED' | 'OPAQUE';
+  /** MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O. */
+  buildRequest(approved: Approval, action: Action): RemoteRequest;
+  /** Sends once, never again. `occurrence` is the idempotency key. */
+  dispatch(permit: ConsumedPermit, request: RemoteRequest): Promise<Dispatch>;
+  /** Independent read-back. Also used by recovery, with the idempotency key alone. */
+  readBack(occurrence: OccurrenceId, request: RemoteRequest): Promise<Evidence>;
+  readonly probe: RemoteProbe;
+}
+
+/** The part of A that a request may be built from. */
+export type Approval = import('../protocol/manifest.ts').Approved;
+
+export interface RemoteRequest {
+  /** Everything that will be sent, as canonical data without credentials: the permit binds its digest. */
+  readonly content: Value;
+}
+
+/** `mayHaveSent: false` only when provably nothing left this process. */
+export type Dispatch = { readonly mayHaveSent: false; readonly why: string } | { readonly mayHaveSent: true };
+
+/** Named facts that admission demands of a MEDIATED adapter, each shown against the real service. */
+export interface RemoteProbe {
+  /** The same request without the gateway's credential is refused by the service. */
+  exclusiveCredential(): Promise<boolean>;
+  /** The service honours the idempotency key. */
+  idempotent(): Promise<boolean>;
+}
+
+export type Adapter<Action = unknown> = PromotableAdapter<Action> | RemoteAdapter<Action>;
+
+export type { Digest };

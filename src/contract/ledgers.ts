@@ -1,0 +1,124 @@
+import type { Binding, ClaimRecord } from '../protocol/binding.ts';
+import type { Checkpoint } from '../protocol/checkpoint.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
+import type { License } from '../protocol/license.ts';
+import type { PermitRecord } from '../protocol/permit.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import type { Sealed, Sealer } from './seal.ts';
+
+/** What a ledger needs to check what it stores: seals before insert and after select. */
+export interface LedgerContext {
+  readonly sealer: Sealer;
+  /** Content address of a record's canonical text under its domain. */
+  digest(domain: string, text: string): Digest;
+}
+
+export interface LedgersFactory {
+  open(context: LedgerContext): Promise<Ledgers>;
+}
+
+/**
+ * The durable memory of a deployment. Claims, permit consumption and acknowledgements are single atomic steps decided
+ * by unique keys; a result is returned only once it is as durable as its comment says.
+ */
+export interface Ledgers {
+  /** What the conformance suite may test: survives a process kill, shared by several processes. */
+  readonly durable: boolean;
+  readonly shared: boolean;
+
+  /** The highest plan revision announced for a task; flushed. Licenses of lower revisions no longer claim. */
+  announcePlan(task: string, planRevision: number): Promise<void>;
+  /**
+   * Records the binding if absent (the same content is agreement) and spends the first of its occurrences that is
+   * unspent, in one flushed transaction. `claim(occurrence)` makes the claim to store for the occurrence chosen.
+   */
+  claim(request: ClaimRequest): Promise<ClaimResult>;
+  /** Extends the lease of a live attempt on the store's clock; false when the claim is not this execution's. */
+  renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
+  /** Who holds the occurrence, whatever became of it. */
+  holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
+  /** Claims without a conclusive terminal (none, or `indeterminate`), oldest first. */
+  unsettled(options?: { readonly includeLeased?: boolean }): Promise<readonly ClaimEntry[]>;
+
+  /** Remote fence: consuming and voiding compete for one key. Flushed before it returns. */
+  consumePermit(
+    permit: Sealed<PermitRecord>,
+  ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }>;
+  /** `consumed` returns the permit that won. */
+  voidPermit(occurrence: OccurrenceId, execution: ExecutionId): Promise<PermitState>;
+  permit(occurrence: OccurrenceId): Promise<PermitState | undefined>;
+
+  /**
+   * Inserts a terminal if absent. The same verdict from a second writer is agreement and returns what is stored;
+   * another verdict throws `ERR_EM_TERMINAL_CONFLICT`, except that a conclusive terminal may settle an
+   * `indeterminate` one, once. `durability: 'relaxed'` is only for what recovery would rebuild.
+   */
+  record(terminal: Sealed<Terminal>, durability: 'flushed' | 'relaxed'): Promise<Terminal>;
+  /** The terminal of the attempt that holds the claim; the settlement, where an indeterminate one was settled. */
+  terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
+  /** Every attempt's terminal for an occurrence, in order of recording. */
+  attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]>;
+
+  /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
+  acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
+  acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]>;
+
+  /** Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked. */
+  journal(options?: {
+    readonly afterSeq?: number;
+    readonly limit?: number;
+    readonly last?: boolean;
+  }): Promise<readonly JournalEntry[]>;
+  /** Finds occurrences by a prefix of their id, at most 10. */
+  search(prefix: string): Promise<readonly OccurrenceId[]>;
+  /** Seals the rows since the last checkpoint. Returns the newest checkpoint, undefined for an empty journal. */
+  checkpoint(): Promise<Sealed<Checkpoint> | undefined>;
+  /** Recomputes every row and checkpoint; reports the first thing that is wrong. `exported`: one kept elsewhere. */
+  verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict>;
+
+  /** Keeps a document under its digest (a certificate's outlets, a frame), once. */
+  keep(digest: Digest, text: string): Promise<void>;
+  document(digest: Digest): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+export interface ClaimRequest {
+  readonly license: License;
+  readonly binding: Sealed<Binding>;
+  readonly leaseMs: number;
+  readonly claim: (occurrence: OccurrenceId) => Sealed<ClaimRecord>;
+  /** The approved outcome as it may be stored (plain or with digested values), for people to read later. */
+  readonly approvedText: string;
+}
+
+export type ClaimResult =
+  | { readonly kind: 'claimed'; readonly claim: Sealed<ClaimRecord> }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'spent' | 'nonce-reused' | 'plan-superseded';
+      readonly detail: string;
+    };
+
+export interface ClaimEntry {
+  readonly claim: Sealed<ClaimRecord>;
+  readonly license: License;
+  readonly approvedText: string;
+  /** Milliseconds since the epoch on the store's clock. */
+  readonly leaseUntilMs: number;
+  readonly leaseExpired: boolean;
+}
+
+export type PermitState =
+  | { readonly kind: 'consumed'; readonly permit: Sealed<PermitRecord> }
+  | { readonly kind: 'void' };
+
+export type JournalEntry = { readonly seq: number } & (
+  | { readonly kind: 'claim'; readonly record: ClaimRecord }
+  | { readonly kind: 'terminal'; readonly record: Terminal }
+  | { readonly kind: 'acknowledgement'; readonly record: Acknowledgement }
+);
+
+export type JournalVerdict =
+  | { readonly kind: 'intact'; readonly rows: number; readonly checkpointed: number }
+  | { readonly kind: 'tampered'; readonly seq: number; readonly what: string };

@@ -1,0 +1,33 @@
+import type { ClaimRecord } from '../protocol/binding.ts';
+import type { CertificateRecord } from '../protocol/boundary.ts';
+import type { PermitRecord } from '../protocol/permit.ts';
+import type { Digest } from '../protocol/record.ts';
+import type { Sealed } from './seal.ts';
+
+declare const proof: unique symbol;
+/** Facts that only one step can establish. Order is a type: each step takes the proof of the step before. */
+export type Proof<Step extends string, Facts> = Facts & { readonly [proof]: Step };
+
+/** The occurrence is durably spent by this execution. Minted by `runtime/authority.ts`. */
+export type Claim = Proof<'claim', { readonly sealed: Sealed<ClaimRecord>; readonly digest: Digest }>;
+
+/** Every outlet is observed or denied. Minted by `runtime/boundary.ts`. */
+export type Certificate = Proof<'certificate', { readonly record: CertificateRecord; readonly digest: Digest }>;
+
+/**
+ * The final gate was passed for one candidate or request. Minted by `runtime/gate.ts`. `marker` is what the
+ * adapter stores, unread, under the occurrence, in the same commit as the candidate.
+ */
+export type ConsumedPermit = Proof<
+  'permit',
+  { readonly record: PermitRecord; readonly digest: Digest; readonly marker: MarkerText }
+>;
+
+/** A sealed marker as the adapter keeps it: opaque text keyed by occurrence. */
+export interface MarkerText {
+  readonly occurrence: string;
+  readonly disposition: 'committed' | 'void';
+  readonly text: string;
+  readonly sealKey: string;
+  readonly sealMac: string;
+}

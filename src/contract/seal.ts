@@ -1,0 +1,15 @@
+import type { RecordKind } from '../protocol/record.ts';
+
+/** A record with the runtime's HMAC over its domain label and canonical text. */
+export interface Sealed<T> {
+  readonly record: T;
+  readonly text: string;
+  readonly seal: { readonly key: string; readonly mac: string };
+}
+
+/** Seals records and checks seals, with a separate key per record kind. Ledgers check after every select. */
+export interface Sealer {
+  seal<T>(kind: RecordKind<T>, record: T): Sealed<T>;
+  /** Throws `ERR_EM_SEAL_INVALID` or `ERR_EM_KEY_UNKNOWN`; returns the parsed record only when the seal holds. */
+  open<T>(kind: RecordKind<T>, text: string, seal: { readonly key: string; readonly mac: string }): Sealed<T>;
+}

@@ -1,0 +1,52 @@
+/**
+ * Every code this package throws. Codes are public API: `docs/errors.md` lists cause and remedy of each,
+ * and a test compares both lists.
+ */
+export const ERROR_CODES = [
+  'ERR_EM_ACTION_INVALID',
+  'ERR_EM_ADAPTER_REFUSED',
+  'ERR_EM_ADAPTER_UNAVAILABLE',
+  'ERR_EM_CANON_UNSUPPORTED',
+  'ERR_EM_CHANGESET_INVALID',
+  'ERR_EM_CONFIG_INVALID',
+  'ERR_EM_INVARIANT',
+  'ERR_EM_JOURNAL_TAMPERED',
+  'ERR_EM_KEYRING_INVALID',
+  'ERR_EM_KEYRING_PERMISSIONS',
+  'ERR_EM_KEY_UNKNOWN',
+  'ERR_EM_MANIFEST_INVALID',
+  'ERR_EM_MARKER_CONFLICT',
+  'ERR_EM_NODE_VERSION',
+  'ERR_EM_NOT_FOUND',
+  'ERR_EM_RECORD_INVALID',
+  'ERR_EM_RECORD_TOO_LARGE',
+  'ERR_EM_SEAL_INVALID',
+  'ERR_EM_STORE_BUSY',
+  'ERR_EM_STORE_NEWER',
+  'ERR_EM_STORE_UNAVAILABLE',
+  'ERR_EM_TERMINAL_CONFLICT',
+  'ERR_EM_USAGE',
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** A fault with a stable code. Refusals and verdicts are values, never this. */
+export class EffectMatchError<C extends ErrorCode = ErrorCode> extends Error {
+  override readonly name = 'EffectMatchError';
+  readonly code: C;
+
+  constructor(code: C, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** A broken invariant is our bug, never an outcome: stop before anything else is promoted. */
+export function invariant(condition: unknown, rule: string): asserts condition {
+  if (!condition) throw new EffectMatchError('ERR_EM_INVARIANT', `broken invariant: ${rule}`);
+}
+
+/** Makes a switch exhaustive at compile time and loud at run time. */
+export function unreachable(value: never): never {
+  throw new EffectMatchError('ERR_EM_INVARIANT', `unreachable case: ${JSON.stringify(value)}`);
+}

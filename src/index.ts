@@ -1,0 +1,1 @@
+export { EffectMatchError, type ErrorCode } from './errors.ts';

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import {
+  defineRecord,
+  digestSchema,
+  executionSchema,
+  instantSchema,
+  labelSchema,
+  nameSchema,
+  occurrenceSchema,
+} from './record.ts';
+
+/** B_A: one per (issuer, nonce). The occurrence ids are derived, so every store arrives at the same ones. */
+export const bindingRecord = defineRecord(
+  'binding',
+  1,
+  256 * 1024,
+  z.strictObject({
+    version: z.literal(1),
+    issuer: nameSchema,
+    nonce: z.string().min(1).max(64),
+    license: digestSchema,
+    occurrences: z.array(occurrenceSchema).min(1).max(1000),
+  }),
+);
+export type Binding = ReturnType<typeof bindingRecord.parse>;
+
+/** The occurrence is spent by this execution, at t_c. Final even if the process dies next. */
+export const claimRecord = defineRecord(
+  'claim',
+  1,
+  64 * 1024,
+  z.strictObject({
+    version: z.literal(1),
+    occurrence: occurrenceSchema,
+    execution: executionSchema,
+    license: digestSchema,
+    binding: digestSchema,
+    approved: digestSchema,
+    adapter: nameSchema,
+    identity: digestSchema,
+    frame: digestSchema,
+    task: labelSchema,
+    taskState: digestSchema,
+    continuations: z.array(nameSchema).max(64),
+    claimedAt: instantSchema,
+  }),
+);
+export type ClaimRecord = ReturnType<typeof claimRecord.parse>;

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
+
+/** One reachable route by which an execution could persist or send something. */
+export interface Outlet {
+  readonly outlet: string;
+  readonly disposition: 'observed' | 'denied' | 'unclassified';
+  /** What observes or denies it; for an unclassified outlet why it is reachable and what would close it. */
+  readonly by: string;
+}
+
+/** What a survey found: the outlets and the three things a certificate binds by digest. */
+export interface Survey {
+  readonly backend: string;
+  /** The credential or connection that runs the agent's operation. */
+  readonly executor: string;
+  readonly outlets: readonly Outlet[];
+  /** Fingerprints of live configuration, credential provisioning, and declared host and network restrictions. */
+  readonly configuration: string;
+  readonly credentials: string;
+  readonly enforcement: string;
+}
+
+/** A boundary whose every outlet is observed or denied, for one occurrence. */
+export const certificateRecord = defineRecord(
+  'certificate',
+  1,
+  64 * 1024,
+  z.strictObject({
+    version: z.literal(1),
+    occurrence: occurrenceSchema,
+    identity: digestSchema,
+    backend: z.string().min(1).max(256),
+    executor: z.string().min(1).max(256),
+    outlets: digestSchema,
+    configuration: digestSchema,
+    credentials: digestSchema,
+    enforcement: digestSchema,
+  }),
+);
+export type CertificateRecord = ReturnType<typeof certificateRecord.parse>;
+
+/** The outlets that prevent certification; empty means that the boundary can be certified. */
+export function unclassified(survey: Survey): readonly Outlet[] {
+  return survey.outlets.filter((outlet) => outlet.disposition === 'unclassified');
+}

@@ -1,0 +1,3 @@
+export function canonical(_value: unknown): string {
+  throw new Error('to be written');
+}

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { unreachable } from '../errors.ts';
+import { defineRecord, digestSchema, instantSchema, nameSchema, occurrenceSchema } from './record.ts';
+import type { Terminal } from './terminal.ts';
+
+/** One release per (occurrence, continuation): `released` before the dependent work runs, `completed` after it. */
+export const acknowledgementRecord = defineRecord(
+  'acknowledgement',
+  1,
+  4096,
+  z.strictObject({
+    version: z.literal(1),
+    occurrence: occurrenceSchema,
+    continuation: nameSchema,
+    lineage: digestSchema,
+    state: z.enum(['released', 'completed']),
+    at: instantSchema,
+  }),
+);
+export type Acknowledgement = ReturnType<typeof acknowledgementRecord.parse>;
+
+export type Halt =
+  | 'no-terminal'
+  | 'rejected'
+  | 'diverged'
+  | 'indeterminate'
+  | 'unregistered'
+  | 'lineage'
+  | 'state-missing'
+  | 'already-released';
+
+/** What a worker may do. */
+export type Continuation = { readonly kind: 'release' } | { readonly kind: 'halt'; readonly why: Halt };
+
+/**
+ * Whether dependent work may run, from what is durable. A missing terminal halts: absence of a decision is never
+ * permission. `registered` are the continuations the license names; `lineage` is what the asking worker presents.
+ */
+export function continuationOf(
+  terminal: Terminal | undefined,
+  asked: { readonly continuation: string; readonly lineage: string; readonly registered: readonly string[] },
+): Continuation {
+  if (terminal === undefined) return { kind: 'halt', why: 'no-terminal' };
+  switch (terminal.kind) {
+    case 'committed':
+      if (terminal.lineage !== asked.lineage) return { kind: 'halt', why: 'lineage' };
+      if (!asked.registered.includes(asked.continuation)) return { kind: 'halt', why: 'unregistered' };
+      return { kind: 'release' };
+    case 'rejected':
+    case 'diverged':
+    case 'indeterminate':
+      return { kind: 'halt', why: terminal.kind };
+    default:
+      return unreachable(terminal);
+  }
+}

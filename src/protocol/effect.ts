@@ -1,0 +1,75 @@
+import type { Row, Value } from './value.ts';
+
+export type Op = 'insert' | 'update' | 'delete';
+
+/** The unit of change, fixed before execution (design: effects, profiles, comparison). */
+export type Profile = 'relation-write' | 'row-event' | 'net-state';
+
+/**
+ * One observed change. `key` holds the key columns (absent where the target has none, and under
+ * `relation-write`); `after` of an insert and `before` of a delete hold every other column; an update holds the
+ * changed columns on both sides.
+ */
+export interface Effect {
+  readonly op: Op;
+  readonly target: string;
+  readonly key?: Row;
+  readonly before?: Row;
+  readonly after?: Row;
+}
+
+/**
+ * One change as an adapter reports it, before the profile is applied. Images may be whole rows (with or without
+ * the key columns) or, for an update, only the columns that changed; `key` is the key before the change.
+ */
+export interface ChangeRecord {
+  readonly op: Op;
+  readonly target: string;
+  readonly key: Row | null;
+  readonly before: Row | null;
+  readonly after: Row | null;
+}
+
+/** What the approver says about one column: an exact value or a constraint on the result. */
+export type Cell =
+  | { readonly is: Value }
+  | { readonly generated: string }
+  | { readonly oneOf: readonly Value[] }
+  | { readonly between: readonly [Value, Value] }
+  | { readonly matches: string }
+  | { readonly any: true }
+  | { readonly now: { readonly withinMs: number; readonly unit: 'iso' | 's' | 'ms' } };
+
+export type CellRow = { readonly [column: string]: Cell };
+
+/** One approved change with its multiplicity; same columns as the {@link Effect} it must match. */
+export interface ApprovedEffect {
+  readonly op: Op;
+  readonly target: string;
+  readonly key?: CellRow;
+  readonly before?: CellRow;
+  readonly after?: CellRow;
+  readonly count: number;
+}
+
+/** A row or its absence that must hold when the operation runs. `row: null` says that no such row exists. */
+export interface Requirement {
+  readonly target: string;
+  readonly key: Row;
+  readonly row: Row | null;
+}
+
+/** A row (or some of its columns) on which the approval depends. */
+export interface StateRead {
+  readonly target: string;
+  readonly key: Row;
+  /** All columns when absent. */
+  readonly columns?: readonly string[];
+}
+
+/** What a state read found: the requested columns, or null where no such row exists. */
+export interface StateReading {
+  readonly target: string;
+  readonly key: Row;
+  readonly row: Row | null;
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { sourceSchema } from './frame.ts';
+import type { approvedRecord } from './manifest.ts';
+import { defineRecord, digestSchema, instantSchema, labelSchema, nameSchema } from './record.ts';
+
+/** License L: what an approver signs. It names A, the state it was read in, and the frame it presupposes. */
+export const licenseRecord = defineRecord(
+  'license',
+  1,
+  64 * 1024,
+  z.strictObject({
+    version: z.literal(1),
+    issuer: nameSchema,
+    /** Digest of the approver's public key. */
+    key: digestSchema,
+    nonce: z.string().regex(/^[A-Za-z0-9_-]{16,64}$/),
+    source: sourceSchema,
+    task: labelSchema,
+    taskState: digestSchema,
+    planRevision: z.int().min(0),
+    adapter: nameSchema,
+    identity: digestSchema,
+    approved: digestSchema,
+    rendering: digestSchema,
+    policy: digestSchema,
+    frame: digestSchema,
+    /** Digest of the only action or request this license is for; absent: any action with this outcome. */
+    action: digestSchema.exactOptional(),
+    notBefore: instantSchema,
+    expiresAt: instantSchema,
+    occurrences: z.int().min(1).max(1000),
+    continuations: z.array(nameSchema).max(64),
+  }),
+);
+export type License = ReturnType<typeof licenseRecord.parse>;
+
+/** What is handed from the approver to the runtime: the signed license and the outcome it approves. */
+export interface SignedLicense {
+  readonly license: License;
+  readonly approved: ReturnType<typeof approvedRecord.parse>;
+  /** Ed25519 over the license's domain label and canonical text, base64url. */
+  readonly signature: string;
+}
+
+/**
+ * Everything an approver needs to sign: the license without issuer, key, nonce and dates, plus A and its rendering.
+ * Signing renders A again from the same bytes and refuses when the two texts differ.
+ */
+export interface Proposal {
+  readonly draft: Omit<License, 'issuer' | 'key' | 'nonce' | 'notBefore' | 'expiresAt'>;
+  readonly approved: ReturnType<typeof approvedRecord.parse>;
+  readonly rendering: string;
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { defineRecord, digestSchema, executionSchema, instantSchema, occurrenceSchema } from './record.ts';
+
+/**
+ * What decides an occurrence inside the backend. `committed` travels in the business transaction and consumes the
+ * permit; `void` is written by recovery and means that the attempt can never commit any more.
+ */
+export const markerRecord = defineRecord(
+  'marker',
+  1,
+  16 * 1024,
+  z.discriminatedUnion('disposition', [
+    z.strictObject({
+      version: z.literal(1),
+      disposition: z.literal('committed'),
+      occurrence: occurrenceSchema,
+      execution: executionSchema,
+      approved: digestSchema,
+      observed: digestSchema,
+      certificate: digestSchema,
+      claim: digestSchema,
+      permit: digestSchema,
+      consumedAt: instantSchema,
+    }),
+    z.strictObject({
+      version: z.literal(1),
+      disposition: z.literal('void'),
+      occurrence: occurrenceSchema,
+      execution: executionSchema,
+      voidedAt: instantSchema,
+    }),
+  ]),
+);
+export type MarkerRecord = ReturnType<typeof markerRecord.parse>;
+export type CommittedMarker = Extract<MarkerRecord, { disposition: 'committed' }>;

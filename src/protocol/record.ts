@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from './canon.ts';
+
+/** Lower-case hex SHA-256 over a domain label and canonical text. */
+export type Digest = string & { readonly __digest: never };
+export type OccurrenceId = string & { readonly __occurrence: never };
+export type ExecutionId = string & { readonly __execution: never };
+
+export const digestSchema = z.string().regex(/^[0-9a-f]{64}$/) as unknown as z.ZodType<Digest>;
+export const occurrenceSchema = z.string().regex(/^occ_[0-9a-f]{40}$/) as unknown as z.ZodType<OccurrenceId>;
+export const executionSchema = z.string().regex(/^exe_[0-9a-f]{32}$/) as unknown as z.ZodType<ExecutionId>;
+/** Names that people choose: issuers, adapters, continuations. */
+export const nameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/);
+/** Free text that people choose, such as a task id; no control characters. */
+export const labelSchema = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^\P{Cc}+$/u);
+/** ISO 8601 in UTC with milliseconds, the only form records carry. */
+export const instantSchema = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+/** A record kind: closed schema, version, size limit, and the domain label of its digests and seals. */
+export interface RecordKind<T> {
+  readonly kind: string;
+  readonly version: number;
+  readonly maxBytes: number;
+  readonly domain: string;
+  /** Checks unknown input completely; unknown fields, wrong types and oversize are refused. */
+  parse(input: unknown): T;
+  /** Parses canonical text; text that is not its own canonical form is refused. */
+  parseText(text: string): T;
+  /** The canonical text, checked against the schema and the size limit. */
+  text(record: T): string;
+}
+
+export function defineRecord<S extends z.ZodType>(
+  kind: string,
+  version: number,
+  maxBytes: number,
+  schema: S,
+): RecordKind<z.infer<S>> {
+  type T = z.infer<S>;
+  const checked = (input: unknown, text: string): T => {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxBytes) {
+      throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: ${bytes} bytes, at most ${maxBytes}`);
+    }
+    const result = schema.safeParse(input);
+    if (!result.success) throw invalid(kind, result.error);
+    return result.data;
+  };
+  return {
+    kind,
+    version,
+    maxBytes,
+    domain: `effectmatch/${kind}/v${version}`,
+    parse: (input) => checked(input, canonical(input)),
+    parseText(text) {
+      if (Buffer.byteLength(text) > maxBytes) {
+        throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: more than ${maxBytes} bytes`);
+      }
+      const input = parseJson(kind, text);
+      if (canonical(input) !== text) {
+        throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: the text is not in canonical form`);
+      }
+      return checked(input, text);
+    },
+    text(record) {
+      const text = canonical(record);
+      checked(record, text);
+      return text;
+    },
+  };
+}
+
+function parseJson(kind: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: not JSON`, { cause });
+  }
+}
+
+function invalid(kind: string, error: z.ZodError): EffectMatchError {
+  const issue = error.issues[0];
+  const where = issue && issue.path.length > 0 ? ` at ${issue.path.join('.')}` : '';
+  return new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}${where}: ${issue?.message ?? 'invalid'}`, {
+    cause: error,
+  });
+}

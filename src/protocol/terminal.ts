@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import { invariant } from '../errors.ts';
+import type { Diff } from './diff.ts';
+import {
+  defineRecord,
+  digestSchema,
+  executionSchema,
+  instantSchema,
+  labelSchema,
+  nameSchema,
+  occurrenceSchema,
+} from './record.ts';
+
+/** Where an attempt was refused. */
+export const gateSchema = z.enum([
+  'authority',
+  'boundary',
+  'stage',
+  'comparison',
+  'final-gate',
+  'promotion',
+  'dispatch',
+  'recovery',
+]);
+export type Gate = z.infer<typeof gateSchema>;
+
+const attempt = {
+  version: z.literal(1),
+  occurrence: occurrenceSchema,
+  execution: executionSchema,
+  /** Authority lineage: digest of the license under which the attempt ran. */
+  lineage: digestSchema,
+  adapter: nameSchema,
+  task: labelSchema,
+  approved: digestSchema,
+  /** Digests of the runtime code (contract) and of the adapter with its observer. */
+  contract: digestSchema,
+  observer: digestSchema,
+  recordedAt: instantSchema,
+};
+
+const diffSchema = z.strictObject({
+  extra: z.array(z.json()),
+  missing: z.array(z.json()),
+  altered: z.array(z.json()),
+  /** Effects left out because the diff was too large to store. */
+  omitted: z.int().min(0),
+}) as unknown as z.ZodType<Diff>;
+
+const outcomeSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('EXACT'), observed: digestSchema }),
+  z.strictObject({ kind: z.literal('DIVERGED'), observed: digestSchema, diff: diffSchema }),
+  z.strictObject({ kind: z.literal('INDETERMINATE'), gaps: z.array(z.string().max(1000)).min(1).max(64) }),
+]);
+/** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
+export type RecordedOutcome = z.infer<typeof outcomeSchema>;
+
+/** How one attempt ended. An outcome says whether E matched A; a terminal says what became of it. */
+export const terminalRecord = defineRecord(
+  'terminal',
+  1,
+  1024 * 1024,
+  z.discriminatedUnion('kind', [
+    z.strictObject({
+      ...attempt,
+      kind: z.literal('committed'),
+      claim: digestSchema,
+      claimedAt: instantSchema,
+      certificate: digestSchema,
+      permit: digestSchema,
+      consumedAt: instantSchema,
+      observed: digestSchema,
+      /** True when recovery rebuilt this verdict from the marker. */
+      reconciled: z.boolean(),
+    }),
+    z.strictObject({
+      ...attempt,
+      kind: z.literal('rejected'),
+      at: gateSchema,
+      reason: nameSchema,
+      detail: z.string().max(4000),
+      claim: digestSchema.exactOptional(),
+      certificate: digestSchema.exactOptional(),
+      outcome: outcomeSchema.exactOptional(),
+    }),
+    z.strictObject({
+      ...attempt,
+      kind: z.literal('diverged'),
+      claim: digestSchema,
+      certificate: digestSchema,
+      permit: digestSchema,
+      consumedAt: instantSchema,
+      outcome: outcomeSchema,
+    }),
+    z.strictObject({
+      ...attempt,
+      kind: z.literal('indeterminate'),
+      gap: z.string().min(1).max(4000),
+      claim: digestSchema,
+      certificate: digestSchema,
+      permit: digestSchema,
+      consumedAt: instantSchema,
+    }),
+  ]),
+);
+export type Terminal = ReturnType<typeof terminalRecord.parse>;
+export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K }>;
+
+/** Same verdict, whoever wrote it: everything but the time of writing and how it was found out. */
+export function agrees(a: Terminal, b: Terminal): boolean {
+  if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution) return false;
+  if (a.lineage !== b.lineage || a.approved !== b.approved) return false;
+  if (a.kind === 'committed' && b.kind === 'committed') {
+    return (
+      a.claim === b.claim &&
+      a.certificate === b.certificate &&
+      a.permit === b.permit &&
+      a.observed === b.observed &&
+      a.consumedAt === b.consumedAt
+    );
+  }
+  return true;
+}
+
+/**
+ * The assurance condition: `committed` implies EXACT, a valid claim at t_c and a permit consumed at t_g. The schema
+ * already demands the digests; this checks what a schema cannot. Called before insert and after select.
+ */
+export function assertAssured(terminal: Terminal): void {
+  if (terminal.kind === 'committed') {
+    invariant(terminal.claimedAt <= terminal.consumedAt, 'a permit is consumed after the claim');
+  }
+  if (terminal.kind === 'diverged') {
+    invariant(terminal.outcome.kind === 'DIVERGED', 'a diverged terminal carries a DIVERGED outcome');
+  }
+}
