@@ -1,0 +1,50 @@
+import { createHash, hash } from 'node:crypto';
+import { EffectMatchError, invariant } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
+
+/** Above this length the text is hashed in place of being copied behind its domain label first. */
+const COPY_LIMIT = 1 << 20;
+
+/**
+ * SHA-256 over `domain + "\n" + text`, lower-case hex. The label keeps digests of different kinds of text apart: no
+ * text of one kind has the digest of a text of another kind. Text that UTF-8 cannot carry (a lone surrogate) is
+ * refused, because the encoder would replace it and two different texts would share a digest.
+ */
+export function digestText(domain: string, text: string): Digest {
+  invariant(!domain.includes('\n'), 'a domain label is one line');
+  if (!text.isWellFormed()) {
+    throw new EffectMatchError('ERR_EM_CANON_UNSUPPORTED', `${domain}: the text contains a lone surrogate`);
+  }
+  if (text.length <= COPY_LIMIT) return hash('sha256', `${domain}\n${text}`, 'hex') as Digest;
+  return createHash('sha256').update(`${domain}\n`).update(text).digest('hex') as Digest;
+}
+
+/** The content address of a record: what other records and licenses name it by. The record is checked first. */
+export function digestRecord<T>(kind: RecordKind<T>, record: T): Digest {
+  return digestText(kind.domain, kind.text(record));
+}
+
+/** The digest of any plain value under a label of the caller's, for what is bound by digest but is no record. */
+export function digestValueOf(domain: string, value: unknown): Digest {
+  return digestText(domain, canonical(value));
+}
+
+/** What an occurrence id is derived from. */
+export interface OccurrenceSource {
+  readonly issuer: string;
+  readonly nonce: string;
+  /** Digest of the license. */
+  readonly license: Digest;
+  /** Which of the occurrences that the license buys, from 0. */
+  readonly index: number;
+}
+
+/**
+ * The id of one occurrence. It is derived and never drawn, so two machines with separate stores, or a restored
+ * store, arrive at the same marker key and the same idempotency key.
+ */
+export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource): OccurrenceId {
+  const digest = digestValueOf('effectmatch/occurrence/v1', { issuer, nonce, license, index });
+  return `occ_${digest.slice(0, 40)}` as OccurrenceId;
+}

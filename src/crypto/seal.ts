@@ -1,0 +1,66 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Sealer } from '../contract/seal.ts';
+import { EffectMatchError, invariant } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Value } from '../protocol/value.ts';
+import type { Keyring } from './keyring.ts';
+
+const MAC = /^[0-9a-f]{64}$/;
+
+/**
+ * Seals with HMAC-SHA-256 over `domain + "\n" + text`, under a key that belongs to one record kind. Opening checks
+ * the seal before anything is parsed, so the parser only ever sees text that this deployment wrote.
+ */
+export function createSealer(keyring: Keyring): Sealer {
+  return {
+    seal(kind, record) {
+      const text = kind.text(record);
+      const mac = computeMac(currentKey(keyring, kind.kind), kind.domain, text);
+      return { record, text, seal: { key: keyring.current, mac: mac.toString('hex') } };
+    },
+    open(kind, text, seal) {
+      const key = keyring.derive(seal.key, kind.kind);
+      if (key === undefined) {
+        throw new EffectMatchError(
+          'ERR_EM_KEY_UNKNOWN',
+          `${kind.kind}: sealed with a key that is not in the keyring; add that generation again to read old records`,
+        );
+      }
+      if (!holds(key, kind.domain, text, seal.mac)) {
+        throw new EffectMatchError(
+          'ERR_EM_SEAL_INVALID',
+          `${kind.kind}: the seal does not fit the text; the record was altered or belongs to another deployment`,
+        );
+      }
+      return { record: kind.parseText(text), text, seal: { key: seal.key, mac: seal.mac } };
+    },
+  };
+}
+
+/**
+ * Stands for values that must not be stored: equal values of one column have equal digests, and without the key
+ * nobody can find a value by trying candidates. Target and column are part of it, so equal values in different
+ * columns do not show that they are equal. Digests of different key generations cannot be compared.
+ */
+export function keyedDigest(keyring: Keyring): (target: string, column: string, value: Value) => string {
+  const key = currentKey(keyring, 'value');
+  return (target, column, value) =>
+    computeMac(key, 'effectmatch/value/v1', canonical([target, column, value])).toString('hex');
+}
+
+function currentKey(keyring: Keyring, purpose: string): Buffer {
+  const key = keyring.derive(keyring.current, purpose);
+  invariant(key !== undefined, 'a keyring holds its current key');
+  return key;
+}
+
+function computeMac(key: Buffer, domain: string, text: string): Buffer {
+  return createHmac('sha256', key).update(`${domain}\n`).update(text).digest();
+}
+
+/** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */
+function holds(key: Buffer, domain: string, text: unknown, mac: unknown): text is string {
+  if (typeof text !== 'string' || !text.isWellFormed()) return false;
+  if (typeof mac !== 'string' || !MAC.test(mac)) return false;
+  return timingSafeEqual(computeMac(key, domain, text), Buffer.from(mac, 'hex'));
+}
