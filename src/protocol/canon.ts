@@ -2,6 +2,9 @@ import { EffectMatchError } from '../errors.ts';
 
 const MAX_DEPTH = 64;
 
+/** Printable ASCII without quote and backslash: its JSON form is itself, and most names and many values are this. */
+const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+
 type Path = (string | number)[];
 
 /**
@@ -36,6 +39,7 @@ function write(value: unknown, path: Path, depth: number): string {
 }
 
 function writeString(value: string, path: Path, depth: number): string {
+  if (PLAIN.test(value)) return `"${value}"`;
   if (!value.isWellFormed()) return refuse(path, depth, 'a string with a lone surrogate');
   return JSON.stringify(value);
 }
@@ -88,9 +92,17 @@ function readProperty(owner: object, key: string | number, path: Path, depth: nu
   return property.value;
 }
 
+/** Insertion sort up to the usual width of a row, in place; `<` on strings compares UTF-16 code units. */
 function sortKeys(keys: string[]): string[] {
-  for (let index = 1; index < keys.length; index += 1) {
-    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort();
+  if (keys.length > 24) return keys.sort();
+  for (let end = 1; end < keys.length; end += 1) {
+    const key = keys[end] as string;
+    let at = end - 1;
+    while (at >= 0 && (keys[at] as string) > key) {
+      keys[at + 1] = keys[at] as string;
+      at -= 1;
+    }
+    keys[at + 1] = key;
   }
   return keys;
 }
