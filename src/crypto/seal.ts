@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Sealer } from '../contract/seal.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
+import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Keyring } from './keyring.ts';
 
@@ -46,6 +47,12 @@ export function keyedDigest(keyring: Keyring): (target: string, column: string, 
   const key = currentKey(keyring, 'value');
   return (target, column, value) =>
     computeMac(key, 'effectmatch/value/v1', canonical([target, column, value])).toString('hex');
+}
+
+/** The same for a whole text, such as the observed outcome of a deployment that does not store values. */
+export function keyedTextDigest(keyring: Keyring): (domain: string, text: string) => Digest {
+  const key = currentKey(keyring, 'value');
+  return (domain, text) => computeMac(key, domain, text).toString('hex') as Digest;
 }
 
 function currentKey(keyring: Keyring, purpose: string): Buffer {

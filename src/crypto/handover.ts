@@ -1,0 +1,63 @@
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import { approvedRecord } from '../protocol/manifest.ts';
+
+/** A document is an outcome with a few small fields around it; the outcome is what can be large. */
+const MAX_BYTES = approvedRecord.maxBytes;
+
+/**
+ * The named fields of a document that was handed over between people or machines, as a plain object or as JSON text.
+ * Exactly these fields must be there. The values are still unchecked; that they are own data fields is not.
+ */
+export function readFields<F extends string>(
+  what: string,
+  input: unknown,
+  fields: readonly F[],
+): { readonly [field in F]: unknown } {
+  const value = typeof input === 'string' ? parseJson(what, input) : input;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid(what, 'neither an object nor the JSON text of one');
+  }
+  const found = Reflect.ownKeys(value);
+  if (found.length !== fields.length || !fields.every((field) => found.includes(field))) {
+    throw invalid(what, `it has exactly the fields ${fields.join(', ')}`);
+  }
+  const entries = fields.map((field) => {
+    const property = Object.getOwnPropertyDescriptor(value, field);
+    if (property === undefined || !('value' in property)) throw invalid(what, `${field} is not a data field`);
+    return [field, property.value];
+  });
+  return Object.fromEntries(entries) as { readonly [field in F]: unknown };
+}
+
+/** JSON with a repeated key is refused: two readers could take different values from it, and only one was shown. */
+function parseJson(what: string, text: string): unknown {
+  if (Buffer.byteLength(text) > MAX_BYTES) {
+    throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${what}: more than ${MAX_BYTES} bytes`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw invalid(what, 'not JSON', cause);
+  }
+  if (countMembers(text) !== countMembers(canonical(value))) throw invalid(what, 'a key occurs twice in one object');
+  return value;
+}
+
+/** Members of all objects in valid JSON: one colon each, outside of strings. */
+function countMembers(text: string): number {
+  let members = 0;
+  let inString = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const char = text[index];
+    if (char === '"') inString = !inString;
+    else if (inString && char === '\\') index += 1;
+    else if (!inString && char === ':') members += 1;
+  }
+  return members;
+}
+
+function invalid(what: string, why: string, cause?: unknown): EffectMatchError<'ERR_EM_RECORD_INVALID'> {
+  return new EffectMatchError('ERR_EM_RECORD_INVALID', `${what}: ${why}`, { cause });
+}

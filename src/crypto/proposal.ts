@@ -1,0 +1,59 @@
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import { licenseRecord, type Proposal } from '../protocol/license.ts';
+import { approvedRecord } from '../protocol/manifest.ts';
+import { renderApproved } from '../protocol/render.ts';
+import { digestRecord, digestText } from './digest.ts';
+import { readFields } from './handover.ts';
+
+/** What the approver decides, with stand-ins, so that the license's own schema checks the rest. */
+const DECIDED_BY_APPROVER = {
+  issuer: 'issuer',
+  key: '0'.repeat(64),
+  nonce: '0'.repeat(16),
+  notBefore: '1970-01-01T00:00:00.000Z',
+  expiresAt: '1970-01-01T00:00:00.000Z',
+};
+
+/**
+ * Checks a proposal, as an object or as JSON text, and that its parts belong together: the outcome renders to the
+ * text shown, and the draft names both by their digests. Throws `ERR_EM_MANIFEST_INVALID` when they do not.
+ */
+export function parseProposal(input: unknown): Proposal {
+  const fields = readFields('proposal', input, ['draft', 'approved', 'rendering']);
+  const approved = approvedRecord.parse(fields.approved);
+  const draft = parseDraft(fields.draft);
+  const rendering = renderApproved(approved);
+  if (fields.rendering !== rendering) throw mismatch('the text it shows is not what its outcome renders to');
+  if (digestText('effectmatch/rendering/v1', rendering) !== draft.rendering) {
+    throw mismatch('its draft names another rendering');
+  }
+  if (digestRecord(approvedRecord, approved) !== draft.approved) throw mismatch('its draft names another outcome');
+  if (draft.adapter !== approved.adapter) throw mismatch('draft and outcome are for different adapters');
+  return { draft, approved, rendering };
+}
+
+/** The draft is a license without what the approver decides; one that already says any of it is refused. */
+function parseDraft(input: unknown): Proposal['draft'] {
+  canonical(input);
+  if (typeof input !== 'object' || input === null) {
+    throw new EffectMatchError('ERR_EM_RECORD_INVALID', 'proposal: the draft is not an object');
+  }
+  for (const field of Object.keys(DECIDED_BY_APPROVER)) {
+    if (Object.hasOwn(input, field)) {
+      throw new EffectMatchError('ERR_EM_RECORD_INVALID', `proposal: ${field} is for the approver to decide`);
+    }
+  }
+  const { issuer, key, nonce, notBefore, expiresAt, ...draft } = licenseRecord.parse({
+    ...input,
+    ...DECIDED_BY_APPROVER,
+  });
+  return draft;
+}
+
+function mismatch(why: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
+  return new EffectMatchError(
+    'ERR_EM_MANIFEST_INVALID',
+    `the proposal contradicts itself: ${why}; do not sign it, and ask for a new one`,
+  );
+}
