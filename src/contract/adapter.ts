@@ -6,7 +6,7 @@ import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Clock } from './clock.ts';
-import type { Certificate, Claim, ConsumedPermit, MarkerText } from './proof.ts';
+import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
 import type { Reached } from './steps.ts';
 
 export type { Outlet, Survey };
@@ -169,9 +169,9 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   /** MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O. */
   buildRequest(approved: Approval, action: Action): RemoteRequest;
   /** Sends once, never again. `occurrence` is the idempotency key. */
-  dispatch(permit: ConsumedPermit, request: RemoteRequest): Promise<Dispatch>;
-  /** Independent read-back. Also used by recovery, with the idempotency key alone. */
-  readBack(occurrence: OccurrenceId, request: RemoteRequest): Promise<Evidence>;
+  dispatch(permit: RequestPermit, request: RemoteRequest): Promise<Dispatch>;
+  /** Independent read-back. Recovery may know only the occurrence, which was the idempotency key. */
+  readBack(occurrence: OccurrenceId, request: RemoteRequest | undefined): Promise<Evidence>;
   readonly probe: RemoteProbe;
 }
 

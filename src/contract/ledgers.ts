@@ -2,6 +2,7 @@ import type { Binding, ClaimRecord } from '../protocol/binding.ts';
 import type { Checkpoint } from '../protocol/checkpoint.ts';
 import type { Acknowledgement } from '../protocol/continuation.ts';
 import type { License } from '../protocol/license.ts';
+import type { VoidMarker } from '../protocol/marker.ts';
 import type { PermitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -29,6 +30,8 @@ export interface Ledgers {
 
   /** The highest plan revision announced for a task; flushed. Licenses of lower revisions no longer claim. */
   announcePlan(task: string, planRevision: number): Promise<void>;
+  /** The highest revision announced for a task, undefined when none was. */
+  announcedPlan(task: string): Promise<number | undefined>;
   /**
    * Records the binding if absent (the same content is agreement) and spends the first of its occurrences that is
    * unspent, in one flushed transaction. `claim(occurrence)` makes the claim to store for the occurrence chosen.
@@ -115,6 +118,9 @@ export type PermitState =
 
 export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'claim'; readonly record: ClaimRecord }
+  /** Remote fence: a permit was consumed, or voided by recovery; one of the two per occurrence. */
+  | { readonly kind: 'permit'; readonly record: PermitRecord }
+  | { readonly kind: 'void'; readonly record: VoidMarker }
   | { readonly kind: 'terminal'; readonly record: Terminal }
   | { readonly kind: 'acknowledgement'; readonly record: Acknowledgement }
 );

@@ -15,13 +15,16 @@ export type Claim = Proof<'claim', { readonly sealed: Sealed<ClaimRecord>; reado
 export type Certificate = Proof<'certificate', { readonly record: CertificateRecord; readonly digest: Digest }>;
 
 /**
- * The final gate was passed for one candidate or request. Minted by `runtime/gate.ts`. `marker` is what the
- * adapter stores, unread, under the occurrence, in the same commit as the candidate.
+ * The final gate was passed for one held candidate. Minted by `runtime/gate.ts`. `marker` is what the adapter
+ * stores, unread, under the occurrence, in the same commit as the candidate.
  */
 export type ConsumedPermit = Proof<
   'permit',
   { readonly record: PermitRecord; readonly digest: Digest; readonly marker: MarkerText }
 >;
+
+/** The final gate was passed for one request, and its permit is durably consumed. Minted by `runtime/gate.ts`. */
+export type RequestPermit = Proof<'request-permit', { readonly record: PermitRecord; readonly digest: Digest }>;
 
 /** A sealed marker as the adapter keeps it: opaque text keyed by occurrence. */
 export interface MarkerText {

@@ -38,6 +38,8 @@ export const claimRecord = defineRecord(
     approved: digestSchema,
     adapter: nameSchema,
     identity: digestSchema,
+    /** The backend instance: recovery must not settle this claim against another database. */
+    backend: z.string().min(1).max(256),
     frame: digestSchema,
     task: labelSchema,
     taskState: digestSchema,

@@ -1,0 +1,44 @@
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from './canon.ts';
+import type { ApprovedEffect, CellRow } from './effect.ts';
+import type { Approved, Manifest } from './manifest.ts';
+import { approvedRecord } from './manifest.ts';
+import { compilePattern } from './pattern.ts';
+import type { Registration } from './registration.ts';
+
+/**
+ * A = canon_p(M) for a manifest that the backend has normalised: equal effects are merged with their counts, and the
+ * order is that of their canonical text, so that the same approval always has the same bytes.
+ */
+export function approvedOutcome(manifest: Manifest, registration: Registration, salt: string): Approved {
+  const names = new Set(registration.targets.map((target) => target.name));
+  const merged = new Map<string, ApprovedEffect>();
+  for (const effect of manifest.effects) {
+    if (!names.has(effect.target)) {
+      throw new EffectMatchError(
+        'ERR_EM_MANIFEST_INVALID',
+        `"${effect.target}" is not registered; register it with the adapter or leave it out of the manifest`,
+      );
+    }
+    for (const cells of [effect.key, effect.before, effect.after]) checkPatterns(cells);
+    const { count, ...shape } = effect;
+    const key = canonical(shape);
+    merged.set(key, { ...effect, count: count + (merged.get(key)?.count ?? 0) });
+  }
+  const effects = [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
+  return approvedRecord.parse({
+    version: 1,
+    adapter: manifest.adapter,
+    registration,
+    effects,
+    requires: manifest.requires,
+    watch: manifest.watch,
+    salt,
+  });
+}
+
+function checkPatterns(cells: CellRow | undefined): void {
+  for (const cell of Object.values(cells ?? {})) {
+    if ('matches' in cell) compilePattern(cell.matches);
+  }
+}

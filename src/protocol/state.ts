@@ -1,0 +1,40 @@
+import { canonical } from './canon.ts';
+import type { Requirement, StateRead, StateReading } from './effect.ts';
+import type { Approved } from './manifest.ts';
+
+/** The reads an approval depends on: its requirements, then its watched rows, in the order A lists them. */
+export function stateReads(approved: Pick<Approved, 'requires' | 'watch'>): readonly StateRead[] {
+  return [...approved.requires.map(readOf), ...approved.watch];
+}
+
+function readOf(requirement: Requirement): StateRead {
+  const { target, key, row } = requirement;
+  const columns = row === null ? [] : Object.keys(row);
+  return columns.length === 0 ? { target, key } : { target, key, columns };
+}
+
+/** The requirements that the readings of {@link stateReads} contradict; empty when all hold. */
+export function brokenRequirements(
+  approved: Pick<Approved, 'requires'>,
+  readings: readonly StateReading[],
+): readonly { readonly requirement: Requirement; readonly found: StateReading | undefined }[] {
+  return approved.requires.flatMap((requirement, index) => {
+    const found = readings[index];
+    return found !== undefined && holds(requirement, found) ? [] : [{ requirement, found }];
+  });
+}
+
+function holds(requirement: Requirement, found: StateReading): boolean {
+  if (found.target !== requirement.target || canonical(found.key) !== canonical(requirement.key)) return false;
+  if (requirement.row === null || found.row === null) return requirement.row === found.row;
+  const row = found.row;
+  return Object.entries(requirement.row).every(([column, value]) => {
+    const actual = row[column];
+    return actual !== undefined && canonical(actual) === canonical(value);
+  });
+}
+
+/** What a task-state digest covers: every reading, the application's own revision, and A's salt. */
+export function taskStateText(approved: Approved, readings: readonly StateReading[], revision: string | undefined): string {
+  return canonical({ readings, revision: revision ?? null, salt: approved.salt });
+}

@@ -1,0 +1,139 @@
+import type { Adapter, PromotableAdapter, RemoteAdapter, Stage } from '../contract/adapter.ts';
+import { type IdSource, instant } from '../contract/clock.ts';
+import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
+import type { Sealer } from '../contract/seal.ts';
+import { EffectMatchError } from '../errors.ts';
+import { markerRecord } from '../protocol/marker.ts';
+import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import { markerText } from './marker-text.ts';
+
+/** Every probe that admission may fail, by name. A declared capability counts only where its probes pass. */
+export const PROBES = [
+  'profile-supported',
+  'held-candidate-invisible',
+  'observes-own-write',
+  'channels-answer',
+  'discard-leaves-nothing',
+  'void-marker-fences',
+  'exclusive-credential',
+  'idempotent-service',
+] as const;
+export type Probe = (typeof PROBES)[number];
+
+export interface AdmissionContext {
+  readonly name: string;
+  readonly sealer: Sealer;
+  readonly ids: IdSource;
+}
+
+/** Tries what the adapter declares against what it really controls, on a control object of its own. */
+export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
+  const { profile } = adapter.registration;
+  demand(context, 'profile-supported', adapter.profiles.includes(profile), `it does not support profile "${profile}"`);
+  if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
+  else if (adapter.capability === 'MEDIATED') await admitMediated(context, adapter);
+}
+
+function demand(context: AdmissionContext, probe: Probe, passed: boolean, what: string): void {
+  if (passed) return;
+  throw new EffectMatchError(
+    'ERR_EM_ADAPTER_REFUSED',
+    `adapter "${context.name}" failed the admission probe ${probe}: ${what}`,
+  );
+}
+
+async function admitPromotable(context: AdmissionContext, adapter: PromotableAdapter): Promise<void> {
+  const { ids } = context;
+  const token = ids.hex(8);
+  const occurrence = `occ_${ids.hex(20)}` as OccurrenceId;
+  const execution = `exe_${ids.hex(16)}` as ExecutionId;
+  const { probe, markers } = adapter;
+  try {
+    const first = await stageProbe(adapter, { occurrence, execution, token });
+    if (first === undefined) {
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        `adapter "${context.name}" could not hold a candidate for its admission probe; is the backend locked?`,
+      );
+    }
+    await probeCandidate(context, adapter, first, token);
+
+    await markers.void(marker(context, 'void', occurrence, execution));
+    const second = await stageProbe(adapter, { occurrence, execution, token });
+    if (second !== undefined) {
+      const permit = { marker: marker(context, 'committed', occurrence, execution) } as unknown as ConsumedPermit;
+      const promotion = await second.promote(permit).catch(() => undefined);
+      await second.discard();
+      const fenced = promotion?.kind !== 'confirmed';
+      demand(context, 'void-marker-fences', fenced, 'it promoted a candidate over a void marker');
+    }
+    demand(context, 'void-marker-fences', !(await probe.durable(token)), 'a fenced candidate became durable');
+  } finally {
+    await markers.forget(occurrence);
+  }
+}
+
+async function probeCandidate(
+  context: AdmissionContext,
+  adapter: PromotableAdapter,
+  stage: Stage,
+  token: string,
+): Promise<void> {
+  const { probe, channels } = adapter;
+  try {
+    demand(context, 'held-candidate-invisible', !(await probe.durable(token)), 'a held write was already durable');
+    const evidence = await stage.observe();
+    const seen = evidence.records.some((record) => record.target === probe.target);
+    demand(context, 'observes-own-write', seen, 'its observer did not report a write it had just made');
+    for (const channel of channels) {
+      const answered = evidence.channels.some((report) => report.channel === channel && report.kind !== 'silent');
+      demand(context, 'channels-answer', answered, `evidence channel "${channel}" did not answer`);
+    }
+  } finally {
+    await stage.discard();
+  }
+  demand(context, 'discard-leaves-nothing', !(await probe.durable(token)), 'a discarded write became durable');
+}
+
+async function stageProbe(
+  adapter: PromotableAdapter,
+  attempt: { readonly occurrence: OccurrenceId; readonly execution: ExecutionId; readonly token: string },
+): Promise<Stage | undefined> {
+  const { occurrence, execution, token } = attempt;
+  const claim = { sealed: { record: { occurrence, execution } } } as unknown as Claim;
+  const staged = await adapter.stage(claim, {} as unknown as Certificate, adapter.probe.action(token));
+  return staged.kind === 'held' ? staged.stage : undefined;
+}
+
+/** Probe markers say so by their all-zero digests; they are removed again when admission ends. */
+function marker(
+  context: AdmissionContext,
+  disposition: 'committed' | 'void',
+  occurrence: OccurrenceId,
+  execution: ExecutionId,
+): MarkerText {
+  const nothing = '0'.repeat(64);
+  const at = instant(0);
+  const fields =
+    disposition === 'void'
+      ? { voidedAt: at }
+      : { approved: nothing, observed: nothing, certificate: nothing, claim: nothing, permit: nothing, consumedAt: at };
+  const record = markerRecord.parse({ version: 1, disposition, occurrence, execution, ...fields });
+  return markerText(context.sealer.seal(markerRecord, record));
+}
+
+async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): Promise<void> {
+  const { probe } = adapter;
+  demand(
+    context,
+    'exclusive-credential',
+    await probe.exclusiveCredential(),
+    'the service accepts the same request without the gateway credential; declare it OPAQUE or close that path',
+  );
+  demand(
+    context,
+    'idempotent-service',
+    await probe.idempotent(),
+    'the service does not honour the idempotency key; declare it OPAQUE',
+  );
+}

@@ -1,0 +1,55 @@
+import { digestText } from '../crypto/digest.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Diff } from '../protocol/diff.ts';
+import type { Effect } from '../protocol/effect.ts';
+import type { License, SignedLicense } from '../protocol/license.ts';
+import { type Outcome, observedText } from '../protocol/outcome.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import { boundDiff, redactDiff } from '../protocol/redact.ts';
+import type { RecordedOutcome } from '../protocol/terminal.ts';
+import type { Admitted, Deployment } from './deployment.ts';
+
+/** One try at one occurrence under one license, as far as its terminal names it. */
+export interface AttemptFacts {
+  readonly execution: ExecutionId;
+  readonly occurrence: OccurrenceId;
+  /** Digest of the license. */
+  readonly lineage: Digest;
+  readonly license: Pick<License, 'adapter' | 'task' | 'approved'>;
+  readonly admitted: Admitted;
+}
+
+/** An attempt in progress: it also holds what the approver handed over. */
+export interface Attempt extends AttemptFacts {
+  readonly license: License;
+  readonly signed: SignedLicense;
+}
+
+/** Digest of E. Keyed where the deployment does not store values: a plain digest of few values can be guessed. */
+export function observedDigest(deployment: Deployment, admitted: Admitted, effects: readonly Effect[]): Digest {
+  const text = observedText(effects);
+  return admitted.adapter.registration.values === 'digest'
+    ? deployment.digestObserved(text)
+    : digestText('effectmatch/observed/v1', text);
+}
+
+const DIFF_ENTRIES_MAX = 200;
+const DIFF_CHARACTERS_MAX = 200_000;
+
+/** An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so configured, redacted. */
+export function recordedOutcome(deployment: Deployment, admitted: Admitted, outcome: Outcome): RecordedOutcome {
+  if (outcome.kind === 'INDETERMINATE') return { kind: outcome.kind, gaps: [...outcome.gaps] };
+  const observed = observedDigest(deployment, admitted, outcome.effects);
+  if (outcome.kind === 'EXACT') return { kind: outcome.kind, observed };
+  const digested = admitted.adapter.registration.values === 'digest';
+  const diff = digested ? redactDiff(outcome.diff, deployment.digestValue) : outcome.diff;
+  return { kind: outcome.kind, observed, diff: storableDiff(diff) };
+}
+
+function storableDiff(diff: Diff): Diff {
+  for (let entries = DIFF_ENTRIES_MAX; entries > 0; entries = Math.floor(entries / 4)) {
+    const bounded = boundDiff(diff, entries);
+    if (canonical(bounded).length <= DIFF_CHARACTERS_MAX) return bounded;
+  }
+  return boundDiff(diff, 0);
+}

@@ -1,0 +1,182 @@
+import type { Claim } from '../contract/proof.ts';
+import { digestRecord, digestText, digestValueOf, occurrenceId } from '../crypto/digest.ts';
+import { verifyLicense } from '../crypto/signature.ts';
+import { bindingRecord, claimRecord } from '../protocol/binding.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { StateReading } from '../protocol/effect.ts';
+import { licenseRecord, type SignedLicense } from '../protocol/license.ts';
+import { approvedRecord } from '../protocol/manifest.ts';
+import type { Digest, ExecutionId } from '../protocol/record.ts';
+import { redactApproved } from '../protocol/redact.ts';
+import { renderApproved } from '../protocol/render.ts';
+import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
+import type { Attempt } from './attempt.ts';
+import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
+
+/** Why authority was not granted: a stable reason and a sentence that says what to do. */
+export interface Refusal {
+  readonly reason: string;
+  readonly detail: string;
+}
+
+const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
+
+/** Names the attempt before anything is decided, so that a refusal is journaled under the right occurrence. */
+export function openAttempt(deployment: Deployment, admitted: Admitted, signed: SignedLicense): Attempt {
+  const lineage = digestRecord(licenseRecord, signed.license);
+  const { issuer, nonce } = signed.license;
+  return {
+    execution: `exe_${deployment.ids.hex(16)}` as ExecutionId,
+    occurrence: occurrenceId({ issuer, nonce, license: lineage, index: 0 }),
+    license: signed.license,
+    signed,
+    lineage,
+    admitted,
+  };
+}
+
+/** Everything that can be checked without the backend: who signed what, for which deployment, and when. */
+export function checkLicense(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+  const { admitted, signed } = attempt;
+  const { license, approved } = signed;
+  const issuer = deployment.policy.issuers[license.issuer];
+  const keys = deployment.issuerKeys.get(license.issuer);
+  if (issuer === undefined || keys === undefined) {
+    return refuse('issuer-unknown', `"${license.issuer}" is not a designated issuer of this deployment`);
+  }
+  if (!verifyLicense(keys, signed)) {
+    return refuse('signature-invalid', `the signature is not by a registered key of "${license.issuer}"`);
+  }
+  if (!issuer.may.includes(license.adapter)) {
+    return refuse('issuer-not-designated', `"${license.issuer}" may not approve changes on "${license.adapter}"`);
+  }
+  if (!issuer.sources.includes(license.source)) {
+    return refuse('source-not-allowed', `"${license.issuer}" may not approve from source "${license.source}"`);
+  }
+  if (digestRecord(approvedRecord, approved) !== license.approved || approved.adapter !== license.adapter) {
+    return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
+  }
+  if (digestText('effectmatch/rendering/v1', renderApproved(approved)) !== license.rendering) {
+    return refuse('rendering-mismatch', 'the approver signed another text than this outcome renders to');
+  }
+  if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
+    return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
+  }
+  return checkCurrent(deployment, attempt, action);
+}
+
+/** What may have changed since the license was signed. Checked before the claim and again at the final gate. */
+export function checkCurrent(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+  const { admitted, signed } = attempt;
+  const { license } = signed;
+  const { adapter } = admitted;
+  if (identityDigest(adapter.identity) !== license.identity || admitted.identityDigest !== license.identity) {
+    return refuse('adapter-changed', 'the adapter or its database is not the one the license was signed for');
+  }
+  if (deployment.policyDigest !== license.policy) {
+    return refuse('policy-changed', 'the issuers or their limits changed since approval; prepare and sign again');
+  }
+  if (admitted.frameDigest !== license.frame) {
+    return refuse(
+      'frame-changed',
+      'registration, channels or runtime code changed since approval; prepare and sign again',
+    );
+  }
+  if (license.action !== undefined && actionDigest(admitted, action) !== license.action) {
+    return refuse('other-action', 'the license is bound to another action');
+  }
+  const now = nowInstant(deployment);
+  if (now < license.notBefore) return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
+  if (now >= license.expiresAt) return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
+  return undefined;
+}
+
+export function identityDigest(identity: Admitted['adapter']['identity']): Digest {
+  const { kind, backend, code } = identity;
+  return digestValueOf('effectmatch/identity/v1', { kind, backend, code });
+}
+
+export function actionDigest(admitted: Admitted, action: unknown): Digest {
+  return digestValueOf('effectmatch/action/v1', admitted.adapter.describeAction(action));
+}
+
+/** Declared state must read as it did at approval, and every precondition must hold. */
+export function checkState(
+  attempt: Pick<Attempt, 'signed'>,
+  readings: readonly StateReading[],
+  revision: string | undefined,
+): Refusal | undefined {
+  const { approved, license } = attempt.signed;
+  const broken = brokenRequirements(approved, readings)[0];
+  if (broken !== undefined) {
+    const { requirement, found } = broken;
+    return refuse(
+      'precondition-broken',
+      `${requirement.target} ${canonical(requirement.key)} must be ${canonical(requirement.row)}` +
+        ` and is ${canonical(found?.row ?? null)}; the approval is stale`,
+    );
+  }
+  if (digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)) !== license.taskState) {
+    return refuse('stale-state', 'the state this approval was based on has changed; prepare and sign again');
+  }
+  return undefined;
+}
+
+export type Authority =
+  | { readonly kind: 'claimed'; readonly claim: Claim; readonly attempt: Attempt }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/**
+ * ValidateAndClaim: stale state and expiry fail before the claim, then the occurrence is spent durably. The only
+ * place that mints a {@link Claim}.
+ */
+export async function claimAuthority(
+  deployment: Deployment,
+  attempt: Attempt,
+  request: { readonly action: unknown; readonly revision?: string | undefined },
+): Promise<Authority> {
+  const { admitted, signed } = attempt;
+  const { license, approved } = signed;
+  const stale =
+    checkLicense(deployment, attempt, request.action) ??
+    checkState(attempt, await admitted.adapter.read(stateReads(approved)), request.revision);
+  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  deployment.reached('path:validated');
+
+  const { issuer, nonce } = license;
+  const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
+    occurrenceId({ issuer, nonce, license: attempt.lineage, index }),
+  );
+  const binding = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
+  const bindingDigest = digestRecord(bindingRecord, binding);
+  const storable =
+    approved.registration.values === 'digest' ? redactApproved(approved, deployment.digestValue) : approved;
+  const result = await deployment.ledgers.claim({
+    license,
+    binding: deployment.sealer.seal(bindingRecord, binding),
+    leaseMs: deployment.leaseMs,
+    approvedText: canonical(storable),
+    claim: (occurrence) =>
+      deployment.sealer.seal(claimRecord, {
+        version: 1,
+        occurrence,
+        execution: attempt.execution,
+        license: attempt.lineage,
+        binding: bindingDigest,
+        approved: license.approved,
+        adapter: license.adapter,
+        identity: license.identity,
+        backend: admitted.adapter.identity.backend,
+        frame: license.frame,
+        task: license.task,
+        taskState: license.taskState,
+        continuations: license.continuations,
+        claimedAt: nowInstant(deployment),
+      }),
+  });
+  if (result.kind === 'refused') return { kind: 'refused', refusal: result };
+  const sealed = result.claim;
+  const claim = { sealed, digest: digestRecord(claimRecord, sealed.record) } as Claim;
+  deployment.reached('path:claimed');
+  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence } };
+}

@@ -1,0 +1,49 @@
+import type { Survey } from '../contract/adapter.ts';
+import type { Certificate, Claim } from '../contract/proof.ts';
+import { digestRecord, digestText } from '../crypto/digest.ts';
+import { certificateRecord, type Outlet, unclassified } from '../protocol/boundary.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Digest } from '../protocol/record.ts';
+import type { Admitted, Deployment } from './deployment.ts';
+
+export type Boundary =
+  | { readonly kind: 'certified'; readonly certificate: Certificate }
+  | { readonly kind: 'refused'; readonly outlets: readonly Outlet[] };
+
+/** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
+export async function certify(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Boundary> {
+  const survey = await admitted.adapter.survey();
+  const open = unclassified(survey);
+  if (open.length > 0) return { kind: 'refused', outlets: open };
+  const outlets = await keepOutlets(deployment, survey);
+  const record = {
+    version: 1 as const,
+    occurrence: claim.sealed.record.occurrence,
+    identity: admitted.identityDigest,
+    backend: survey.backend,
+    executor: survey.executor,
+    outlets,
+    configuration: digestText('effectmatch/configuration/v1', survey.configuration),
+    credentials: digestText('effectmatch/credentials/v1', survey.credentials),
+    enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
+  };
+  return { kind: 'certified', certificate: { record, digest: digestRecord(certificateRecord, record) } as Certificate };
+}
+
+const kept = new WeakMap<readonly Outlet[], { readonly ledgers: unknown; readonly digest: Digest }>();
+
+/** The list behind a certificate is kept once under its digest; a frozen list seen before costs nothing more. */
+async function keepOutlets(deployment: Deployment, survey: Survey): Promise<Digest> {
+  const known = kept.get(survey.outlets);
+  if (known !== undefined && known.ledgers === deployment.ledgers) return known.digest;
+  const text = canonical(survey.outlets);
+  const digest = digestText('effectmatch/outlets/v1', text);
+  await deployment.ledgers.keep(digest, text);
+  if (Object.isFrozen(survey.outlets)) kept.set(survey.outlets, { ledgers: deployment.ledgers, digest });
+  return digest;
+}
+
+/** Names what keeps a boundary from being certified, and why each is reachable. */
+export function describeOutlets(outlets: readonly Outlet[]): string {
+  return outlets.map((outlet) => `${outlet.outlet}: ${outlet.by}`).join('; ');
+}

@@ -1,0 +1,75 @@
+import type { Sealed } from '../contract/seal.ts';
+import { digestRecord } from '../crypto/digest.ts';
+import { type Acknowledgement, acknowledgementRecord, continuationOf, type Halt } from '../protocol/continuation.ts';
+import { permitRecord } from '../protocol/permit.ts';
+import type { Digest, OccurrenceId } from '../protocol/record.ts';
+import type { TerminalOf } from '../protocol/terminal.ts';
+import { type Deployment, isPromotable, nowInstant } from './deployment.ts';
+import { openMarker } from './settle.ts';
+
+/** What a worker presents: the occurrence and the authority under which its work was registered. */
+export interface Lineage {
+  readonly occurrence: OccurrenceId;
+  readonly lineage: Digest;
+}
+
+export type Release<T> =
+  | { readonly kind: 'released'; readonly value: T }
+  | { readonly kind: 'halted'; readonly why: Halt };
+
+/**
+ * Runs dependent work if, and only if, the occurrence is committed, the continuation is registered under the same
+ * license, the committed state is still there, and nobody was released for it before. The release is durable before
+ * the work starts: the work runs at most once, even if this process dies in it.
+ */
+export async function release<T>(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+  work: () => T | Promise<T>,
+): Promise<Release<T>> {
+  const { ledgers } = deployment;
+  const { occurrence, lineage } = from;
+  const holder = await ledgers.holder(occurrence);
+  const terminal = await ledgers.terminal(occurrence);
+  const registered = holder?.claim.record.continuations ?? [];
+  const decision = continuationOf(terminal, { continuation, lineage, registered });
+  if (decision.kind === 'halt') return { kind: 'halted', why: decision.why };
+  if (terminal?.kind !== 'committed' || !(await stateIsThere(deployment, terminal))) {
+    return { kind: 'halted', why: 'state-missing' };
+  }
+  deployment.reached('continuation:checked');
+
+  if (!(await ledgers.acknowledge(acknowledgement('released')))) return { kind: 'halted', why: 'already-released' };
+  deployment.reached('continuation:acknowledged');
+  const value = await work();
+  deployment.reached('continuation:work-done');
+  await ledgers.acknowledge(acknowledgement('completed'));
+  return { kind: 'released', value };
+
+  function acknowledgement(state: Acknowledgement['state']): Sealed<Acknowledgement> {
+    const at = nowInstant(deployment);
+    return deployment.sealer.seal(acknowledgementRecord, { version: 1, occurrence, continuation, lineage, state, at });
+  }
+}
+
+/** The bound durable state: the marker in the backend, or the consumed permit. A restored database has neither. */
+async function stateIsThere(deployment: Deployment, terminal: TerminalOf<'committed'>): Promise<boolean> {
+  const admitted = deployment.adapters.get(terminal.adapter);
+  if (admitted === undefined) return false;
+  if (isPromotable(admitted)) {
+    const stored = await admitted.adapter.markers.find(terminal.occurrence);
+    if (stored === undefined) return false;
+    const marker = openMarker(deployment, stored);
+    return (
+      marker.kind === 'valid' &&
+      marker.record.disposition === 'committed' &&
+      marker.record.occurrence === terminal.occurrence &&
+      marker.record.execution === terminal.execution &&
+      marker.record.observed === terminal.observed &&
+      marker.record.permit === terminal.permit
+    );
+  }
+  const permit = await deployment.ledgers.permit(terminal.occurrence);
+  return permit?.kind === 'consumed' && digestRecord(permitRecord, permit.permit.record) === terminal.permit;
+}

@@ -1,0 +1,63 @@
+import type { Adapter, PromotableAdapter, RemoteAdapter } from '../contract/adapter.ts';
+import { type Clock, type IdSource, instant } from '../contract/clock.ts';
+import type { Ledgers } from '../contract/ledgers.ts';
+import type { Sealer } from '../contract/seal.ts';
+import type { Reached } from '../contract/steps.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Frame, Policy } from '../protocol/frame.ts';
+import type { Digest } from '../protocol/record.ts';
+import type { Value } from '../protocol/value.ts';
+
+/** An adapter that passed admission, with the frame that licenses for it presuppose. */
+export interface Admitted<A extends Adapter = Adapter> {
+  readonly name: string;
+  readonly adapter: A;
+  readonly frame: Frame;
+  readonly frameDigest: Digest;
+  readonly identityDigest: Digest;
+}
+
+export type AdmittedPromotable = Admitted<PromotableAdapter>;
+export type AdmittedRemote = Admitted<RemoteAdapter>;
+
+/** Everything the execution path works with; built once by `createRuntime`. */
+export interface Deployment {
+  readonly ledgers: Ledgers;
+  readonly sealer: Sealer;
+  /** Keyed digest of one value, for deployments that do not store values. */
+  readonly digestValue: (target: string, column: string, value: Value) => string;
+  /** Keyed digest of E where values are not stored. */
+  readonly digestObserved: (text: string) => Digest;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly reached: Reached;
+  readonly adapters: ReadonlyMap<string, Admitted>;
+  readonly policy: Policy;
+  readonly policyDigest: Digest;
+  /** Public keys of each designated issuer. */
+  readonly issuerKeys: ReadonlyMap<string, readonly string[]>;
+  /** Digest of the protocol and runtime code. */
+  readonly contract: Digest;
+  readonly leaseMs: number;
+}
+
+/** The adapter of that name, or an error that says which ones there are. */
+export function adapterNamed(deployment: Deployment, name: string): Admitted {
+  const admitted = deployment.adapters.get(name);
+  if (admitted === undefined) {
+    const known = [...deployment.adapters.keys()].join(', ') || 'none';
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      `no adapter named "${name}" is configured here (configured: ${known}); nothing was changed`,
+    );
+  }
+  return admitted;
+}
+
+export function nowInstant(deployment: Deployment): string {
+  return instant(deployment.clock.now());
+}
+
+export function isPromotable(admitted: Admitted): admitted is AdmittedPromotable {
+  return admitted.adapter.capability === 'PROMOTABLE';
+}

@@ -1,0 +1,52 @@
+import { parseSignedLicense } from '../crypto/signature.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import { claimAuthority, openAttempt } from './authority.ts';
+import { certify, describeOutlets } from './boundary.ts';
+import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable } from './deployment.ts';
+import { finish, rejection } from './finish.ts';
+import { keepLease } from './lease.ts';
+import { executePromotable } from './promotable.ts';
+import { executeRemote } from './remote.ts';
+
+/** What an execution may bring besides license and action. */
+export interface ExecuteOptions {
+  /** The application's own revision of the task state, where the approval was bound to one. */
+  readonly revision?: string;
+}
+
+/**
+ * Algorithm 1: validate and claim, certify, then the path of the adapter's capability. Every return has recorded a
+ * terminal. A throw after the claim leaves the occurrence spent and dependents halted: recovery decides, never a
+ * retry here.
+ */
+export async function execute(
+  deployment: Deployment,
+  license: unknown,
+  untrustedAction: unknown,
+  options: ExecuteOptions = {},
+): Promise<Terminal> {
+  const signed = parseSignedLicense(license);
+  const admitted = adapterNamed(deployment, signed.license.adapter);
+  const action = admitted.adapter.parseAction(untrustedAction);
+  const opened = openAttempt(deployment, admitted, signed);
+  const { revision } = options;
+
+  const authority = await claimAuthority(deployment, opened, { action, revision });
+  if (authority.kind === 'refused') {
+    return finish(deployment, rejection(deployment, opened, 'authority', authority.refusal));
+  }
+  const { attempt, claim } = authority;
+  using _lease = keepLease(deployment, attempt);
+
+  const boundary = await certify(deployment, admitted, claim);
+  if (boundary.kind === 'refused') {
+    const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
+    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
+  }
+  deployment.reached('path:certified');
+
+  const established = { attempt, claim, certificate: boundary.certificate, action, revision };
+  return isPromotable(admitted)
+    ? await executePromotable(deployment, admitted, established)
+    : await executeRemote(deployment, admitted as AdmittedRemote, established);
+}

@@ -1,0 +1,123 @@
+import type { Outcome } from '../protocol/outcome.ts';
+import type { Digest } from '../protocol/record.ts';
+import { assertAssured, type Gate, type Terminal, type TerminalOf, terminalRecord } from '../protocol/terminal.ts';
+import { type AttemptFacts, recordedOutcome } from './attempt.ts';
+import type { Refusal } from './authority.ts';
+import { type Deployment, nowInstant } from './deployment.ts';
+
+/**
+ * Every return of the path passes here: the terminal is recorded, then the caller may release or halt. A verdict
+ * that recovery would rebuild from the marker need not be flushed; everything else is flushed before it counts.
+ */
+export async function finish(
+  deployment: Deployment,
+  terminal: Terminal,
+  durability: 'flushed' | 'relaxed' = 'flushed',
+): Promise<Terminal> {
+  assertAssured(terminal);
+  const stored = await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), durability);
+  deployment.reached('path:terminal-recorded');
+  return stored;
+}
+
+/** What every terminal of an attempt says, whatever became of it. */
+function terminalBase(deployment: Deployment, attempt: AttemptFacts) {
+  return {
+    version: 1 as const,
+    occurrence: attempt.occurrence,
+    execution: attempt.execution,
+    lineage: attempt.lineage,
+    adapter: attempt.license.adapter,
+    task: attempt.license.task,
+    approved: attempt.license.approved,
+    contract: deployment.contract,
+    observer: attempt.admitted.identityDigest,
+    recordedAt: nowInstant(deployment),
+  };
+}
+
+/** Only ever built where nothing became durable and nothing can any more. */
+export function rejection(
+  deployment: Deployment,
+  attempt: AttemptFacts,
+  at: Gate,
+  refusal: Refusal,
+  known: { readonly claim?: Digest; readonly certificate?: Digest; readonly outcome?: Outcome } = {},
+): TerminalOf<'rejected'> {
+  return {
+    ...terminalBase(deployment, attempt),
+    kind: 'rejected',
+    at,
+    reason: refusal.reason,
+    detail: refusal.detail.slice(0, 4000),
+    ...(known.claim && { claim: known.claim }),
+    ...(known.certificate && { certificate: known.certificate }),
+    ...(known.outcome && { outcome: recordedOutcome(deployment, attempt.admitted, known.outcome) }),
+  };
+}
+
+/** What a consumed permit fixed: the part of a terminal that exists only past the final gate. */
+export interface Consumed {
+  readonly claim: Digest;
+  readonly certificate: Digest;
+  readonly permit: Digest;
+  readonly consumedAt: string;
+}
+
+/** EXACT, claimed at t_c, permit consumed at t_g: the one terminal that releases dependent work. */
+export function commitment(
+  deployment: Deployment,
+  attempt: AttemptFacts,
+  consumed: Consumed & { readonly observed: Digest; readonly claimedAt: string; readonly reconciled: boolean },
+): TerminalOf<'committed'> {
+  const { claim, certificate, permit, consumedAt, observed, claimedAt, reconciled } = consumed;
+  return {
+    ...terminalBase(deployment, attempt),
+    kind: 'committed',
+    claim,
+    certificate,
+    permit,
+    consumedAt,
+    observed,
+    claimedAt,
+    reconciled,
+  };
+}
+
+/** Durable, completely observed, and not what was approved. */
+export function divergence(
+  deployment: Deployment,
+  attempt: AttemptFacts,
+  consumed: Consumed,
+  outcome: Outcome,
+): TerminalOf<'diverged'> {
+  const { claim, certificate, permit, consumedAt } = consumed;
+  return {
+    ...terminalBase(deployment, attempt),
+    kind: 'diverged',
+    claim,
+    certificate,
+    permit,
+    consumedAt,
+    outcome: recordedOutcome(deployment, attempt.admitted, outcome),
+  };
+}
+
+/** May be durable; what became of it is not established. */
+export function uncertainty(
+  deployment: Deployment,
+  attempt: AttemptFacts,
+  consumed: Consumed,
+  gap: string,
+): TerminalOf<'indeterminate'> {
+  const { claim, certificate, permit, consumedAt } = consumed;
+  return {
+    ...terminalBase(deployment, attempt),
+    kind: 'indeterminate',
+    claim,
+    certificate,
+    permit,
+    consumedAt,
+    gap: gap.slice(0, 4000),
+  };
+}

@@ -1,0 +1,138 @@
+import type { CandidateFacts, Stage } from '../contract/adapter.ts';
+import type { Certificate, Claim, ConsumedPermit, RequestPermit } from '../contract/proof.ts';
+import { digestRecord } from '../crypto/digest.ts';
+import { markerRecord } from '../protocol/marker.ts';
+import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
+import type { Digest } from '../protocol/record.ts';
+import { stateReads } from '../protocol/state.ts';
+import type { Attempt } from './attempt.ts';
+import { checkCurrent, checkState, type Refusal } from './authority.ts';
+import { certify } from './boundary.ts';
+import { type Deployment, nowInstant } from './deployment.ts';
+import { markerText } from './marker-text.ts';
+
+export type GateResult<Permit> =
+  | { readonly kind: 'passed'; readonly permit: Permit }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+type StageBound = Extract<PermitRecord['bound'], { candidate: string }>;
+type Unconsumed<Bound> = Omit<PermitRecord, 'consumedAt' | 'bound'> & { readonly bound: Bound };
+
+/** What was established before the gate and must still be so. */
+export interface Established {
+  readonly attempt: Attempt;
+  readonly claim: Claim;
+  readonly certificate: Certificate;
+  readonly action: unknown;
+  readonly revision: string | undefined;
+}
+
+/** The permit binds this candidate, this E, this certificate and this claim; the marker consumes it with the commit. */
+export function bindStagePermit(established: Established, bound: StageBound): Unconsumed<StageBound> {
+  return { ...permitBase(established), bound };
+}
+
+function permitBase({ attempt, claim, certificate }: Established) {
+  return {
+    version: 1 as const,
+    occurrence: attempt.occurrence,
+    execution: attempt.execution,
+    claim: claim.digest,
+    certificate: certificate.digest,
+    approved: attempt.signed.license.approved,
+  };
+}
+
+/** Final gate of a held candidate: fresh certificate, same candidate, same evidence, same state, authority still valid. */
+export async function passStageGate(
+  deployment: Deployment,
+  established: Established,
+  stage: Stage,
+  permit: Unconsumed<StageBound>,
+): Promise<GateResult<ConsumedPermit>> {
+  const stale =
+    (await checkAuthority(deployment, established)) ??
+    checkCandidate(permit.bound, await stage.recheck()) ??
+    checkState(
+      established.attempt,
+      await stage.read(stateReads(established.attempt.signed.approved)),
+      established.revision,
+    );
+  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  const record = { ...permit, consumedAt: consumptionTime(deployment, established.claim) };
+  const digest = digestRecord(permitRecord, record);
+  const marker = deployment.sealer.seal(markerRecord, {
+    version: 1,
+    disposition: 'committed',
+    occurrence: record.occurrence,
+    execution: record.execution,
+    approved: record.approved,
+    observed: record.bound.observed,
+    certificate: record.certificate,
+    claim: record.claim,
+    permit: digest,
+    consumedAt: record.consumedAt,
+  });
+  return { kind: 'passed', permit: { record, digest, marker: markerText(marker) } as ConsumedPermit };
+}
+
+/** Final gate of a request: the same rechecks, then the permit row is consumed durably before anything is sent. */
+export async function passRequestGate(
+  deployment: Deployment,
+  established: Established,
+  request: Digest,
+): Promise<GateResult<RequestPermit>> {
+  const { attempt, claim, revision } = established;
+  const stale =
+    (await checkAuthority(deployment, established)) ??
+    checkState(attempt, await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)), revision);
+  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  const record = { ...permitBase(established), bound: { request }, consumedAt: consumptionTime(deployment, claim) };
+  const fence = await deployment.ledgers.consumePermit(deployment.sealer.seal(permitRecord, record));
+  if (fence.kind !== 'consumed') {
+    const detail = 'another worker decided this occurrence; nothing was sent';
+    return { kind: 'refused', refusal: { reason: `permit-${fence.kind}`, detail } };
+  }
+  return { kind: 'passed', permit: { record, digest: digestRecord(permitRecord, record) } as RequestPermit };
+}
+
+/** Fresh survey, unchanged identity, policy and frame, unexpired license, plan not superseded, claim still ours. */
+async function checkAuthority(deployment: Deployment, established: Established): Promise<Refusal | undefined> {
+  const { attempt, claim, certificate } = established;
+  const fresh = await certify(deployment, attempt.admitted, claim);
+  if (fresh.kind === 'refused' || fresh.certificate.digest !== certificate.digest) {
+    return { reason: 'boundary-changed', detail: 'the backend changed while the candidate was held; certify again' };
+  }
+  const stale = checkCurrent(deployment, attempt, established.action);
+  if (stale !== undefined) return stale;
+  const { task, planRevision } = attempt.signed.license;
+  const announced = await deployment.ledgers.announcedPlan(task);
+  if (announced !== undefined && announced > planRevision) {
+    return {
+      reason: 'plan-superseded',
+      detail: `plan revision ${announced} replaced ${planRevision} of task "${task}"`,
+    };
+  }
+  const holder = await deployment.ledgers.holder(attempt.occurrence);
+  if (holder?.claim.record.execution !== attempt.execution) {
+    return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
+  }
+  return undefined;
+}
+
+function checkCandidate(bound: StageBound, now: CandidateFacts): Refusal | undefined {
+  if (now.candidate !== bound.candidate) {
+    return { reason: 'candidate-replaced', detail: 'the held candidate is not the one that was observed' };
+  }
+  if (now.evidence !== bound.evidence) {
+    return { reason: 'evidence-changed', detail: 'something was written after the observation' };
+  }
+  return undefined;
+}
+
+/** t_g. A clock that stepped back must not make the permit look older than the claim. */
+function consumptionTime(deployment: Deployment, claim: Claim): string {
+  const now = nowInstant(deployment);
+  const { claimedAt } = claim.sealed.record;
+  return now < claimedAt ? claimedAt : now;
+}

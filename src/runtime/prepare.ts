@@ -1,0 +1,70 @@
+import { digestRecord, digestText } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
+import { approvedOutcome } from '../protocol/approve.ts';
+import { canonical } from '../protocol/canon.ts';
+import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
+import type { Source } from '../protocol/frame.ts';
+import type { Proposal } from '../protocol/license.ts';
+import { approvedRecord } from '../protocol/manifest.ts';
+import { renderApproved } from '../protocol/render.ts';
+import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
+import { actionDigest } from './authority.ts';
+import { adapterNamed, type Deployment } from './deployment.ts';
+
+/** What an application asks to have approved. */
+export interface PrepareRequest extends ManifestDraft {
+  /** Work that a commit may release, by name. Nothing else is ever released by it. */
+  readonly continuations?: readonly string[];
+  /** Binds the license to this one action; without it any action with the approved outcome may run. */
+  readonly action?: unknown;
+  /** The application's own revision of the task state; the execution must present the same. */
+  readonly revision?: string;
+  /** How many executions the license buys; one unless said otherwise. */
+  readonly occurrences?: number;
+}
+
+/** Normalises the manifest by the backend's own types, reads the declared state, and renders what there is to sign. */
+export async function prepare(
+  deployment: Deployment,
+  request: PrepareRequest,
+  source: Source = 'manifest',
+): Promise<Proposal> {
+  const { continuations = [], action, revision, occurrences = 1, ...draft } = request;
+  const stated = draftManifest(draft);
+  const admitted = adapterNamed(deployment, stated.adapter);
+  const { adapter } = admitted;
+  const manifest = await adapter.normalise(stated);
+  const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
+  const readings = await adapter.read(stateReads(approved));
+  const broken = brokenRequirements(approved, readings)[0];
+  if (broken !== undefined) {
+    const { requirement, found } = broken;
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      `the manifest requires ${requirement.target} ${canonical(requirement.key)} to be ${canonical(requirement.row)},` +
+        ` but it is ${canonical(found?.row ?? null)} now`,
+    );
+  }
+  await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
+  const rendering = renderApproved(approved);
+  return {
+    draft: {
+      version: 1,
+      source,
+      task: stated.task,
+      taskState: digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)),
+      planRevision: stated.planRevision,
+      adapter: stated.adapter,
+      identity: admitted.identityDigest,
+      approved: digestRecord(approvedRecord, approved),
+      rendering: digestText('effectmatch/rendering/v1', rendering),
+      policy: deployment.policyDigest,
+      frame: admitted.frameDigest,
+      ...(action !== undefined && { action: actionDigest(admitted, adapter.parseAction(action)) }),
+      occurrences,
+      continuations: [...continuations],
+    },
+    approved,
+    rendering,
+  };
+}

@@ -1,0 +1,147 @@
+import type { ClaimEntry } from '../contract/ledgers.ts';
+import { digestRecord } from '../crypto/digest.ts';
+import { claimRecord } from '../protocol/binding.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
+import { permitRecord } from '../protocol/permit.ts';
+import type { Digest, OccurrenceId } from '../protocol/record.ts';
+import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
+import type { AttemptFacts } from './attempt.ts';
+import {
+  type Admitted,
+  type AdmittedPromotable,
+  type AdmittedRemote,
+  type Deployment,
+  isPromotable,
+} from './deployment.ts';
+import { commitment, rejection } from './finish.ts';
+import { readBack, remoteTerminal } from './remote.ts';
+import { settle } from './settle.ts';
+
+/** What recovery did about one claimed occurrence. Only `settled` has a conclusive terminal. */
+export type Recovered = { readonly occurrence: OccurrenceId; readonly task: string } & (
+  | { readonly kind: 'settled'; readonly terminal: Terminal }
+  /** Left alone: its lease is live, or something holds the backend. */
+  | { readonly kind: 'running'; readonly why: string }
+  /** Needs evidence or a person: no conclusive terminal could be written. */
+  | { readonly kind: 'unresolved'; readonly why: string }
+);
+
+export interface RecoverOptions {
+  /** Also take attempts whose lease has not run out. Safe: a live attempt then loses and is refused. */
+  readonly now?: boolean;
+}
+
+/**
+ * Decides every claimed occurrence that has no conclusive terminal. Idempotent, safe from many workers at once: the
+ * marker (or the permit row, for remote paths) decides, and terminals are inserted only if absent.
+ */
+export async function recover(deployment: Deployment, options: RecoverOptions = {}): Promise<readonly Recovered[]> {
+  const results: Recovered[] = [];
+  for (const entry of await deployment.ledgers.unsettled({ includeLeased: true })) {
+    const { occurrence, task } = entry.claim.record;
+    const result =
+      entry.leaseExpired || options.now === true
+        ? await recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)))
+        : running('its lease is live; wait for it or recover with `now`');
+    results.push({ occurrence, task, ...result });
+  }
+  return results;
+}
+
+type Result =
+  | { readonly kind: 'settled'; readonly terminal: Terminal }
+  | { readonly kind: 'running' | 'unresolved'; readonly why: string };
+const running = (why: string): Result => ({ kind: 'running', why });
+const unresolved = (why: string): Result => ({ kind: 'unresolved', why });
+
+async function recoverOne(deployment: Deployment, entry: ClaimEntry): Promise<Result> {
+  deployment.reached('recovery:found');
+  const { adapter, backend } = entry.claim.record;
+  const admitted = deployment.adapters.get(adapter);
+  if (admitted === undefined) return unresolved(`adapter "${adapter}" is not configured here`);
+  if (admitted.adapter.identity.backend !== backend) {
+    return unresolved(`"${adapter}" is configured with another backend than the one this claim was made for`);
+  }
+  return isPromotable(admitted)
+    ? recoverPromotable(deployment, admitted, entry)
+    : recoverRemote(deployment, admitted as AdmittedRemote, entry);
+}
+
+function attemptOf(entry: ClaimEntry, admitted: Admitted): AttemptFacts {
+  const { occurrence, execution, license: lineage } = entry.claim.record;
+  return { occurrence, execution, lineage, license: entry.license, admitted };
+}
+
+/** The void marker decides: inserted, the attempt is over; in conflict, what is there says how it ended. */
+async function recoverPromotable(
+  deployment: Deployment,
+  admitted: AdmittedPromotable,
+  entry: ClaimEntry,
+): Promise<Result> {
+  const attempt = attemptOf(entry, admitted);
+  const claim = digestRecord(claimRecord, entry.claim.record);
+  const settled = await settle(deployment, admitted, entry.claim);
+  deployment.reached('recovery:settled');
+  switch (settled.kind) {
+    case 'void':
+      return conclude(deployment, interrupted(deployment, attempt, claim));
+    case 'elsewhere': {
+      const refusal = { reason: 'decided-elsewhere', detail: `${settled.why}; this attempt left nothing` };
+      return conclude(deployment, rejection(deployment, attempt, 'recovery', refusal, { claim }));
+    }
+    case 'committed': {
+      const { claimedAt } = entry.claim.record;
+      return conclude(deployment, commitment(deployment, attempt, { ...settled.marker, claimedAt, reconciled: true }));
+    }
+    case 'busy':
+      return running(settled.why);
+    case 'foreign':
+      return unresolved(settled.why);
+  }
+}
+
+/** Consuming and voiding the permit compete for one key; once consumed, only positive evidence is conclusive. */
+async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, entry: ClaimEntry): Promise<Result> {
+  const { occurrence, execution, claimedAt } = entry.claim.record;
+  const attempt = attemptOf(entry, admitted);
+  const claim = digestRecord(claimRecord, entry.claim.record);
+  const state = await deployment.ledgers.voidPermit(occurrence, execution);
+  deployment.reached('recovery:settled');
+  if (state.kind === 'void') return conclude(deployment, interrupted(deployment, attempt, claim));
+
+  const { record } = state.permit;
+  const consumed = {
+    claim,
+    certificate: record.certificate,
+    permit: digestRecord(permitRecord, record),
+    consumedAt: record.consumedAt,
+  };
+  const approved = storedApproval(entry, record.approved);
+  if (approved === undefined) {
+    return unresolved('the approved outcome was stored as digests only; resolve it with evidence');
+  }
+  const outcome = await readBack(admitted, occurrence, approved, undefined);
+  const terminal = remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, true);
+  if (terminal.kind !== 'indeterminate') return conclude(deployment, terminal);
+  await conclude(deployment, terminal);
+  return unresolved(terminal.gap);
+}
+
+/** The approved outcome as it was stored with the claim, if it still is the one that was approved. */
+function storedApproval(entry: ClaimEntry, approved: Digest): Approved | undefined {
+  if (entry.license.approved !== approved) return undefined;
+  const stored = approvedRecord.parseText(entry.approvedText);
+  return digestRecord(approvedRecord, stored) === approved ? stored : undefined;
+}
+
+function interrupted(deployment: Deployment, attempt: AttemptFacts, claim: Digest): Terminal {
+  const detail = 'the attempt ended without a verdict; its marker is void, so it left nothing and never can';
+  return rejection(deployment, attempt, 'recovery', { reason: 'interrupted', detail }, { claim });
+}
+
+async function conclude(deployment: Deployment, terminal: Terminal): Promise<Result> {
+  assertAssured(terminal);
+  const stored = await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), 'flushed');
+  deployment.reached('recovery:terminal-recorded');
+  return { kind: 'settled', terminal: stored };
+}

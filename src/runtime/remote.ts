@@ -1,0 +1,88 @@
+import type { RemoteRequest } from '../contract/adapter.ts';
+import { digestValueOf } from '../crypto/digest.ts';
+import type { Approved } from '../protocol/manifest.ts';
+import { prepareApproved } from '../protocol/match.ts';
+import { establish } from '../protocol/observation.ts';
+import { classify, type Outcome } from '../protocol/outcome.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Gate, Terminal } from '../protocol/terminal.ts';
+import { type AttemptFacts, observedDigest } from './attempt.ts';
+import type { Refusal } from './authority.ts';
+import type { AdmittedRemote, Deployment } from './deployment.ts';
+import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
+import { type Established, passRequestGate } from './gate.ts';
+
+/** Algorithm 1, remote part: constrain before dispatch, send once, classify by what can be read back. */
+export async function executeRemote(
+  deployment: Deployment,
+  admitted: AdmittedRemote,
+  established: Established,
+): Promise<Terminal> {
+  const { adapter } = admitted;
+  const { attempt, claim, certificate, action } = established;
+
+  const request = adapter.buildRequest(attempt.signed.approved, action);
+  deployment.reached('path:request-built');
+  const gate = await passRequestGate(deployment, established, requestDigest(request));
+  if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
+  deployment.reached('path:permit-consumed');
+
+  // From here on the request may have left. Only `mayHaveSent: false` is proof that it did not.
+  const sent = await adapter.dispatch(gate.permit, request).catch(() => ({ mayHaveSent: true as const }));
+  deployment.reached('path:dispatched');
+  if (!sent.mayHaveSent) return reject('dispatch', { reason: 'not-sent', detail: sent.why });
+
+  const outcome = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
+  deployment.reached('path:read-back');
+  const { consumedAt } = gate.permit.record;
+  const consumed = { claim: claim.digest, certificate: certificate.digest, permit: gate.permit.digest, consumedAt };
+  const { claimedAt } = claim.sealed.record;
+  return finish(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, false));
+
+  function reject(at: Gate, refusal: Refusal): Promise<Terminal> {
+    const known = { claim: claim.digest, certificate: certificate.digest };
+    return finish(deployment, rejection(deployment, attempt, at, refusal, known));
+  }
+}
+
+export function requestDigest(request: RemoteRequest) {
+  return digestValueOf('effectmatch/request/v1', request.content);
+}
+
+/** Reads back and classifies. A read-back that fails leaves the outcome INDETERMINATE, never an exception. */
+export async function readBack(
+  admitted: AdmittedRemote,
+  occurrence: OccurrenceId,
+  approved: Approved,
+  request: RemoteRequest | undefined,
+): Promise<Outcome> {
+  const { adapter } = admitted;
+  try {
+    const evidence = await adapter.readBack(occurrence, request);
+    const observation = establish(evidence, adapter.registration, adapter.channels);
+    return classify(prepareApproved(approved), observation, evidence);
+  } catch (error) {
+    return { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] };
+  }
+}
+
+/** What a consumed permit and a read-back amount to. Never `rejected`: the request may have left. */
+export function remoteTerminal(
+  deployment: Deployment,
+  attempt: AttemptFacts,
+  consumed: Consumed,
+  claimedAt: string,
+  outcome: Outcome,
+  reconciled: boolean,
+): Terminal {
+  switch (outcome.kind) {
+    case 'EXACT': {
+      const observed = observedDigest(deployment, attempt.admitted, outcome.effects);
+      return commitment(deployment, attempt, { ...consumed, observed, claimedAt, reconciled });
+    }
+    case 'DIVERGED':
+      return divergence(deployment, attempt, consumed, outcome);
+    case 'INDETERMINATE':
+      return uncertainty(deployment, attempt, consumed, outcome.gaps.join('; '));
+  }
+}

@@ -1,0 +1,168 @@
+import type { AdapterFactory } from '../contract/adapter.ts';
+import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
+import type { JournalVerdict, Ledgers, LedgersFactory } from '../contract/ledgers.ts';
+import { type Reached, unobserved } from '../contract/steps.ts';
+import { randomIds } from '../crypto/approver.ts';
+import { digestFolders } from '../crypto/code-identity.ts';
+import { digestRecord, digestText, digestValueOf } from '../crypto/digest.ts';
+import { type KeyringSource, openKeyring } from '../crypto/keyring.ts';
+import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
+import { keyId } from '../crypto/signature.ts';
+import { EffectMatchError } from '../errors.ts';
+import { sqliteLedgers } from '../ledger/sqlite/index.ts';
+import { frameRecord, type Policy, policyRecord, type Source } from '../protocol/frame.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import { admit } from './admit.ts';
+import { identityDigest } from './authority.ts';
+import { type Lineage, type Release, release } from './continuation.ts';
+import type { Admitted, Deployment } from './deployment.ts';
+import { type ExecuteOptions, execute } from './execute.ts';
+import { type PrepareRequest, prepare } from './prepare.ts';
+import { type Recovered, type RecoverOptions, recover } from './recover.ts';
+
+/** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
+export interface IssuerConfig {
+  readonly key: string | readonly string[];
+  readonly may: readonly string[];
+  /** Where this issuer's approvals may come from; a rehearsed one must be allowed here. */
+  readonly sources?: readonly Source[];
+}
+
+/** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
+export interface RuntimeConfig {
+  /** Path of the ledger's SQLite file, or another ledger. Never the business database. */
+  readonly store: string | LedgersFactory;
+  /** Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS' }`. */
+  readonly keyring: KeyringSource;
+  readonly issuers: Readonly<Record<string, IssuerConfig>>;
+  // biome-ignore lint/suspicious/noExplicitAny: adapters with different actions share one map; each checks its own.
+  readonly adapters: Readonly<Record<string, AdapterFactory<any>>>;
+  /** How long a silent attempt counts as alive; 30 s unless said otherwise. */
+  readonly leaseMs?: number;
+  /** Whether interrupted attempts are settled at start; yes unless said otherwise. */
+  readonly recoverAtStart?: boolean;
+}
+
+/** What tests may replace. No public export takes it. */
+export interface Internals {
+  readonly clock?: Clock;
+  readonly ids?: IdSource;
+  readonly reached?: Reached;
+}
+
+/** A running deployment. */
+export interface Runtime extends AsyncDisposable {
+  /** Normalises a manifest and renders it for approval. Writes nothing but the task's plan revision. */
+  prepare(request: PrepareRequest): Promise<Proposal>;
+  /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
+  execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
+  /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
+  continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
+  /** Settles interrupted attempts. */
+  recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
+  /** The verdict about an occurrence; undefined means that there is none, which is a halt. */
+  terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
+  /** Checks every journal row and checkpoint. */
+  verifyJournal(): Promise<JournalVerdict>;
+  readonly ledgers: Ledgers;
+  close(): Promise<void>;
+}
+
+/** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
+export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
+  const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
+  const { leaseMs = 30_000, recoverAtStart = true } = config;
+  const policy = policyOf(config);
+  const keyring = openKeyring(config.keyring);
+  const sealer = createSealer(keyring);
+  const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
+  const ledgers = await store.open({ sealer, digest: digestText });
+  const adapters = new Map<string, Admitted>();
+  const close = async () => {
+    for (const { adapter } of adapters.values()) await adapter.close();
+    await ledgers.close();
+  };
+  const digestKeyed = keyedTextDigest(keyring);
+  const deployment: Deployment = {
+    ledgers,
+    sealer,
+    digestValue: keyedDigest(keyring),
+    digestObserved: (text) => digestKeyed('effectmatch/observed/v1', text),
+    clock,
+    ids,
+    reached,
+    adapters,
+    policy,
+    policyDigest: digestRecord(policyRecord, policy),
+    issuerKeys: new Map(Object.entries(config.issuers).map(([name, issuer]) => [name, [issuer.key].flat()])),
+    contract: digestFolders([new URL('../protocol/', import.meta.url), new URL('./', import.meta.url)]),
+    leaseMs,
+  };
+  try {
+    for (const [name, factory] of Object.entries(config.adapters)) {
+      adapters.set(name, await admitAdapter(deployment, name, factory));
+    }
+    if (recoverAtStart) await recover(deployment);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    prepare: (request) => prepare(deployment, request),
+    execute: (license, action, options) => execute(deployment, license, action, options),
+    continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    recover: (options) => recover(deployment, options),
+    terminal: (occurrence) => ledgers.terminal(occurrence),
+    verifyJournal: () => ledgers.verify(),
+    ledgers,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function policyOf(config: RuntimeConfig): Policy {
+  for (const [name, issuer] of Object.entries(config.issuers)) {
+    const unknown = issuer.may.find((adapter) => !Object.hasOwn(config.adapters, adapter));
+    if (unknown !== undefined) {
+      throw new EffectMatchError(
+        'ERR_EM_CONFIG_INVALID',
+        `issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`,
+      );
+    }
+  }
+  return policyRecord.parse({
+    version: 1,
+    issuers: Object.fromEntries(
+      Object.entries(config.issuers).map(([name, { key, may, sources }]) => [
+        name,
+        { keys: [key].flat().map(keyId), may: [...may], sources: [...(sources ?? ['manifest', 'contract'])] },
+      ]),
+    ),
+  });
+}
+
+/** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */
+async function admitAdapter(deployment: Deployment, name: string, factory: AdapterFactory): Promise<Admitted> {
+  const { clock, reached, sealer, ids } = deployment;
+  const adapter = await factory.open({ name, clock, reached });
+  try {
+    await admit({ name, sealer, ids }, adapter);
+    const identity = identityDigest(adapter.identity);
+    const frame = frameRecord.parse({
+      version: 1,
+      adapter: name,
+      capability: adapter.capability,
+      registration: digestValueOf('effectmatch/registration/v1', adapter.registration),
+      identity,
+      channels: [...adapter.channels],
+      policy: deployment.policyDigest,
+      contract: deployment.contract,
+    });
+    return { name, adapter, frame, frameDigest: digestRecord(frameRecord, frame), identityDigest: identity };
+  } catch (error) {
+    await adapter.close();
+    throw error;
+  }
+}
