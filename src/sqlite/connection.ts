@@ -1,0 +1,168 @@
+import { resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EffectMatchError, type ErrorCode, invariant } from '../errors.ts';
+
+/** Primary result codes that callers decide on; the low byte of an extended code. */
+export const SQLITE = {
+  BUSY: 5,
+  LOCKED: 6,
+  READONLY: 8,
+  IOERR: 10,
+  FULL: 13,
+  CANTOPEN: 14,
+  CONSTRAINT: 19,
+  AUTH: 23,
+  NOTADB: 26,
+} as const;
+
+/** Values larger than this are refused by every connection: one statement must not be able to exhaust the process. */
+export const MAX_VALUE_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Opens a file with everything off that an attacker's SQL could use: no extensions, defensive mode, no functions
+ * with side effects from the schema, no strings in double quotes, no ATTACH, and no waiting inside SQLite (which
+ * would block the event loop). The settings are read back, because SQLite ignores a pragma that it does not know.
+ */
+export function openDatabase(file: string, options: { readonly readOnly?: boolean } = {}): DatabaseSync {
+  if (file === '' || file.startsWith(':') || /^file:/i.test(file) || file.includes('\0')) {
+    throw new EffectMatchError(
+      'ERR_EM_CONFIG_INVALID',
+      `"${file}" is not a plain file path; give the path of a database file, not a URI or an in-memory database`,
+    );
+  }
+  const db = new DatabaseSync(resolve(file), {
+    readOnly: options.readOnly ?? false,
+    timeout: 0,
+    allowExtension: false,
+    defensive: true,
+    enableForeignKeyConstraints: true,
+    enableDoubleQuotedStringLiterals: false,
+    limits: { attach: 0, length: MAX_VALUE_BYTES },
+  });
+  try {
+    setPragma(db, { name: 'trusted_schema', value: 'off', reads: 0 });
+    setPragma(db, { name: 'cell_size_check', value: 'on', reads: 1 });
+    invariant(readPragma(db, 'foreign_keys') === 1, 'foreign keys are enforced on every connection');
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  return db;
+}
+
+/**
+ * Pins what a returned COMMIT promises: flushed to disk. A rollback journal needs EXTRA, because with FULL the
+ * directory entry of the deleted journal may survive a power cut and roll the commit back. Returns the journal mode.
+ */
+export function pinDurability(db: DatabaseSync): string {
+  const mode = readPragma(db, 'journal_mode');
+  setPragma(db, mode === 'wal' ? { name: 'synchronous', value: 'full', reads: 2 } : EXTRA);
+  // Only macOS listens to these; there a plain fsync does not reach the disk.
+  setPragma(db, { name: 'fullfsync', value: 'on', reads: 1 });
+  setPragma(db, { name: 'checkpoint_fullfsync', value: 'on', reads: 1 });
+  return String(mode);
+}
+
+const EXTRA = { name: 'synchronous', value: 'extra', reads: 3 } as const;
+
+/** Sets a pragma and checks that it took effect. `reads` is what the pragma reads back as. */
+export function setPragma(
+  db: DatabaseSync,
+  pragma: { readonly name: string; readonly value: string; readonly reads: number | string },
+): void {
+  db.exec(`pragma ${pragma.name} = ${pragma.value}`);
+  const found = readPragma(db, pragma.name);
+  invariant(found === pragma.reads, `pragma ${pragma.name} is ${pragma.value} (it reads back as ${found})`);
+}
+
+/** The value of a pragma that answers with one row of one column. */
+export function readPragma(db: DatabaseSync, name: string): unknown {
+  const row = db.prepare(`pragma ${name}`).get();
+  return row === undefined ? undefined : Object.values(row)[0];
+}
+
+/**
+ * Runs `body` between BEGIN IMMEDIATE and COMMIT and returns its result once it is committed. `body` is synchronous
+ * and must be repeatable: when the file is busy at any point, COMMIT included, everything is rolled back and tried
+ * again for up to `deadlineMs` milliseconds, with the event loop free in between. Then `ERR_EM_STORE_BUSY`. An error
+ * of `body` is rethrown as it is, after the rollback. A COMMIT that fails in any other way than busy or a constraint
+ * throws `ERR_EM_STORE_UNAVAILABLE`: whether it became durable is not known.
+ */
+export async function immediate<T>(
+  db: DatabaseSync,
+  body: () => T,
+  options: { readonly deadlineMs: number },
+): Promise<T> {
+  return await retryWhileBusy(() => {
+    db.exec('begin immediate');
+    try {
+      const result = body();
+      commit(db);
+      return result;
+    } catch (error) {
+      if (db.isTransaction) db.exec('rollback');
+      throw error;
+    }
+  }, options);
+}
+
+function commit(db: DatabaseSync): void {
+  try {
+    db.exec('commit');
+  } catch (error) {
+    if (db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT)) throw error;
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'COMMIT failed; whether it became durable is not known');
+  }
+  invariant(!db.isTransaction, 'a COMMIT that returned has ended the transaction');
+}
+
+/**
+ * Calls `attempt` until it no longer fails with SQLITE_BUSY, for up to `deadlineMs` milliseconds, with growing
+ * jittered pauses; then `ERR_EM_STORE_BUSY`. Waiting happens here and not in SQLite, so that nothing else stalls.
+ */
+export async function retryWhileBusy<T>(attempt: () => T, options: { readonly deadlineMs: number }): Promise<T> {
+  const until = performance.now() + options.deadlineMs;
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      const left = until - performance.now();
+      if (left <= 0) {
+        throw asFault(error, 'ERR_EM_STORE_BUSY', `locked by another writer for ${options.deadlineMs} ms`);
+      }
+      const longest = Math.min(25, 2 ** Math.min(tries, 5));
+      await sleep(Math.min(left, longest * (0.5 + Math.random() / 2)));
+    }
+  }
+}
+
+/** The primary result code of an error that SQLite reported; undefined for every other error. */
+export function primaryCode(error: unknown): number | undefined {
+  const code = extendedCode(error);
+  return code === undefined ? undefined : code & 0xff;
+}
+
+/** The extended result code of an error that SQLite reported; undefined for every other error. */
+export function extendedCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('errcode' in error)) return undefined;
+  return typeof error.errcode === 'number' ? error.errcode : undefined;
+}
+
+/** Another connection is in the way; nothing happened and trying again later is safe. */
+export function isBusy(error: unknown): boolean {
+  const code = primaryCode(error);
+  return code === SQLITE.BUSY || code === SQLITE.LOCKED;
+}
+
+/** The same fault under a code of ours, with SQLite's own words and the cause kept. */
+export function asFault<C extends ErrorCode>(error: unknown, code: C, what: string): EffectMatchError<C> {
+  const words = error instanceof Error ? error.message : String(error);
+  return new EffectMatchError(code, `${what}: ${words}`, { cause: error });
+}
+
+/** An identifier as SQL text, whatever characters it holds. */
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
