@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { Keyring } from '../../src/crypto/keyring.ts';
+import type { RecordKind } from '../../src/protocol/record.ts';
+
+/** One golden vector of a record kind. */
+export interface Vector {
+  readonly name: string;
+  readonly kind: string;
+  readonly version: number;
+  readonly record: object;
+  readonly text: string;
+  readonly digest: string;
+  readonly seal: { readonly key: string; readonly mac: string };
+  readonly signature?: string;
+}
+
+const folder = new URL('./', import.meta.url);
+const readJson = (name: string): unknown => JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
+
+export const keys = readJson('keys.json') as {
+  readonly generations: Readonly<Record<string, string>>;
+  readonly approverSeed: string;
+};
+
+export const derivations = readJson('derivations.json') as {
+  readonly approverKey: { readonly publicKey: string; readonly id: string };
+  readonly occurrences: readonly { readonly source: never; readonly id: string }[];
+  readonly values: readonly {
+    readonly key: string;
+    readonly target: string;
+    readonly column: string;
+    readonly value: never;
+    readonly digest: string;
+  }[];
+};
+
+/** The ring of the vectors; `current` comes first and seals. */
+export function vectorKeyring(current: string): Keyring {
+  const others = Object.keys(keys.generations).filter((id) => id !== current);
+  const ids = [current, ...others];
+  return new Keyring(ids.map((id) => ({ id, secret: Buffer.from(keys.generations[id] ?? '', 'hex') })));
+}
+
+/** Every vector, in the order of the files. */
+export const vectors: readonly Vector[] = readdirSync(folder)
+  .filter((name) => name.endsWith('.json') && name !== 'keys.json' && name !== 'derivations.json')
+  .sort()
+  .flatMap((name) => readJson(name) as Vector[]);
+
+/** Every record kind that a module of the protocol exports, found by looking at the modules themselves. */
+export async function recordKinds(): Promise<ReadonlyMap<string, RecordKind<object>>> {
+  const protocol = new URL('../../src/protocol/', import.meta.url);
+  const kinds = new Map<string, RecordKind<object>>();
+  for (const name of readdirSync(protocol)) {
+    if (!name.endsWith('.ts')) continue;
+    const module = (await import(new URL(name, protocol).href)) as Record<string, unknown>;
+    for (const value of Object.values(module)) {
+      if (isRecordKind(value)) kinds.set(value.kind, value);
+    }
+  }
+  return kinds;
+}
+
+function isRecordKind(value: unknown): value is RecordKind<object> {
+  return typeof value === 'object' && value !== null && 'parseText' in value && 'domain' in value && 'kind' in value;
+}
