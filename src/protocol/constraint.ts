@@ -1,0 +1,134 @@
+import { EffectMatchError, invariant, unreachable } from '../errors.ts';
+import { canonical } from './canon.ts';
+import type { Cell } from './effect.ts';
+import { compilePattern, type Pattern, runPattern } from './pattern.ts';
+import { type Instant, readInstant } from './time-text.ts';
+import { orderValues, readTag, type Value } from './value.ts';
+
+/** What a constraint may refer to beside the value itself. */
+export interface ConstraintContext {
+  /** When the operation ran, on the backend's clock, in milliseconds since the epoch. */
+  readonly window: { readonly fromMs: number; readonly toMs: number };
+}
+
+/** Backend evidence about the values it assigned in one column: a range, or the values themselves. */
+export type AssignedValues = { readonly above: string; readonly upTo: string } | { readonly fresh: readonly Value[] };
+
+/** Whether a cell asks for exactly one value, so that it compares by canonical text. */
+export function isExact(cell: Cell): cell is { readonly is: Value } {
+  return 'is' in cell;
+}
+
+/**
+ * Whether an observed value is what the cell approves. `generated` is not decided here: it relates several cells of
+ * an outcome to each other, which only the matcher can see.
+ */
+export function satisfies(cell: Cell, value: Value, context: ConstraintContext): boolean {
+  if ('is' in cell) return sameValue(cell.is, value);
+  if ('any' in cell) return true;
+  if ('oneOf' in cell) return cell.oneOf.some((allowed) => sameValue(allowed, value));
+  if ('between' in cell) return isBetween(cell.between, value);
+  if ('matches' in cell) return typeof value === 'string' && runPattern(patternOf(cell.matches), value).matched;
+  if ('now' in cell) return isNow(cell.now, value, context);
+  invariant(!('generated' in cell), 'generated cells are decided by the matcher');
+  return unreachable(cell);
+}
+
+/** Whether the backend may have assigned this value itself, by the evidence it gives about the column. */
+export function withinAssigned(assigned: AssignedValues, value: Value): boolean {
+  if ('fresh' in assigned) return freshTexts(assigned.fresh).has(canonical(value));
+  if (!isInteger(value)) return false;
+  const low = orderValues({ $int: assigned.above }, value);
+  const high = orderValues(value, { $int: assigned.upTo });
+  return low !== undefined && high !== undefined && low < 0 && high <= 0;
+}
+
+/**
+ * Refuses a cell that no value could satisfy or that cannot be evaluated, with what to change. Belongs before
+ * signing: after staging it would be too late to tell the approver.
+ */
+export function checkCell(cell: Cell, where: string): void {
+  if ('matches' in cell) patternOf(cell.matches);
+  if (!('between' in cell)) return;
+  const order = orderValues(...cell.between);
+  if (order === undefined || order > 0) {
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      `${where}: between needs two numbers or two texts, the lower one first`,
+    );
+  }
+}
+
+function sameValue(a: Value, b: Value): boolean {
+  if (a === b) return true;
+  const scalar = typeof a !== 'object' || a === null || typeof b !== 'object' || b === null;
+  return !scalar && canonical(a) === canonical(b);
+}
+
+function isBetween([low, high]: readonly [Value, Value], value: Value): boolean {
+  const fromLow = orderValues(low, value);
+  const toHigh = orderValues(value, high);
+  return fromLow !== undefined && toHigh !== undefined && fromLow <= 0 && toHigh <= 0;
+}
+
+function isInteger(value: Value): boolean {
+  if (typeof value === 'number') return Number.isSafeInteger(value);
+  const tagged = readTag(value);
+  return tagged?.tag === '$int' || (tagged?.tag === '$dec' && !tagged.text.includes('.'));
+}
+
+type Now = Extract<Cell, { readonly now: unknown }>['now'];
+
+function isNow(now: Now, value: Value, { window }: ConstraintContext): boolean {
+  const instant = instantOf(now.unit, value);
+  if (instant === undefined) return false;
+  const { earliestMs, latestMs } = instant;
+  return latestMs >= window.fromMs - now.withinMs && earliestMs <= window.toMs + now.withinMs;
+}
+
+function instantOf(unit: Now['unit'], value: Value): Instant | undefined {
+  switch (unit) {
+    case 'iso':
+      return typeof value === 'string' ? readInstant(value) : undefined;
+    case 'ms':
+      return Number.isSafeInteger(value) ? { earliestMs: Number(value), latestMs: Number(value) } : undefined;
+    case 's':
+      return secondsOf(value);
+    default:
+      return unreachable(unit);
+  }
+}
+
+/** A whole number of seconds may have been cut off, so it stands for its whole second. */
+function secondsOf(value: Value): Instant | undefined {
+  const tagged = readTag(value);
+  const seconds = tagged?.tag === '$real' ? Number(tagged.text) : value;
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return undefined;
+  if (Number.isInteger(seconds)) return { earliestMs: seconds * 1000, latestMs: seconds * 1000 + 999 };
+  const ms = Math.round(seconds * 1000);
+  return tagged === undefined ? undefined : { earliestMs: ms, latestMs: ms };
+}
+
+const freshKnown = new WeakMap<readonly Value[], ReadonlySet<string>>();
+
+/** The texts of fresh values, made once per list: every generated row asks, and lists can be as long as the rows. */
+function freshTexts(fresh: readonly Value[]): ReadonlySet<string> {
+  const known = freshKnown.get(fresh);
+  if (known !== undefined) return known;
+  const texts = new Set(fresh.map(canonical));
+  freshKnown.set(fresh, texts);
+  return texts;
+}
+
+const PATTERNS_KEPT = 64;
+const patterns = new Map<string, Pattern>();
+
+/** Compiled patterns, kept because one pattern is usually tried on many rows. */
+function patternOf(source: string): Pattern {
+  const known = patterns.get(source);
+  if (known !== undefined) return known;
+  const pattern = compilePattern(source);
+  if (patterns.size >= PATTERNS_KEPT) patterns.clear();
+  patterns.set(source, pattern);
+  return pattern;
+}
