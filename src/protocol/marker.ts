@@ -32,4 +32,5 @@ export const markerRecord = defineRecord(
   ]),
 );
 export type MarkerRecord = ReturnType<typeof markerRecord.parse>;
+export type VoidMarker = Extract<MarkerRecord, { disposition: 'void' }>;
 export type CommittedMarker = Extract<MarkerRecord, { disposition: 'committed' }>;
