@@ -1,7 +1,8 @@
 import type { Outlet, Survey } from '../protocol/boundary.ts';
-import type { ChangeRecord, Profile, StateRead, StateReading } from '../protocol/effect.ts';
+import type { Profile, StateRead, StateReading } from '../protocol/effect.ts';
 import type { Capability } from '../protocol/frame.ts';
 import type { Manifest } from '../protocol/manifest.ts';
+import type { Assigned, CandidateFacts, ChannelReport, Evidence, TargetCount } from '../protocol/observation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
@@ -9,7 +10,7 @@ import type { Clock } from './clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
 import type { Reached } from './steps.ts';
 
-export type { Outlet, Survey };
+export type { Assigned, CandidateFacts, ChannelReport, Evidence, Outlet, Survey, TargetCount };
 
 /** What the runtime lends an adapter when it opens it. */
 export interface AdapterContext {
@@ -90,51 +91,10 @@ export interface Stage extends AsyncDisposable {
   discard(): Promise<void>;
 }
 
-export interface CandidateFacts {
-  readonly candidate: string;
-  /** Fingerprint of the raw evidence; at most 256 characters. */
-  readonly evidence: string;
-}
-
 export type Promotion =
   | { readonly kind: 'confirmed' }
   | { readonly kind: 'refused'; readonly reason: string; readonly detail: string }
   | { readonly kind: 'unknown'; readonly cause: unknown };
-
-/** What an execution left, as reported at the backend boundary. */
-export interface Evidence extends CandidateFacts {
-  readonly records: readonly ChangeRecord[];
-  readonly channels: readonly ChannelReport[];
-  /** How many records could not be attributed to this execution; any makes the observation incomplete. */
-  readonly unattributed: number;
-  /** Backend evidence about identifiers it assigned, for `generated`. */
-  readonly assigned: readonly Assigned[];
-  /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
-  readonly window: { readonly fromMs: number; readonly toMs: number };
-}
-
-/** One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. */
-export type ChannelReport =
-  | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
-  /** Where the records came from: must have produced exactly the records handed over. */
-  | { readonly channel: string; readonly kind: 'records'; readonly count: number }
-  /** Targets that may have been written. Every record's target is among them, and all of them are registered. */
-  | { readonly channel: string; readonly kind: 'touched'; readonly targets: readonly string[] }
-  /** Gross writes per target and operation from a second witness; must equal the records'. */
-  | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
-  /** Something that must not have changed while the operation ran. */
-  | { readonly channel: string; readonly kind: 'stable'; readonly before: string; readonly after: string };
-
-export interface TargetCount {
-  readonly target: string;
-  readonly op: 'insert' | 'update' | 'delete';
-  readonly count: number;
-}
-
-/** Values of one column that the backend itself may have assigned during this execution: above < value <= upTo. */
-export type Assigned =
-  | { readonly target: string; readonly column: string; readonly above: string; readonly upTo: string }
-  | { readonly target: string; readonly column: string; readonly fresh: readonly Value[] };
 
 /** The marker table of a backend, reached with trusted rights only. Adapters store markers; the core reads them. */
 export interface Markers {

@@ -1,0 +1,141 @@
+import { EffectMatchError, invariant } from '../errors.ts';
+import type { CountedEffect } from './diff.ts';
+import type { Effect } from './effect.ts';
+import type { Row, Value } from './value.ts';
+
+/**
+ * An injective text of a value, far cheaper than canonical JSON: lengths instead of escapes. For keys in memory and
+ * for the text of E; never stored on its own. Whatever is not plain data is a bug of the caller.
+ */
+export function valueText(value: Value | undefined): string {
+  switch (typeof value) {
+    case 'string':
+      return `s${value.length}:${value}`;
+    case 'number':
+      return Object.is(value, -0) ? 'd-0;' : `d${value};`;
+    case 'boolean':
+      return value ? 't' : 'f';
+    case 'object':
+      if (value === null) return 'n';
+      return isList(value) ? `a${value.length}:${value.map(valueText).join('')}` : rowText(value);
+    default:
+      throw new EffectMatchError('ERR_EM_INVARIANT', `a ${typeof value} is not a value`);
+  }
+}
+
+/** Same value: the stored representation decides, not a notion of equality. */
+export function sameValue(a: Value | undefined, b: Value | undefined): boolean {
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return Object.is(a, b);
+  return valueText(a) === valueText(b);
+}
+
+/** An injective text of a row; columns in `skip` are left out. The order of the columns does not matter. */
+export function rowText(row: Row, skip?: ReadonlySet<string>): string {
+  let text = '';
+  let count = 0;
+  for (const column of sortedColumns(row)) {
+    if (skip?.has(column)) continue;
+    count += 1;
+    text += `${column.length}:${column}${valueText(row[column])}`;
+  }
+  return `r${count}:${text}`;
+}
+
+/** Column names in the order of their UTF-16 code units. Rows made by this package usually have it already. */
+export function sortedColumns(row: object): readonly string[] {
+  const columns = Object.keys(row);
+  for (let index = 1; index < columns.length; index += 1) {
+    if ((columns[index - 1] as string) > (columns[index] as string)) return columns.sort();
+  }
+  return columns;
+}
+
+/** The key of an effect in a bag: two different effects never share one, column order aside. */
+export function effectKey(effect: Effect): string {
+  const { op, target, key, before, after } = effect;
+  return `${op[0]}${target.length}:${target}${imageText(key)}${imageText(before)}${imageText(after)}`;
+}
+
+/**
+ * The key under which effects are compared: `skip` leaves out volatile columns, and an absent image counts as one
+ * without columns, because the operation already says which images there are.
+ */
+export function comparisonKey(effect: Effect, skip?: ReadonlySet<string>): string {
+  const { op, target, key, before, after } = effect;
+  return `${op[0]}${target.length}:${target}${columnsText(key, skip)}${columnsText(before, skip)}${columnsText(after, skip)}`;
+}
+
+function imageText(row: Row | undefined): string {
+  return row === undefined ? '-' : rowText(row);
+}
+
+function columnsText(row: Row | undefined, skip: ReadonlySet<string> | undefined): string {
+  return row === undefined ? 'r0:' : rowText(row, skip);
+}
+
+function isList(value: object): value is readonly Value[] {
+  return Array.isArray(value);
+}
+
+/** A multiset of effects. Multiplicity counts: two equal writes are not one write. */
+export class EffectBag {
+  readonly #counted = new Map<string, CountedEffect>();
+  #size = 0;
+
+  static of(effects: Iterable<Effect>): EffectBag {
+    const bag = new EffectBag();
+    for (const effect of effects) bag.add(effect);
+    return bag;
+  }
+
+  /** Number of effects with multiplicity. */
+  get size(): number {
+    return this.#size;
+  }
+
+  add(effect: Effect, count = 1): this {
+    invariant(Number.isSafeInteger(count) && count >= 0, 'a multiplicity is a whole number');
+    if (count > 0) this.#set(effectKey(effect), effect, count);
+    return this;
+  }
+
+  count(effect: Effect): number {
+    return this.#counted.get(effectKey(effect))?.count ?? 0;
+  }
+
+  /** The multiset sum: multiplicities add up. */
+  union(other: EffectBag): EffectBag {
+    const sum = new EffectBag();
+    for (const [key, effect] of this.#counted) sum.#set(key, effect, effect.count);
+    for (const [key, effect] of other.#counted) sum.#set(key, effect, effect.count);
+    return sum;
+  }
+
+  /** What remains of this bag when the other's effects are taken out, as many times as they occur there. */
+  subtract(other: EffectBag): EffectBag {
+    const rest = new EffectBag();
+    for (const [key, effect] of this.#counted) {
+      const count = effect.count - (other.#counted.get(key)?.count ?? 0);
+      if (count > 0) rest.#set(key, effect, count);
+    }
+    return rest;
+  }
+
+  equals(other: EffectBag): boolean {
+    if (this.#size !== other.#size || this.#counted.size !== other.#counted.size) return false;
+    for (const [key, { count }] of this.#counted) {
+      if (other.#counted.get(key)?.count !== count) return false;
+    }
+    return true;
+  }
+
+  /** Each different effect once with its multiplicity, in the order of the keys. */
+  *entries(): IterableIterator<readonly [key: string, effect: CountedEffect]> {
+    for (const key of [...this.#counted.keys()].sort()) yield [key, this.#counted.get(key) as CountedEffect];
+  }
+
+  #set(key: string, effect: Effect, count: number): void {
+    this.#counted.set(key, { ...effect, count: count + (this.#counted.get(key)?.count ?? 0) });
+    this.#size += count;
+  }
+}

@@ -1,0 +1,186 @@
+import type { ChangeRecord, Effect, Op } from './effect.ts';
+import { canonObserved } from './profile.ts';
+import type { Registration } from './registration.ts';
+import type { Value } from './value.ts';
+
+/** What identifies a held candidate and the evidence taken from it: the permit binds both. */
+export interface CandidateFacts {
+  readonly candidate: string;
+  /** Fingerprint of the raw evidence; at most 256 characters. */
+  readonly evidence: string;
+}
+
+/** What an execution left, as reported at the backend boundary. */
+export interface Evidence extends CandidateFacts {
+  readonly records: readonly ChangeRecord[];
+  readonly channels: readonly ChannelReport[];
+  /** How many records could not be attributed to this execution; any makes the observation incomplete. */
+  readonly unattributed: number;
+  /** Backend evidence about identifiers it assigned, for `generated`. */
+  readonly assigned: readonly Assigned[];
+  /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
+  readonly window: { readonly fromMs: number; readonly toMs: number };
+}
+
+/** One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. */
+export type ChannelReport =
+  | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
+  /** Where the records came from: must have produced exactly the records handed over. */
+  | { readonly channel: string; readonly kind: 'records'; readonly count: number }
+  /** Targets that may have been written. Every record's target is among them, and all of them are registered. */
+  | { readonly channel: string; readonly kind: 'touched'; readonly targets: readonly string[] }
+  /** Gross writes per target and operation from a second witness; must equal the records'. */
+  | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
+  /** Something that must not have changed while the operation ran. */
+  | { readonly channel: string; readonly kind: 'stable'; readonly before: string; readonly after: string };
+
+/** How many rows of one target a second witness saw written by one operation. */
+export interface TargetCount {
+  readonly target: string;
+  readonly op: Op;
+  readonly count: number;
+}
+
+/** Values of one column that the backend itself may have assigned during this execution: above < value <= upTo. */
+export type Assigned =
+  | { readonly target: string; readonly column: string; readonly above: string; readonly upTo: string }
+  | { readonly target: string; readonly column: string; readonly fresh: readonly Value[] };
+
+/** E, or why it could not be established. */
+export type Observation =
+  | { readonly kind: 'complete'; readonly effects: readonly Effect[] }
+  | { readonly kind: 'incomplete'; readonly gaps: readonly string[] };
+
+const GAPS_MAX = 64;
+const GAP_CHARACTERS_MAX = 1000;
+
+/**
+ * Decides whether the evidence is complete and, if so, what E is (Definition 2). Adapters only report: every
+ * required channel must answer once, and everything any channel says must agree with the records. What cannot be
+ * established is a gap, never an empty outcome.
+ */
+export function establish(
+  evidence: Evidence,
+  registration: Registration,
+  requiredChannels: readonly string[],
+): Observation {
+  const tally = tallyRecords(evidence.records);
+  const registered = new Set(registration.targets.map((target) => target.name));
+  const gaps = [
+    ...findAbsentChannels(evidence.channels, requiredChannels),
+    ...evidence.channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered })),
+    ...findUnregistered(tally, registered),
+    ...findUnattributed(evidence.unattributed),
+  ];
+  if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
+  return { kind: 'complete', effects: canonObserved(registration, evidence.records) };
+}
+
+type Tally = ReadonlyMap<string, Record<Op, number>>;
+
+function tallyRecords(records: readonly ChangeRecord[]): Tally {
+  const tally = new Map<string, Record<Op, number>>();
+  for (const { target, op } of records) {
+    let counts = tally.get(target);
+    if (counts === undefined) {
+      counts = { insert: 0, update: 0, delete: 0 };
+      tally.set(target, counts);
+    }
+    counts[op] += 1;
+  }
+  return tally;
+}
+
+function findAbsentChannels(reports: readonly ChannelReport[], required: readonly string[]): string[] {
+  const answers = new Map<string, number>();
+  for (const { channel } of reports) answers.set(channel, 1 + (answers.get(channel) ?? 0));
+  const absent = required.filter((channel) => !answers.has(channel));
+  const repeated = [...answers].filter(([, count]) => count > 1);
+  return [
+    ...absent.map((channel) => `Channel ${quote(channel)} is required and did not report.`),
+    ...repeated.map(([channel, count]) => `Channel ${quote(channel)} reported ${count} times instead of once.`),
+  ];
+}
+
+interface Reported {
+  readonly evidence: Evidence;
+  readonly tally: Tally;
+  readonly registered: ReadonlySet<string>;
+}
+
+function findDisagreements(report: ChannelReport, { evidence, tally, registered }: Reported): string[] {
+  const channel = `Channel ${quote(report.channel)}`;
+  switch (report.kind) {
+    case 'silent':
+      return [`${channel} gave no answer: ${report.why.toWellFormed()}`];
+    case 'records':
+      if (report.count === evidence.records.length) return [];
+      return [`${channel} produced ${report.count} records, but ${evidence.records.length} were handed over.`];
+    case 'touched': {
+      const touched = new Set(report.targets);
+      const unseen = [...tally.keys()].filter((target) => !touched.has(target));
+      const unknown = [...touched].filter((target) => !registered.has(target));
+      return [
+        ...unseen.map((target) => `${channel} did not see ${quote(target)} touched, but there are records of it.`),
+        ...unknown.map((target) => `${channel} saw ${quote(target)} touched, which is not registered.`),
+      ];
+    }
+    case 'counts':
+      return findMiscounts(channel, report.counts, tally);
+    case 'stable':
+      if (report.before === report.after) return [];
+      return [`${channel} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`];
+    default:
+      // The types rule this out; an adapter of another version does not.
+      return [`${channel} gave a kind of report that is not known here, so it cannot be checked.`];
+  }
+}
+
+function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {
+  const witnessed = new Map<string, Record<Op, number>>();
+  for (const { target, op, count } of counts) {
+    const entry = witnessed.get(target) ?? { insert: 0, update: 0, delete: 0 };
+    entry[op] += count;
+    witnessed.set(target, entry);
+  }
+  const gaps: string[] = [];
+  for (const target of new Set([...tally.keys(), ...witnessed.keys()])) {
+    for (const op of ['insert', 'update', 'delete'] as const) {
+      const seen = witnessed.get(target)?.[op] ?? 0;
+      const recorded = tally.get(target)?.[op] ?? 0;
+      if (seen === recorded) continue;
+      gaps.push(`${channel} counted ${seen} of ${op} on ${quote(target)}, but there are ${recorded} records.`);
+    }
+  }
+  return gaps;
+}
+
+function findUnregistered(tally: Tally, registered: ReadonlySet<string>): string[] {
+  return [...tally]
+    .filter(([target]) => !registered.has(target))
+    .map(([target, counts]) => {
+      const records = counts.insert + counts.update + counts.delete;
+      return `There are records (${records}) of ${quote(target)}, which is not registered.`;
+    });
+}
+
+function findUnattributed(unattributed: number): string[] {
+  if (unattributed === 0) return [];
+  return [`Records that could not be attributed to this execution: ${unattributed}.`];
+}
+
+/** Quoted so that a name cannot pass for a part of the sentence; JSON escapes also keep the text well-formed. */
+function quote(name: string): string {
+  return JSON.stringify(name);
+}
+
+function boundGaps(gaps: readonly string[]): readonly string[] {
+  const kept = gaps.length <= GAPS_MAX ? gaps : gaps.slice(0, GAPS_MAX - 1);
+  const rest = gaps.length - kept.length;
+  return [...kept.map(shorten), ...(rest > 0 ? [`There are ${rest} further gaps.`] : [])];
+}
+
+function shorten(gap: string): string {
+  if (gap.length <= GAP_CHARACTERS_MAX) return gap;
+  return `${gap.slice(0, GAP_CHARACTERS_MAX - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}

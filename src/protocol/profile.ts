@@ -1,0 +1,70 @@
+import { unreachable } from '../errors.ts';
+import type { ChangeRecord, Effect } from './effect.ts';
+import { NetState } from './net-state.ts';
+import type { Registration } from './registration.ts';
+import { type Change, changedColumns, Relation } from './relation.ts';
+
+/**
+ * Canon_p for the adapter's records: the profile fixes the unit of change and the columns that are compared.
+ * Records of a target that is not registered stay effects as they are; whether there may be any is not decided here.
+ * Records that contradict each other or the registration are a fault of the adapter and throw.
+ */
+export function canonObserved(registration: Registration, records: readonly ChangeRecord[]): readonly Effect[] {
+  switch (registration.profile) {
+    case 'relation-write':
+      return records.map(({ op, target }) => ({ op, target }));
+    case 'row-event':
+      return listEvents(relationsOf(registration), records);
+    case 'net-state':
+      return foldEvents(relationsOf(registration), records);
+    default:
+      return unreachable(registration.profile);
+  }
+}
+
+type Relations = ReadonlyMap<string, Relation>;
+
+function relationsOf(registration: Registration): Relations {
+  return new Map(registration.targets.map((target) => [target.name, new Relation(target)]));
+}
+
+function listEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
+  return records.map((record) => {
+    const relation = relations.get(record.target);
+    return relation === undefined ? asReported(record) : eventOf(relation.read(record));
+  });
+}
+
+function foldEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
+  const strangers: Effect[] = [];
+  const net = new NetState();
+  for (const record of records) {
+    const relation = relations.get(record.target);
+    if (relation === undefined) strangers.push(asReported(record));
+    else net.apply(relation, relation.read(record));
+  }
+  return strangers.concat(net.effects());
+}
+
+function asReported({ op, target, key, before, after }: ChangeRecord): Effect {
+  return { op, target, ...(key && { key }), ...(before && { before }), ...(after && { after }) };
+}
+
+/** One write as one effect, even an update that changes nothing: it did happen. */
+function eventOf(change: Change): Effect {
+  const { op, target, key } = change;
+  const named = key === undefined ? { op, target } : { op, target, key };
+  switch (change.op) {
+    case 'insert':
+      return { ...named, after: change.after };
+    case 'delete':
+      return { ...named, before: change.before };
+    case 'update': {
+      const { before, after, newKey } = change;
+      if (newKey === undefined) return { ...named, ...changedColumns(before, after) };
+      return { ...named, ...changedColumns({ ...before, ...key }, { ...after, ...newKey }) };
+    }
+    default:
+      return unreachable(change);
+  }
+}

@@ -1,0 +1,146 @@
+import { EffectMatchError, invariant, unreachable } from '../errors.ts';
+import { sameValue, sortedColumns } from './bag.ts';
+import type { ChangeRecord } from './effect.ts';
+import type { Target } from './registration.ts';
+import type { Row, Value } from './value.ts';
+
+/** A record that agrees with the registration, with the key columns taken out of its images. */
+export type Change = { readonly target: string; readonly key: Row | undefined } & (
+  | { readonly op: 'insert'; readonly after: Row }
+  | { readonly op: 'delete'; readonly before: Row }
+  /** Both images have the same columns, unchanged ones included. `newKey` only where the update changed the key. */
+  | { readonly op: 'update'; readonly before: Row; readonly after: Row; readonly newKey: Row | undefined }
+);
+
+type MutableRow = { [column: string]: Value };
+
+/** Reads the records of one registered target and refuses what the registration does not explain. */
+export class Relation {
+  readonly #name: string;
+  readonly #key: readonly string[];
+  /** Compared and volatile columns without the key. Sorted, so that the rows made here have sorted columns. */
+  readonly #columns: readonly string[];
+  readonly #volatile: ReadonlySet<string>;
+
+  constructor(target: Target) {
+    const known = new Set([...target.columns, ...target.volatile, ...target.key]);
+    invariant(!known.has('__proto__'), 'no column is named __proto__, which plain rows cannot carry');
+    this.#name = target.name;
+    this.#key = [...target.key].sort();
+    this.#columns = [...known].filter((column) => !target.key.includes(column)).sort();
+    this.#volatile = new Set(target.volatile);
+  }
+
+  /** Checks a record completely. A row that was inserted or deleted must be there whole. */
+  read(record: ChangeRecord): Change {
+    const { target, op } = record;
+    switch (op) {
+      case 'insert': {
+        if (record.before !== null) throw this.fault(op, 'it has an image from before');
+        const after = this.#readImage(op, record.after);
+        this.demandWhole(op, after);
+        return { target, op, key: this.#readKey(record, record.after), after };
+      }
+      case 'delete': {
+        if (record.after !== null) throw this.fault(op, 'it has an image from after');
+        const before = this.#readImage(op, record.before);
+        this.demandWhole(op, before);
+        return { target, op, key: this.#readKey(record, record.before), before };
+      }
+      case 'update': {
+        const before = this.#readImage(op, record.before);
+        const after = this.#readImage(op, record.after);
+        const lone = this.#columns.find((column) => Object.hasOwn(before, column) !== Object.hasOwn(after, column));
+        if (lone !== undefined) throw this.fault(op, `column ${JSON.stringify(lone)} is in one of its images only`);
+        const key = this.#readKey(record, record.before);
+        return { target, op, key, before, after, newKey: key && this.#readNewKey(key, record.after) };
+      }
+      default:
+        return unreachable(op);
+    }
+  }
+
+  /** Rows that appear or disappear are compared whole; only volatile columns may be unknown. */
+  demandWhole(op: string, row: Row): void {
+    for (const column of this.#columns) {
+      if (Object.hasOwn(row, column) || this.#volatile.has(column)) continue;
+      throw this.fault(op, `column ${JSON.stringify(column)} is not reported`);
+    }
+  }
+
+  /** A report that cannot be true is the adapter's bug, not an outcome. */
+  fault(op: string, why: string): EffectMatchError {
+    const what = `${op} on ${JSON.stringify(this.#name)}`;
+    return new EffectMatchError('ERR_EM_INVARIANT', `the adapter reported an impossible ${what}: ${why}`);
+  }
+
+  #readImage(op: string, image: Row | null): Row {
+    const row: MutableRow = {};
+    if (image === null) return row;
+    let known = 0;
+    for (const column of this.#columns) {
+      const value = readColumn(image, column);
+      if (value === undefined) continue;
+      row[column] = value;
+      known += 1;
+    }
+    for (const column of this.#key) if (Object.hasOwn(image, column)) known += 1;
+    if (known !== Object.keys(image).length) throw this.fault(op, this.#describeStranger(image));
+    return row;
+  }
+
+  #describeStranger(image: Row): string {
+    const column = Object.keys(image).find((name) => !this.#columns.includes(name) && !this.#key.includes(name));
+    return column === undefined ? 'a column is undefined' : `column ${JSON.stringify(column)} is not registered`;
+  }
+
+  /** The key that the record names or, where it names none, the one in its image. Where both exist they agree. */
+  #readKey(record: ChangeRecord, image: Row | null): Row | undefined {
+    const named = record.key === null ? 0 : Object.keys(record.key).length;
+    if (named !== 0 && named !== this.#key.length) throw this.fault(record.op, 'its key is not the registered one');
+    if (this.#key.length === 0) return undefined;
+    const key: MutableRow = {};
+    for (const column of this.#key) {
+      const inKey = readColumn(record.key, column);
+      const inImage = readColumn(image, column);
+      const value = inKey === undefined ? inImage : inKey;
+      if (value === undefined) throw this.fault(record.op, `key column ${JSON.stringify(column)} is not reported`);
+      if (inImage !== undefined && !sameValue(value, inImage)) {
+        throw this.fault(record.op, `its key and its image disagree on column ${JSON.stringify(column)}`);
+      }
+      key[column] = value;
+    }
+    return key;
+  }
+
+  /** Key columns that the image does not have are unchanged. */
+  #readNewKey(key: Row, after: Row | null): Row | undefined {
+    const newKey: MutableRow = { ...key };
+    let changed = false;
+    for (const column of this.#key) {
+      const value = readColumn(after, column);
+      if (value === undefined || sameValue(value, key[column])) continue;
+      newKey[column] = value;
+      changed = true;
+    }
+    return changed ? newKey : undefined;
+  }
+}
+
+/** The columns in which two rows with the same columns differ, on both sides. */
+export function changedColumns(before: Row, after: Row): { readonly before: Row; readonly after: Row } {
+  const was: MutableRow = {};
+  const is: MutableRow = {};
+  for (const column of sortedColumns(before)) {
+    const [old, now] = [before[column], after[column]];
+    if (old === undefined || now === undefined || sameValue(old, now)) continue;
+    was[column] = old;
+    is[column] = now;
+  }
+  return { before: was, after: is };
+}
+
+/** Own columns only: a column may be named like something that every object inherits. */
+function readColumn(row: Row | null, column: string): Value | undefined {
+  return row !== null && Object.hasOwn(row, column) ? row[column] : undefined;
+}
