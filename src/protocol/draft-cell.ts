@@ -1,0 +1,131 @@
+import { EffectMatchError } from '../errors.ts';
+import { checkCell } from './constraint.ts';
+import type { Cell } from './effect.ts';
+import { fromJs } from './value.ts';
+
+/** Registered globally, so that a configuration file and the command line may load their own copies of this package. */
+const constraintBrand: unique symbol = Symbol.for('effectmatch/constraint');
+const changeBrand: unique symbol = Symbol.for('effectmatch/change');
+
+/** Data as applications write it. */
+export type Plain =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Uint8Array
+  | readonly Plain[]
+  | { readonly [key: string]: Plain };
+
+/** A constraint on one column. Branded by a symbol, so that data such as `{ any: true }` is never read as one. */
+export interface Constraint {
+  readonly [constraintBrand]: Cell;
+}
+
+/** A change of one column whose two sides are stated explicitly, by `to` or `from`. */
+export interface Change {
+  readonly [changeBrand]: { readonly before: Cell; readonly after: Cell };
+}
+
+/** The backend assigns the value; the same label stands for the same value wherever it is used. */
+export function generated(label: string): Constraint {
+  if (typeof label !== 'string' || label === '' || label.length > 128) {
+    throw refuse('generated needs a label of 1 to 128 characters');
+  }
+  return constrain({ generated: label });
+}
+
+/** One of the listed values. */
+export function oneOf(...values: readonly Plain[]): Constraint {
+  if (values.length === 0 || values.length > 1000) throw refuse('oneOf needs 1 to 1000 values');
+  return constrain({ oneOf: values.map((value, index) => fromJs(value, `oneOf value ${index + 1}`)) });
+}
+
+/** A number or text from `low` to `high`, both included. */
+export function between(low: Plain, high: Plain): Constraint {
+  const cell: Cell = { between: [fromJs(low, 'between'), fromJs(high, 'between')] };
+  checkCell(cell, 'between');
+  return constrain(cell);
+}
+
+/** Text that matches as a whole, in the small language of `compilePattern`. */
+export function matches(pattern: string): Constraint {
+  if (typeof pattern !== 'string' || pattern === '') throw refuse('matches needs a pattern, as text');
+  const cell: Cell = { matches: pattern };
+  checkCell(cell, 'matches');
+  return constrain(cell);
+}
+
+/** Whatever value: the approver does not care. */
+export function any(): Constraint {
+  return constrain({ any: true });
+}
+
+/** The time at which the operation runs, give or take `within`: UTC text, or seconds or milliseconds since 1970. */
+export function now(options: {
+  readonly within: number | string;
+  readonly unit?: 'iso' | 's' | 'ms' | undefined;
+}): Constraint {
+  const withinMs = readDuration(options?.within);
+  const unit = options.unit ?? 'iso';
+  if (!['iso', 's', 'ms'].includes(unit)) throw refuse("now: unit must be 'iso', 's' or 'ms'");
+  return constrain({ now: { withinMs, unit } });
+}
+
+/** Sets a column to a value that would otherwise be read as [from, to], or to a constraint, whatever it was before. */
+export function to(after: Plain | Constraint): Change {
+  return { [changeBrand]: { before: { any: true }, after: readCell(after, 'to') } };
+}
+
+/** Changes a column from one value or constraint to another; the long form of a two-element array. */
+export function from(before: Plain | Constraint, after: Plain | Constraint): Change {
+  return { [changeBrand]: { before: readCell(before, 'from'), after: readCell(after, 'from') } };
+}
+
+/** The cell that was written: a constraint's own, else the exact value. */
+export function readCell(input: unknown, where: string): Cell {
+  if (isBranded(input, changeBrand))
+    throw refuse(`${where}: to() and from() belong directly in the changes of update()`);
+  return isBranded(input, constraintBrand)
+    ? (input as unknown as Constraint)[constraintBrand]
+    : { is: fromJs(input, where) };
+}
+
+/** Both sides of a change: [from, to], `to`, `from`, or a plain value or constraint for the new side alone. */
+export function readChange(input: unknown, where: string): { readonly before: Cell; readonly after: Cell } {
+  if (isBranded(input, changeBrand)) return (input as unknown as Change)[changeBrand];
+  if (!Array.isArray(input)) return { before: { any: true }, after: readCell(input, where) };
+  if (input.length !== 2) {
+    throw refuse(`${where}: an array means [from, to]; write to([…]) to set the column to an array`);
+  }
+  return { before: readCell(input[0], `${where} (from)`), after: readCell(input[1], `${where} (to)`) };
+}
+
+/** Whether something was made by a function of this file, so that it is not mistaken for a row. */
+export function isMarked(input: unknown): boolean {
+  return isBranded(input, constraintBrand) || isBranded(input, changeBrand);
+}
+
+function isBranded(input: unknown, brand: symbol): boolean {
+  return typeof input === 'object' && input !== null && Object.hasOwn(input, brand);
+}
+
+function constrain(cell: Cell): Constraint {
+  return { [constraintBrand]: cell };
+}
+
+const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
+
+function readDuration(within: unknown): number {
+  const found = typeof within === 'string' ? /^(\d{1,9})(ms|s|m|h)$/.exec(within) : null;
+  const ms = found === null ? within : Number(found[1]) * UNITS_MS[found[2] as keyof typeof UNITS_MS];
+  if (typeof ms !== 'number' || !Number.isInteger(ms) || ms < 0 || ms > 86_400_000) {
+    throw refuse("now: within must be milliseconds or text like '5s' or '2m', at most a day");
+  }
+  return ms;
+}
+
+function refuse(message: string): EffectMatchError {
+  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', message);
+}
