@@ -1,4 +1,4 @@
-import { hkdfSync, randomBytes } from 'node:crypto';
+import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
 import { decodeBase64url } from './base64url.ts';
@@ -28,7 +28,7 @@ const fileSchema = z.strictObject({
  */
 export class Keyring {
   readonly #secrets = new Map<string, Buffer>();
-  readonly #derived = new Map<string, Buffer>();
+  readonly #derived = new Map<string, KeyObject>();
   /** The generation that seals. */
   readonly current: string;
 
@@ -58,13 +58,13 @@ export class Keyring {
    * The key of one purpose (a record kind, or `value`), derived by HKDF-SHA-256 and kept; undefined for an id that
    * is not in the ring. Separate keys mean that a seal of one kind says nothing about any other kind.
    */
-  derive(id: string, purpose: string): Buffer | undefined {
+  derive(id: string, purpose: string): KeyObject | undefined {
     const secret = this.#secrets.get(id) ?? this.#find(id);
     if (secret === undefined) return undefined;
     const slot = `${id}\n${purpose}`;
     let key = this.#derived.get(slot);
     if (key === undefined) {
-      key = Buffer.from(hkdfSync('sha256', secret, SALT, purpose, 32));
+      key = createSecretKey(Buffer.from(hkdfSync('sha256', secret, SALT, purpose, 32)));
       this.#derived.set(slot, key);
     }
     return key;

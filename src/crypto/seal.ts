@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Sealer } from '../contract/seal.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
@@ -55,18 +55,18 @@ export function keyedTextDigest(keyring: Keyring): (domain: string, text: string
   return (domain, text) => computeMac(key, domain, text).toString('hex') as Digest;
 }
 
-function currentKey(keyring: Keyring, purpose: string): Buffer {
+function currentKey(keyring: Keyring, purpose: string): KeyObject {
   const key = keyring.derive(keyring.current, purpose);
   invariant(key !== undefined, 'a keyring holds its current key');
   return key;
 }
 
-function computeMac(key: Buffer, domain: string, text: string): Buffer {
+function computeMac(key: KeyObject, domain: string, text: string): Buffer {
   return createHmac('sha256', key).update(`${domain}\n`).update(text).digest();
 }
 
 /** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */
-function holds(key: Buffer, domain: string, text: unknown, mac: unknown): text is string {
+function holds(key: KeyObject, domain: string, text: unknown, mac: unknown): text is string {
   if (typeof text !== 'string' || !text.isWellFormed()) return false;
   if (typeof mac !== 'string' || !MAC.test(mac)) return false;
   return timingSafeEqual(computeMac(key, domain, text), Buffer.from(mac, 'hex'));
