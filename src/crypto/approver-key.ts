@@ -11,8 +11,8 @@ const PARSED_LIMIT = 1000;
 const parsed = new Map<string, PublicKey>();
 
 /**
- * The encodings of points of small order, sign bit cleared. Under such a key anybody can make signatures that
- * verify, so none of them is ever accepted as an approver's key.
+ * The encodings of points of small order, sign bit cleared. Under such a key anybody can make signatures that some
+ * versions of OpenSSL verify, so none of them is ever accepted as an approver's key.
  */
 const SMALL_ORDER = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',

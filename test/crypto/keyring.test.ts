@@ -336,12 +336,14 @@ test('a ring does not change when its maker changes the bytes it was made from',
 
 /** Root may touch everything, so as root the call runs as another user, who is given the paths. */
 function asOrdinaryUser(paths: readonly string[], call: () => void): void {
-  if (process.geteuid?.() !== 0) return call();
-  for (const path of paths) fs.chownSync(path, 65534, 65534);
-  process.seteuid?.(65534);
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) {
+    for (const path of paths) fs.chownSync(path, 65534, 65534);
+    process.seteuid?.(65534);
+  }
   try {
     call();
   } finally {
-    process.seteuid?.(0);
+    if (isRoot) process.seteuid?.(0);
   }
 }
