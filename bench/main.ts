@@ -1,0 +1,69 @@
+// npm run bench -- list | <study> [--quick] [--json]
+// Exit code 0 when the study ran, whatever its figures; 1 when it could not run.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { compareStudy } from './studies/compare.ts';
+import { sqliteCostStudy } from './studies/sqlite-cost.ts';
+import type { Cell, Study } from './study.ts';
+
+const STUDIES: readonly Study[] = [compareStudy, sqliteCostStudy];
+const USAGE = `Usage: npm run bench -- list
+       npm run bench -- <study> [--quick] [--json]
+
+  --quick  fewer repetitions: shows that it runs, not what it costs
+  --json   the last line printed is one JSON object with every figure
+`;
+
+function printList(): void {
+  for (const study of STUDIES) console.log(`${study.name.padEnd(16)} ${study.about}`);
+}
+
+function printTable(cells: readonly Cell[]): void {
+  const width = Math.max(...cells.map((cell) => cell.name.length));
+  for (const { name, value, unit, target, paper, ok } of cells) {
+    const shown = Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
+    const notes = [target && `target ${target}: ${ok ? 'met' : 'MISSED'}`, paper !== undefined && `paper ${paper}`];
+    console.log(
+      `${name.padEnd(width)}  ${shown.padStart(9)} ${unit.padEnd(8)} ${notes.filter(Boolean).join(', ')}`.trimEnd(),
+    );
+  }
+}
+
+async function runStudy(study: Study, quick: boolean, json: boolean): Promise<void> {
+  const started = performance.now();
+  const cells = await study.run({ quick, progress: (line) => process.stderr.write(`… ${line}\n`) });
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const file = `bench/results/${study.name}.json`;
+  mkdirSync('bench/results', { recursive: true });
+  const context = {
+    node: process.version,
+    cpu: cpus()[0]?.model,
+    cores: cpus().length,
+    at: new Date().toISOString(),
+    quick,
+  };
+  writeFileSync(file, `${JSON.stringify({ study: study.name, context, cells }, null, 2)}\n`);
+  if (!json) {
+    printTable(cells);
+    console.log(
+      `\n${study.name}: ${seconds} s${quick ? ', quick: too few repetitions to quote' : ''}; written to ${file}`,
+    );
+  } else {
+    console.log(JSON.stringify({ study: study.name, cells }));
+  }
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, help: { type: 'boolean' } },
+});
+const [name] = positionals;
+const study = STUDIES.find((candidate) => candidate.name === name);
+if (values.help || name === undefined) console.log(USAGE);
+else if (name === 'list') printList();
+else if (study === undefined) {
+  console.error(`There is no study "${name}". These exist:`);
+  printList();
+  process.exitCode = 1;
+} else await runStudy(study, values.quick ?? false, values.json ?? false);

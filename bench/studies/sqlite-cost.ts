@@ -1,0 +1,196 @@
+// What protection costs on SQLite: a 5-effect operation under a license against the same statements in a plain
+// durable transaction, and against the floor of two durable writes (claim, business commit).
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sqlite } from '../../src/adapters/sqlite/index.ts';
+import type { Step } from '../../src/contract/steps.ts';
+import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { generated, insert, update } from '../../src/protocol/draft.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
+
+const SCHEMA = `
+  pragma journal_mode = wal;
+  create table invoice(id integer primary key, status text not null, amount_cents integer not null);
+  create table account(id integer primary key, balance_cents integer not null);
+  create table payment(id integer primary key, invoice_id integer not null, amount_cents integer not null);
+  create table entry(id integer primary key, account_id integer not null, amount_cents integer not null);
+  create table notification(id integer primary key, invoice_id integer not null, text text not null);
+  create trigger notify after update of status on invoice begin
+    insert into notification(invoice_id, text) values (new.id, 'paid');
+  end;
+`;
+const RELATIONS = ['invoice', 'account', 'payment', 'entry', 'notification'];
+
+/** Two updates and two inserts by the operation, one insert by the trigger. */
+function statements(id: number): { sql: string; values: (number | string)[] }[] {
+  return [
+    { sql: 'update invoice set status = ? where id = ?', values: ['paid', id] },
+    { sql: 'update account set balance_cents = balance_cents - 100 where id = ?', values: [id] },
+    { sql: 'insert into payment(invoice_id, amount_cents) values (?, 100)', values: [id] },
+    { sql: 'insert into entry(account_id, amount_cents) values (?, -100)', values: [id] },
+  ];
+}
+
+function effects(id: number) {
+  return [
+    update('invoice', { id }, { status: ['pending', 'paid'] }),
+    update('account', { id }, { balance_cents: [1000, 900] }),
+    insert('payment', { id: generated('payment'), invoice_id: id, amount_cents: 100 }),
+    insert('entry', { id: generated('entry'), account_id: id, amount_cents: -100 }),
+    insert('notification', { id: generated('notification'), invoice_id: id, text: 'paid' }),
+  ];
+}
+
+function createBooks(file: string, rows: number): void {
+  const db = new DatabaseSync(file);
+  db.exec(SCHEMA);
+  db.exec('begin');
+  const invoice = db.prepare(`insert into invoice values (?, 'pending', 100)`);
+  const account = db.prepare('insert into account values (?, 1000)');
+  for (let id = 1; id <= rows; id += 1) {
+    invoice.run(id);
+    account.run(id);
+  }
+  db.exec('commit');
+  db.close();
+}
+
+/** The same statements as an application would run them: prepared, one durable transaction. */
+function plainWriter(file: string): (id: number) => void {
+  const db = new DatabaseSync(file, { timeout: 5000 });
+  db.exec('pragma synchronous = full; pragma foreign_keys = on');
+  const prepared = statements(0).map(({ sql }) => db.prepare(sql));
+  return (id) => {
+    db.exec('begin immediate');
+    for (const [index, { values }] of statements(id).entries()) prepared[index]?.run(...values);
+    db.exec('commit');
+  };
+}
+
+/** One more durable write of one row, in another file: what a claim costs at least. */
+function durableRow(file: string): (id: number) => void {
+  const db = new DatabaseSync(file);
+  db.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table claim(occurrence text primary key, text text)',
+  );
+  const add = db.prepare('insert into claim values (?, ?)');
+  return (id) => {
+    add.run(`occ_${id}`, 'x'.repeat(1500));
+  };
+}
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
+  try {
+    return await measure(folder, quick, progress);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function measure(folder: string, quick: boolean, progress: (line: string) => void): Promise<readonly Cell[]> {
+  const blocks = quick ? 3 : 20;
+  const perBlock = quick ? 10 : 50;
+  const warmup = quick ? 20 : 200;
+  const runs = blocks * perBlock + warmup;
+  for (const name of ['plain', 'held']) createBooks(join(folder, `${name}.db`), runs + 1);
+
+  const marks: { step: Step; at: number }[] = [];
+  const key = generateApprover('bench');
+  const runtime = await createRuntime(
+    {
+      store: join(folder, 'ledger.db'),
+      keyring: join(folder, 'keys.json'),
+      issuers: { bench: { key: key.publicKey, may: ['books'] } },
+      adapters: { books: sqlite({ file: join(folder, 'held.db'), relations: RELATIONS }) },
+    },
+    { reached: (step) => marks.push({ step, at: performance.now() }) },
+  );
+  const plain = plainWriter(join(folder, 'plain.db'));
+  const extra = durableRow(join(folder, 'floor.db'));
+
+  progress(`approving ${runs} operations (outside the measurement)`);
+  const licenses = await approveAll(runtime, key, runs);
+  const samples = { plain: [] as number[], floor: [] as number[], held: [] as number[] };
+  const byStep = new Map<string, number[]>();
+  let next = 0;
+
+  const held = async () => {
+    next += 1;
+    marks.length = 0;
+    const started = performance.now();
+    const terminal = await runtime.execute(licenses[next - 1], { statements: statements(next) });
+    const elapsed = performance.now() - started;
+    if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal)}`);
+    let previous = started;
+    for (const { step, at } of marks) {
+      byStep.set(step, [...(byStep.get(step) ?? []), at - previous]);
+      previous = at;
+    }
+    return elapsed;
+  };
+  const timed = (work: () => void) => {
+    const started = performance.now();
+    work();
+    return performance.now() - started;
+  };
+
+  for (let i = 0; i < warmup; i += 1) {
+    await held();
+    plain(next);
+    extra(next);
+  }
+  byStep.clear();
+  for (let block = 0; block < blocks; block += 1) {
+    progress(`block ${block + 1} of ${blocks}`);
+    const first = next;
+    for (let i = 0; i < perBlock; i += 1) samples.held.push(await held());
+    for (let id = first + 1; id <= next; id += 1) {
+      const write = timed(() => plain(id));
+      samples.plain.push(write);
+      samples.floor.push(write + timed(() => extra(id)));
+    }
+  }
+  await runtime.close();
+
+  const [direct, floor, protectedMs] = [median(samples.plain), median(samples.floor), median(samples.held)];
+  const breakdown = [...byStep].map(([step, times]) => figure(`time to ${step}`, median(times) * 1000, 'us'));
+  return [
+    figure('plain durable transaction, median', direct * 1000, 'us'),
+    figure('plain, p95', quantile(samples.plain, 0.95) * 1000, 'us'),
+    figure('floor: plain and one more durable write, median', floor * 1000, 'us'),
+    figure('protected execution, median', protectedMs * 1000, 'us'),
+    figure('protected, p95', quantile(samples.held, 0.95) * 1000, 'us'),
+    figure('protected over plain', protectedMs / direct, 'x'),
+    atMost('protected over the floor of two durable writes', protectedMs / floor, 'x', 1.5),
+    ...breakdown,
+  ];
+}
+
+async function approveAll(
+  runtime: Runtime,
+  key: ReturnType<typeof generateApprover>,
+  count: number,
+): Promise<unknown[]> {
+  const bench = approver(key);
+  const licenses: unknown[] = [];
+  for (let id = 1; id <= count; id += 1) {
+    const proposal = await runtime.prepare({
+      adapter: 'books',
+      task: `invoice-${id}`,
+      planRevision: 1,
+      effects: effects(id),
+    });
+    licenses.push(bench.sign(proposal, { expiresIn: '1h' }));
+  }
+  return licenses;
+}
+
+export const sqliteCostStudy: Study = {
+  name: 'sqlite-cost',
+  about: 'a protected 5-effect operation on SQLite against a plain durable transaction and against two durable writes',
+  run,
+};

@@ -1,0 +1,47 @@
+/** One figure of a study. `ok` says whether it meets its target; a figure without a target is `ok`. */
+export interface Cell {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly target?: string;
+  /** The figure the paper reports for the same measurement. */
+  readonly paper?: number;
+  readonly ok: boolean;
+}
+
+export interface StudyOptions {
+  readonly quick: boolean;
+  /** Says what is being measured now; goes to standard error. */
+  progress(line: string): void;
+}
+
+/** A study measures in one run everything that its ratios compare. */
+export interface Study {
+  readonly name: string;
+  readonly about: string;
+  run(options: StudyOptions): Promise<readonly Cell[]>;
+}
+
+export function median(samples: readonly number[]): number {
+  return quantile(samples, 0.5);
+}
+
+export function quantile(samples: readonly number[], q: number): number {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
+}
+
+/** A figure with an upper bound. */
+export function atMost(name: string, value: number, unit: string, bound: number): Cell {
+  return { name, value, unit, target: `<= ${bound}`, ok: value <= bound };
+}
+
+/** A figure with a lower bound. */
+export function atLeast(name: string, value: number, unit: string, bound: number): Cell {
+  return { name, value, unit, target: `>= ${bound}`, ok: value >= bound };
+}
+
+/** A figure that is only reported. */
+export function figure(name: string, value: number, unit: string): Cell {
+  return { name, value, unit, ok: true };
+}

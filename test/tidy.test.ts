@@ -1,0 +1,118 @@
+// Goal: the architecture in docs/architecture.md stays true without anyone having to remember it.
+// Method: read every source file as text and check import direction, casts, length and forbidden words.
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { test } from 'node:test';
+
+const sources = globSync('src/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') }));
+const all = [
+  ...sources,
+  ...globSync('{test,bench,examples}/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') })),
+];
+
+/** What each folder of src may import, besides itself. `cli` and `index.ts` may import everything. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  errors: [],
+  protocol: ['errors'],
+  contract: ['errors', 'protocol'],
+  crypto: ['errors', 'protocol', 'contract'],
+  sqlite: ['errors'],
+  ledger: ['errors', 'protocol', 'contract', 'sqlite'],
+  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite'],
+  runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
+  testing: ['errors', 'protocol', 'contract', 'crypto'],
+};
+
+const layerOf = (file: string) => file.split('/')[1]?.replace(/\.ts$/, '') ?? '';
+const importsOf = (text: string) =>
+  [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => match[1] ?? '');
+
+test('imports follow the direction of the layers', () => {
+  let checked = 0;
+  for (const { file, text } of sources) {
+    const layer = layerOf(file);
+    const allowed = MAY_IMPORT[layer];
+    if (allowed === undefined) {
+      assert.ok(['cli', 'index'].includes(layer), `${file}: folder "${layer}" has no import rule`);
+      continue;
+    }
+    for (const specifier of importsOf(text).filter((name) => name.startsWith('.'))) {
+      const target = layerOf(normalize(join(dirname(file), specifier)));
+      assert.ok(target === layer || allowed.includes(target), `${file} must not import ${specifier}`);
+      checked += 1;
+    }
+  }
+  assert.ok(checked > 50, `only ${checked} imports seen`);
+});
+
+test('adapters do not import a sibling adapter', () => {
+  for (const { file, text } of sources.filter(({ file }) => file.startsWith('src/adapters/'))) {
+    const own = file.split('/').slice(0, 3).join('/');
+    for (const specifier of importsOf(text).filter((name) => name.startsWith('.'))) {
+      const target = normalize(join(dirname(file), specifier));
+      assert.ok(!target.startsWith('src/adapters/') || target.startsWith(`${own}/`), `${file} imports ${specifier}`);
+    }
+  }
+});
+
+test('the protocol has no clock, randomness, I/O or await', () => {
+  const files = sources.filter(({ file }) => file.startsWith('src/protocol/'));
+  assert.ok(files.length > 15);
+  for (const { file, text } of files) {
+    const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+    for (const banned of [
+      /\bawait\b/,
+      /\basync\b/,
+      /\bDate\.now\b/,
+      /\bnew Date\b/,
+      /Math\.random/,
+      /'node:/,
+      /\bfetch\(/,
+    ]) {
+      assert.doesNotMatch(code, banned, `${file} uses ${banned}`);
+    }
+  }
+});
+
+test('proofs are minted only where their step is decided', () => {
+  const minting: Record<string, readonly string[]> = {
+    Claim: ['src/runtime/authority.ts', 'src/runtime/admit.ts'],
+    Certificate: ['src/runtime/boundary.ts', 'src/runtime/admit.ts'],
+    ConsumedPermit: ['src/runtime/gate.ts', 'src/runtime/admit.ts'],
+    RequestPermit: ['src/runtime/gate.ts'],
+  };
+  for (const [proof, places] of Object.entries(minting)) {
+    const pattern = new RegExp(`\\bas (?:unknown as )?${proof}\\b`);
+    const found = sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
+    const outside = found.filter((file) => !places.includes(file) && !file.startsWith('src/testing/'));
+    assert.deepEqual(outside, [], `${proof} is minted outside its place`);
+    assert.ok(found.length > 0, `no mint of ${proof} seen`);
+  }
+});
+
+test('files stay short, without markers, without skipped or narrowed tests', () => {
+  assert.ok(sources.length > 40);
+  for (const { file, text } of sources) {
+    assert.ok(text.split('\n').length <= 301, `${file} is longer than 300 lines`);
+    assert.doesNotMatch(file, /util|helper|manager|service/i, `${file} has a name that says nothing`);
+  }
+  const marker = new RegExp(`\\b(${['TO', 'DO'].join('')}|FIX${'ME'}|HA${'CK'})\\b`);
+  for (const { file, text } of all) {
+    assert.doesNotMatch(text, marker, `${file} has a marker`);
+    if (file !== 'test/tidy.test.ts')
+      assert.doesNotMatch(text, /\b(test|it|describe)\.only\b/, `${file} narrows the tests`);
+  }
+});
+
+test('every error code is documented with cause and remedy, and every documented code exists', async () => {
+  const { ERROR_CODES } = await import('../src/errors.ts');
+  const documented = [...readFileSync('docs/errors.md', 'utf8').matchAll(/^## (ERR_EM_[A-Z_]+)$/gm)].map(
+    (match) => match[1],
+  );
+  assert.deepEqual([...documented].sort(), [...ERROR_CODES].sort());
+  for (const code of ERROR_CODES) {
+    const used = sources.filter(({ file, text }) => file !== 'src/errors.ts' && text.includes(`'${code}'`));
+    assert.ok(used.length > 0, `${code} is listed but never thrown`);
+  }
+});
