@@ -1,0 +1,131 @@
+import type { JournalEntry, LedgerContext } from '../contract/ledgers.ts';
+import type { Sealed } from '../contract/seal.ts';
+import { EffectMatchError } from '../errors.ts';
+import { type ClaimRecord, claimRecord } from '../protocol/binding.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
+import { markerRecord, type VoidMarker } from '../protocol/marker.ts';
+import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
+import type { Digest } from '../protocol/record.ts';
+import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
+
+/** One journal row as a store keeps it. (occurrence, slot) is unique: it is what decides every race. */
+export interface JournalRow {
+  readonly seq: number;
+  readonly kind: JournalEntry['kind'];
+  readonly occurrence: string;
+  /** What this row is the only one of, for its occurrence. */
+  readonly slot: string;
+  readonly text: string;
+  readonly sealKey: string;
+  readonly sealMac: string;
+  readonly digest: string;
+}
+
+/** A row whose digest, seal, schema and slot have been checked. */
+export type OpenedRow = { readonly seq: number; readonly slot: string; readonly digest: Digest } & (
+  | { readonly kind: 'claim'; readonly sealed: Sealed<ClaimRecord> }
+  | { readonly kind: 'permit'; readonly sealed: Sealed<PermitRecord> }
+  | { readonly kind: 'void'; readonly sealed: Sealed<VoidMarker> }
+  | { readonly kind: 'terminal'; readonly sealed: Sealed<Terminal> }
+  | { readonly kind: 'acknowledgement'; readonly sealed: Sealed<Acknowledgement> }
+);
+
+/** One claim per occurrence, whoever makes it. */
+export const CLAIM_SLOT = 'claim';
+/** Consuming and voiding compete for this one. */
+export const PERMIT_SLOT = 'permit';
+/** One terminal per attempt; a refused replay is its own attempt. */
+export const terminalSlot = (execution: string): string => `terminal:${execution}`;
+/** One settlement of an attempt that ended `indeterminate`. */
+export const settlementSlot = (execution: string): string => `settlement:${execution}`;
+/** One release and one completion per continuation. */
+export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continuation'>): string =>
+  `${of.state}:${of.continuation}`;
+
+/** Covers position, kind, slot and content, so that a row that moves no longer fits. */
+export function rowDigest(
+  context: LedgerContext,
+  row: Pick<JournalRow, 'seq' | 'kind' | 'slot'> & { readonly text: string },
+): Digest {
+  return context.digest('effectmatch/journal-row/v1', `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`);
+}
+
+/** The chain before the first row. */
+export const CHAIN_START = '0'.repeat(64) as Digest;
+
+/**
+ * Continues the chain by one row. Folding row by row makes the chain at a position depend on the rows alone and not
+ * on where checkpoints were taken, so processes that checkpoint at the same time need no coordination.
+ */
+export function extendChain(context: LedgerContext, chain: Digest, row: Digest): Digest {
+  return context.digest('effectmatch/journal-chain/v1', `${chain}${row}`);
+}
+
+/** The after-select half of the pair: nothing leaves a journal without passing here. */
+export function openRow(context: LedgerContext, row: JournalRow): OpenedRow {
+  const opened = openKind(context, row);
+  const { occurrence } = opened.sealed.record;
+  if (row.occurrence !== occurrence || !slotsOf(opened).includes(row.slot)) {
+    throw tampered(row.seq, 'its index columns do not fit its text');
+  }
+  if (rowDigest(context, row) !== row.digest) throw tampered(row.seq, 'its digest does not fit its place and text');
+  return opened;
+}
+
+/** The entry that the port hands out for a checked row. */
+export function entryOf(opened: OpenedRow): JournalEntry {
+  return { seq: opened.seq, kind: opened.kind, record: opened.sealed.record } as JournalEntry;
+}
+
+/** A row that is not what was written. The remedy is the operator's: nothing is repaired automatically. */
+export function tampered(seq: number, what: string): EffectMatchError<'ERR_EM_JOURNAL_TAMPERED'> {
+  return new EffectMatchError(
+    'ERR_EM_JOURNAL_TAMPERED',
+    `journal row ${seq}: ${what}; stop using this store, keep a copy as evidence and restore it from a backup`,
+  );
+}
+
+function openKind(context: LedgerContext, row: JournalRow): OpenedRow {
+  const { seq, slot, text } = row;
+  const seal = { key: row.sealKey, mac: row.sealMac };
+  const base = { seq, slot, digest: row.digest as Digest };
+  const { sealer } = context;
+  switch (row.kind) {
+    case 'claim':
+      return { ...base, kind: 'claim', sealed: sealer.open(claimRecord, text, seal) };
+    case 'permit':
+      return { ...base, kind: 'permit', sealed: sealer.open(permitRecord, text, seal) };
+    case 'void': {
+      const { record } = sealer.open(markerRecord, text, seal);
+      if (record.disposition !== 'void') throw tampered(seq, 'a marker that is not void stands in place of a permit');
+      return { ...base, kind: 'void', sealed: { record, text, seal } };
+    }
+    case 'terminal': {
+      const sealed = sealer.open(terminalRecord, text, seal);
+      assertAssured(sealed.record);
+      return { ...base, kind: 'terminal', sealed };
+    }
+    case 'acknowledgement':
+      return { ...base, kind: 'acknowledgement', sealed: sealer.open(acknowledgementRecord, text, seal) };
+    default:
+      throw tampered(seq, 'its kind is unknown');
+  }
+}
+
+function slotsOf(opened: OpenedRow): readonly string[] {
+  switch (opened.kind) {
+    case 'claim':
+      return [CLAIM_SLOT];
+    case 'permit':
+    case 'void':
+      return [PERMIT_SLOT];
+    case 'terminal': {
+      const { execution, kind } = opened.sealed.record;
+      return kind === 'indeterminate'
+        ? [terminalSlot(execution)]
+        : [terminalSlot(execution), settlementSlot(execution)];
+    }
+    case 'acknowledgement':
+      return [acknowledgementSlot(opened.sealed.record)];
+  }
+}

@@ -1,0 +1,27 @@
+import type { ClaimResult } from '../contract/ledgers.ts';
+import type { License } from '../protocol/license.ts';
+
+type Refused = Extract<ClaimResult, { kind: 'refused' }>;
+
+/** A later plan was announced for the task: what was approved for an earlier one no longer fits. */
+export function planSuperseded(license: License, announced: number): Refused {
+  const detail =
+    `the license is for plan revision ${license.planRevision} of task "${license.task}" and revision ${announced} ` +
+    'was announced; prepare and sign again';
+  return { kind: 'refused', reason: 'plan-superseded', detail };
+}
+
+/** The issuer signed two different licenses with one nonce. The first one seen keeps it. */
+export function nonceReused(license: License): Refused {
+  const detail = `issuer "${license.issuer}" has used nonce ${license.nonce} for another license; sign again with a fresh nonce`;
+  return { kind: 'refused', reason: 'nonce-reused', detail };
+}
+
+/** Every occurrence that the license buys is spent, whatever became of it. */
+export function spent(license: License): Refused {
+  const detail =
+    license.occurrences === 1
+      ? 'the license has been used; its outcome is in the journal, a repetition needs a new license'
+      : `all ${license.occurrences} occurrences of the license have been used; a repetition needs a new license`;
+  return { kind: 'refused', reason: 'spent', detail };
+}

@@ -1,0 +1,167 @@
+import type { ClaimRequest, LedgerContext, PermitState } from '../contract/ledgers.ts';
+import type { Sealed } from '../contract/seal.ts';
+import { EffectMatchError, invariant } from '../errors.ts';
+import { type Binding, bindingRecord, type ClaimRecord, claimRecord } from '../protocol/binding.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
+import { type License, licenseRecord } from '../protocol/license.ts';
+import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import { agrees, type Terminal } from '../protocol/terminal.ts';
+import { settlementSlot, terminalSlot } from './journal.ts';
+import { APPROVED_TEXT_DOMAIN, type Issuance, issuanceRecord } from './records.ts';
+
+/** A claim request whose parts fit together. */
+export interface CheckedRequest {
+  readonly license: License;
+  readonly licenseText: string;
+  readonly binding: Sealed<Binding>;
+  readonly bindingDigest: Digest;
+  readonly approvedText: string;
+}
+
+/** Checks everything about a request that does not depend on the store, before any lock is taken. */
+export function checkRequest(context: LedgerContext, request: ClaimRequest): CheckedRequest {
+  const { license, approvedText } = request;
+  const licenseText = licenseRecord.text(license);
+  const binding = context.sealer.open(bindingRecord, request.binding.text, request.binding.seal);
+  const bound = binding.record;
+  invariant(bound.issuer === license.issuer && bound.nonce === license.nonce, 'a binding names its license');
+  invariant(bound.license === context.digest(licenseRecord.domain, licenseText), 'a binding binds its license');
+  invariant(bound.occurrences.length === license.occurrences, 'a binding holds the occurrences a license buys');
+  invariant(new Set(bound.occurrences).size === bound.occurrences.length, 'the occurrences of a binding differ');
+  return {
+    license,
+    licenseText,
+    binding,
+    bindingDigest: context.digest(bindingRecord.domain, binding.text),
+    approvedText,
+  };
+}
+
+/** Seals which text of A is kept for this binding. */
+export function sealIssuance(context: LedgerContext, checked: CheckedRequest): Sealed<Issuance> {
+  return context.sealer.seal(issuanceRecord, {
+    version: 1,
+    binding: checked.bindingDigest,
+    approvedText: context.digest(APPROVED_TEXT_DOMAIN, checked.approvedText),
+  });
+}
+
+/** Has the claim made for the occurrence that was chosen, and checks that it says so. */
+export function makeClaim(
+  context: LedgerContext,
+  checked: CheckedRequest,
+  make: ClaimRequest['claim'],
+  occurrence: OccurrenceId,
+): Sealed<ClaimRecord> {
+  const made = make(occurrence);
+  const sealed = context.sealer.open(claimRecord, made.text, made.seal);
+  const claim = sealed.record;
+  invariant(claim.occurrence === occurrence, 'a claim names the occurrence it spends');
+  invariant(claim.license === checked.binding.record.license, 'a claim names the license it was made under');
+  invariant(claim.binding === checked.bindingDigest, 'a claim names the binding it was made under');
+  invariant(claim.approved === checked.license.approved, 'a claim names the outcome that was approved');
+  return sealed;
+}
+
+/** What a store knows about the attempt that a terminal is for. */
+export interface Known {
+  /** Whoever holds the occurrence. */
+  readonly claim: Sealed<ClaimRecord> | undefined;
+  readonly permit: PermitState | undefined;
+  readonly first: Terminal | undefined;
+  readonly settlement: Terminal | undefined;
+}
+
+export type Recording =
+  | { readonly kind: 'stored'; readonly terminal: Terminal }
+  /** `settles`: the claim has found its conclusive end and leaves the list of unsettled ones. */
+  | { readonly kind: 'insert'; readonly slot: string; readonly settles: boolean };
+
+/** Whether a terminal is new, agreement, the settlement of an `indeterminate` one, or a conflict. */
+export function decideRecording(context: LedgerContext, known: Known, terminal: Terminal): Recording {
+  const misfit = findMisfit(context, known, terminal);
+  invariant(misfit === undefined, misfit ?? '');
+  const { first, settlement } = known;
+  const holds = known.claim?.record.execution === terminal.execution;
+  const settles = holds && terminal.kind !== 'indeterminate';
+  if (first === undefined) return { kind: 'insert', slot: terminalSlot(terminal.execution), settles };
+  if (settlement !== undefined && (agrees(settlement, terminal) || agrees(first, terminal))) {
+    return { kind: 'stored', terminal: settlement };
+  }
+  if (settlement === undefined && agrees(first, terminal)) return { kind: 'stored', terminal: first };
+  if (settlement === undefined && first.kind === 'indeterminate') {
+    return { kind: 'insert', slot: settlementSlot(terminal.execution), settles };
+  }
+  const stored = settlement ?? first;
+  throw new EffectMatchError(
+    'ERR_EM_TERMINAL_CONFLICT',
+    `occurrence ${terminal.occurrence}, execution ${terminal.execution}: ${stored.kind} is recorded and ` +
+      `${terminal.kind} does not agree with it; the recorded verdict stands, look at the journal and the backend`,
+  );
+}
+
+/**
+ * Why a terminal cannot belong to what is stored, if so: only the attempt that holds the claim may say more than
+ * `rejected`, and what it says names that claim and the permit that was consumed.
+ */
+export function findMisfit(
+  context: LedgerContext,
+  known: Pick<Known, 'claim' | 'permit'>,
+  terminal: Terminal,
+): string | undefined {
+  const { claim, permit } = known;
+  const holds = claim !== undefined && claim.record.execution === terminal.execution;
+  if (!holds) {
+    const bare = terminal.kind === 'rejected' && terminal.claim === undefined;
+    return bare ? undefined : 'only the attempt that holds the claim may end otherwise than rejected';
+  }
+  const { record } = claim;
+  if (terminal.lineage !== record.license || terminal.approved !== record.approved) {
+    return 'a terminal names the license and the outcome of its claim';
+  }
+  if (terminal.claim !== undefined && terminal.claim !== context.digest(claimRecord.domain, claim.text)) {
+    return 'a terminal carries the digest of its claim';
+  }
+  if (terminal.kind === 'rejected') return undefined;
+  if (permit?.kind === 'void') return 'nothing but rejected can follow a voided permit';
+  if (permit !== undefined && context.digest(permitRecord.domain, permit.permit.text) !== terminal.permit) {
+    return 'a terminal carries the digest of the permit that was consumed';
+  }
+  if (terminal.kind === 'committed' && terminal.claimedAt !== record.claimedAt) return 'a terminal repeats t_c';
+  return undefined;
+}
+
+/** A permit is consumed under the claim in force, by the execution that holds it. */
+export function assertPermitFits(
+  context: LedgerContext,
+  claim: Sealed<ClaimRecord> | undefined,
+  permit: PermitRecord,
+): asserts claim is Sealed<ClaimRecord> {
+  invariant(claim?.record.execution === permit.execution, 'a permit is consumed by the holder of the claim');
+  invariant(
+    permit.claim === context.digest(claimRecord.domain, claim.text),
+    'a permit carries the digest of its claim',
+  );
+}
+
+/** A permit is voided for the claim in force, and never once its attempt may have made something durable. */
+export function assertVoidable(known: Known, execution: ExecutionId): void {
+  const ended = known.settlement ?? known.first;
+  invariant(known.claim?.record.execution === execution, 'a permit is voided for the claim in force');
+  const open = known.permit !== undefined || ended === undefined || ended.kind === 'rejected';
+  invariant(open, 'no permit is voided after its attempt ended otherwise than rejected');
+}
+
+/** Nothing is released before the holder's `committed` terminal, and nothing completes before it was released. */
+export function assertReleasable(
+  known: { readonly claim: Sealed<ClaimRecord> | undefined; readonly terminal: Terminal | undefined },
+  released: boolean,
+  acknowledgement: Acknowledgement,
+): void {
+  const { claim, terminal } = known;
+  invariant(claim !== undefined && terminal?.kind === 'committed', 'only a committed terminal releases');
+  invariant(terminal.lineage === acknowledgement.lineage, 'an acknowledgement has the lineage of its terminal');
+  invariant(claim.record.continuations.includes(acknowledgement.continuation), 'a continuation is registered');
+  invariant(acknowledgement.state === 'released' || released, 'a continuation completes after its release');
+}

@@ -1,0 +1,163 @@
+import { closeSync, openSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { EffectMatchError } from '../../errors.ts';
+import {
+  asFault,
+  immediate,
+  openDatabase,
+  pinDurability,
+  primaryCode,
+  readPragma,
+  retryWhileBusy,
+  setPragma,
+} from '../../sqlite/connection.ts';
+import { pendingMigrations } from '../migrate.ts';
+import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
+
+/** How long an operation waits for other writers before it gives up with `ERR_EM_STORE_BUSY`. */
+export const DEADLINE = { deadlineMs: 30_000 } as const;
+
+/** The connections of one opened store. */
+export interface Connections {
+  readonly file: string;
+  /** Returns from COMMIT once the commit is flushed. */
+  readonly flushed: DatabaseSync;
+  /**
+   * Returns from COMMIT once other processes see it. Both connections append to one write-ahead log, which is read
+   * from its start and flushed as a whole, so the next flushed commit makes this one durable too.
+   */
+  readonly relaxed: DatabaseSync;
+}
+
+/**
+ * Opens the file as a ledger store, creating or migrating it where needed. Many processes may do so at once. A file
+ * that is not ours, or newer than this release, is refused before anything in it is changed.
+ */
+export async function openConnections(path: string): Promise<Connections> {
+  const file = resolve(path);
+  createFile(file);
+  const opened: DatabaseSync[] = [];
+  const connect = (): DatabaseSync => {
+    const db = openDatabase(file);
+    opened.push(db);
+    return db;
+  };
+  try {
+    const flushed = connect();
+    await retryWhileBusy(() => refuseForeign(flushed, file), DEADLINE);
+    await retryWhileBusy(() => useWriteAheadLog(flushed, file), DEADLINE);
+    await immediate(flushed, () => migrate(flushed, file), DEADLINE);
+    await retryWhileBusy(() => checkSchema(flushed, file), DEADLINE);
+    const relaxed = connect();
+    await retryWhileBusy(() => setPragma(relaxed, { name: 'synchronous', value: 'normal', reads: 1 }), DEADLINE);
+    return { file, flushed, relaxed };
+  } catch (error) {
+    for (const db of opened) db.close();
+    throw unusable(error, file);
+  }
+}
+
+/** What SQLite reports about the file itself becomes a fault of ours that says what to do; the rest passes. */
+export function unusable(error: unknown, file: string): unknown {
+  if (primaryCode(error) === undefined) return error;
+  const what =
+    `the ledger ${file} cannot be used; check that it is an undamaged SQLite file on a disk with free space and that ` +
+    'this user may write to it and its folder, or restore it from a backup';
+  return asFault(error, 'ERR_EM_STORE_UNAVAILABLE', what);
+}
+
+/** Schema objects as SQL text, without what SQLite keeps for itself. */
+export function schemaOf(db: DatabaseSync): readonly string[] {
+  const rows = db
+    .prepare("select sql from sqlite_schema where name not like 'sqlite\\_%' escape '\\' order by sql")
+    .all();
+  return rows.map(({ sql }) => String(sql));
+}
+
+/** What is in the schema and should not be, or the other way round; undefined when it is as migrations leave it. */
+export function schemaDifference(db: DatabaseSync): string | undefined {
+  const found = new Set(schemaOf(db));
+  const wanted = new Set(expectedSchema());
+  const extra = found.difference(wanted).values().next().value;
+  if (extra !== undefined) return `it contains something that no release created: ${firstLine(extra)}`;
+  const missing = wanted.difference(found).values().next().value;
+  return missing === undefined ? undefined : `something is missing from it: ${firstLine(missing)}`;
+}
+
+function firstLine(sql: string): string {
+  return sql.split('\n')[0] ?? sql;
+}
+
+function expectedSchema(): readonly string[] {
+  const db = new DatabaseSync(':memory:');
+  try {
+    for (const { sql } of MIGRATIONS) db.exec(sql);
+    return schemaOf(db);
+  } finally {
+    db.close();
+  }
+}
+
+/**
+ * Creates the file for its owner only. An existing one is never opened here: closing any handle of a file gives up
+ * the locks that SQLite holds on it in the same process.
+ */
+function createFile(file: string): void {
+  if (!statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory()) {
+    throw unavailable(file, `its folder ${dirname(file)} does not exist; create the folder first`);
+  }
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isFile()) return;
+  if (found !== undefined) throw unavailable(file, 'it is not a regular file; give the path of a file');
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return;
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `the ledger ${file} cannot be created; check the folder's rights`);
+  }
+}
+
+/** Reads in one transaction, so that a store which another process is creating is seen before or after that. */
+function refuseForeign(db: DatabaseSync, file: string): void {
+  db.exec('begin');
+  try {
+    pendingMigrations(MIGRATIONS, ownVersion(db, file), file);
+  } finally {
+    db.exec('rollback');
+  }
+}
+
+function ownVersion(db: DatabaseSync, file: string): number {
+  const application = readPragma(db, 'application_id');
+  const version = Number(readPragma(db, 'user_version'));
+  const objects = Number(db.prepare('select count(*) as objects from sqlite_schema').get()?.objects);
+  if (application === APPLICATION_ID && version > 0) return version;
+  if (application === 0 && version === 0 && objects === 0) return 0;
+  throw unavailable(file, 'it is a database of something else; give the ledger a file of its own');
+}
+
+function useWriteAheadLog(db: DatabaseSync, file: string): void {
+  const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
+  if (mode !== 'wal') {
+    throw unavailable(file, `SQLite cannot keep a write-ahead log there (${mode}); use a local disk`);
+  }
+  pinDurability(db);
+}
+
+/** Runs inside one immediate transaction, so of many processes one migrates and the others find it done. */
+function migrate(db: DatabaseSync, file: string): void {
+  for (const { version, sql } of pendingMigrations(MIGRATIONS, ownVersion(db, file), file)) {
+    db.exec(sql);
+    db.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${version}`);
+  }
+}
+
+function checkSchema(db: DatabaseSync, file: string): void {
+  const difference = schemaDifference(db);
+  if (difference !== undefined) throw unavailable(file, `${difference}; restore the file from a backup`);
+}
+
+function unavailable(file: string, why: string): EffectMatchError<'ERR_EM_STORE_UNAVAILABLE'> {
+  return new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', `the ledger ${file} cannot be used: ${why}`);
+}

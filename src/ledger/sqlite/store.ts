@@ -1,0 +1,193 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type {
+  ClaimEntry,
+  ClaimRequest,
+  ClaimResult,
+  JournalEntry,
+  JournalVerdict,
+  LedgerContext,
+  Ledgers,
+  PermitState,
+} from '../../contract/ledgers.ts';
+import type { Sealed } from '../../contract/seal.ts';
+import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
+import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
+import { immediate, openDatabase, retryWhileBusy } from '../../sqlite/connection.ts';
+import { entryOf, openRow } from '../journal.ts';
+import { checkRequest } from '../rules.ts';
+import { makeCheckpoint } from './checkpoint.ts';
+import { announcedRevision, claimOccurrence, findHolder, listUnsettled, raiseRevision, renewLease } from './claims.ts';
+import { findDocument, keepDocument } from './documents.ts';
+import { type Connections, DEADLINE, unusable } from './open.ts';
+import { createSession, lastRows, listRows, pageRows, type Session } from './session.ts';
+import {
+  acknowledgeContinuation,
+  consumePermit,
+  findPermit,
+  findTerminal,
+  recordTerminal,
+  touchStore,
+  voidPermit,
+} from './verdicts.ts';
+import { verifyStore } from './verify.ts';
+
+/**
+ * The ledgers of one deployment in one SQLite file. Every decision is one immediate transaction on one of two
+ * connections; what the methods do inside it is synchronous and lives in the files beside this one.
+ */
+export class SqliteLedgers implements Ledgers {
+  readonly durable = true;
+  readonly shared = true;
+  readonly #file: string;
+  readonly #context: LedgerContext;
+  readonly #flushed: Session;
+  readonly #relaxed: Session;
+
+  constructor(context: LedgerContext, connections: Connections) {
+    this.#context = context;
+    this.#file = connections.file;
+    this.#flushed = createSession(context, connections.flushed);
+    this.#relaxed = createSession(context, connections.relaxed);
+  }
+
+  async announcePlan(task: string, planRevision: number): Promise<void> {
+    await this.#write(this.#flushed, (session) => raiseRevision(session, task, planRevision));
+  }
+
+  async announcedPlan(task: string): Promise<number | undefined> {
+    return await this.#read((session) => announcedRevision(session, task));
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimResult> {
+    const checked = checkRequest(this.#context, request);
+    return await this.#write(this.#flushed, (session) => claimOccurrence(session, checked, request));
+  }
+
+  /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
+  async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
+    return await this.#write(this.#relaxed, (session) => renewLease(session, occurrence, execution, leaseMs));
+  }
+
+  async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {
+    return await this.#read((session) => findHolder(session, occurrence));
+  }
+
+  async unsettled({ includeLeased = false } = {}): Promise<readonly ClaimEntry[]> {
+    return await this.#read((session) => listUnsettled(session, includeLeased));
+  }
+
+  async consumePermit(
+    permit: Sealed<PermitRecord>,
+  ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
+    const sealed = this.#context.sealer.open(permitRecord, permit.text, permit.seal);
+    return await this.#write(this.#flushed, (session) => consumePermit(session, sealed));
+  }
+
+  async voidPermit(occurrence: OccurrenceId, execution: ExecutionId): Promise<PermitState> {
+    return await this.#write(this.#flushed, (session) => voidPermit(session, occurrence, execution));
+  }
+
+  async permit(occurrence: OccurrenceId): Promise<PermitState | undefined> {
+    return await this.#read((session) => findPermit(session, occurrence));
+  }
+
+  async record(terminal: Sealed<Terminal>, durability: 'flushed' | 'relaxed'): Promise<Terminal> {
+    const sealed = this.#context.sealer.open(terminalRecord, terminal.text, terminal.seal);
+    assertAssured(sealed.record);
+    if (durability === 'relaxed') {
+      return await this.#write(this.#relaxed, (session) => recordTerminal(session, sealed).terminal);
+    }
+    return await this.#write(this.#flushed, (session) => {
+      const recorded = recordTerminal(session, sealed);
+      if (!recorded.inserted) touchStore(session);
+      return recorded.terminal;
+    });
+  }
+
+  async terminal(occurrence: OccurrenceId): Promise<Terminal | undefined> {
+    return await this.#read((session) => findTerminal(session, occurrence));
+  }
+
+  async attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]> {
+    const rows = await this.#read((session) => listRows(session, occurrence, 'terminal'));
+    return rows.filter((row) => row.kind === 'terminal').map((row) => row.sealed.record);
+  }
+
+  async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
+    const sealed = this.#context.sealer.open(acknowledgementRecord, acknowledgement.text, acknowledgement.seal);
+    return await this.#write(this.#flushed, (session) => acknowledgeContinuation(session, sealed));
+  }
+
+  async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
+    const rows = await this.#read((session) => listRows(session, occurrence, 'acknowledgement'));
+    return rows.filter((row) => row.kind === 'acknowledgement').map((row) => row.sealed.record);
+  }
+
+  async journal({ afterSeq = 0, limit = 100, last = false } = {}): Promise<readonly JournalEntry[]> {
+    const page = { afterSeq, limit: Math.max(0, limit) };
+    const rows = await this.#read((session) => (last ? lastRows(session, page) : pageRows(session, page)));
+    return rows.map((row) => entryOf(openRow(this.#context, row)));
+  }
+
+  async search(prefix: string): Promise<readonly OccurrenceId[]> {
+    const rows = await this.#read((session) =>
+      session
+        .sql(
+          'select distinct occurrence from journal where occurrence >= ? and occurrence < ? order by occurrence limit 10',
+        )
+        .all(prefix, `${prefix}\u{10ffff}`),
+    );
+    return rows.map(({ occurrence }) => occurrence as OccurrenceId);
+  }
+
+  async checkpoint(): Promise<Sealed<Checkpoint> | undefined> {
+    return await this.#guard(makeCheckpoint(this.#flushed));
+  }
+
+  async verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict> {
+    const known = exported && this.#context.sealer.open(checkpointRecord, exported.text, exported.seal).record;
+    return await this.#guard(this.#verifyApart(known));
+  }
+
+  async keep(digest: Digest, text: string): Promise<void> {
+    if ((await this.document(digest)) === text) return;
+    await this.#write(this.#flushed, (session) => keepDocument(session, digest, text));
+  }
+
+  async document(digest: Digest): Promise<string | undefined> {
+    return await this.#read((session) => findDocument(session, digest));
+  }
+
+  async close(): Promise<void> {
+    for (const { db } of [this.#relaxed, this.#flushed]) if (db.isOpen) db.close();
+  }
+
+  async #verifyApart(exported: Checkpoint | undefined): Promise<JournalVerdict> {
+    const db: DatabaseSync = openDatabase(this.#file, { readOnly: true });
+    try {
+      return await verifyStore(createSession(this.#context, db), exported);
+    } finally {
+      db.close();
+    }
+  }
+
+  async #write<T>(session: Session, body: (session: Session) => T): Promise<T> {
+    return await this.#guard(immediate(session.db, () => body(session), DEADLINE));
+  }
+
+  /** Reads see what is committed, relaxed or not, as other processes do. */
+  async #read<T>(body: (session: Session) => T): Promise<T> {
+    return await this.#guard(retryWhileBusy(() => body(this.#flushed), DEADLINE));
+  }
+
+  async #guard<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      throw unusable(error, this.#file);
+    }
+  }
+}

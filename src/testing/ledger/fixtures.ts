@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto';
+import type { ClaimRequest, LedgerContext, Ledgers } from '../../contract/ledgers.ts';
+import type { Sealed } from '../../contract/seal.ts';
+import { digestRecord, digestText, occurrenceId } from '../../crypto/digest.ts';
+import { Keyring } from '../../crypto/keyring.ts';
+import { createSealer } from '../../crypto/seal.ts';
+import { bindingRecord, type ClaimRecord, claimRecord } from '../../protocol/binding.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
+import { type License, licenseRecord } from '../../protocol/license.ts';
+import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
+import type { Digest, ExecutionId } from '../../protocol/record.ts';
+import { type Terminal, terminalRecord } from '../../protocol/terminal.ts';
+
+/** Keys and digests of a made-up deployment. Every process that is given the same seed has the same keys. */
+export function fixtureContext(seed = 'conformance'): LedgerContext {
+  const secret = createHash('sha256').update(seed).digest();
+  return { sealer: createSealer(new Keyring([{ id: 'fixture', secret }])), digest: digestText };
+}
+
+/** A digest that stands for something the ledger never looks into. */
+export function fixtureDigest(of: string): Digest {
+  return digestText('effectmatch/fixture/v1', of);
+}
+
+export function fixtureExecution(name: string): ExecutionId {
+  return `exe_${fixtureDigest(name).slice(0, 32)}` as ExecutionId;
+}
+
+export function fixtureLicense(name: string, overrides: Partial<License> = {}): License {
+  return {
+    version: 1,
+    issuer: 'ap-team',
+    key: fixtureDigest('key'),
+    nonce: fixtureDigest(name).slice(0, 32),
+    source: 'manifest',
+    task: `task ${name}`,
+    taskState: fixtureDigest('state'),
+    planRevision: 1,
+    adapter: 'books',
+    identity: fixtureDigest('identity'),
+    approved: fixtureDigest(`approved ${name}`),
+    rendering: fixtureDigest(`rendering ${name}`),
+    policy: fixtureDigest('policy'),
+    frame: fixtureDigest('frame'),
+    notBefore: '2026-01-01T00:00:00.000Z',
+    expiresAt: '2026-01-02T00:00:00.000Z',
+    occurrences: 1,
+    continuations: ['reconcile', 'notify'],
+    ...overrides,
+  };
+}
+
+/** The request by which an execution claims under a license, made as a runtime makes it. */
+export function fixtureRequest(
+  { sealer }: LedgerContext,
+  license: License,
+  execution: ExecutionId,
+  leaseMs = 60_000,
+): ClaimRequest {
+  const lineage = digestRecord(licenseRecord, license);
+  const { issuer, nonce } = license;
+  const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
+    occurrenceId({ issuer, nonce, license: lineage, index }),
+  );
+  const binding = { version: 1 as const, issuer, nonce, license: lineage, occurrences };
+  return {
+    license,
+    binding: sealer.seal(bindingRecord, binding),
+    leaseMs,
+    approvedText: JSON.stringify({ outcome: license.approved }),
+    claim: (occurrence) =>
+      sealer.seal(claimRecord, {
+        version: 1,
+        occurrence,
+        execution,
+        license: lineage,
+        binding: digestRecord(bindingRecord, binding),
+        approved: license.approved,
+        adapter: license.adapter,
+        identity: license.identity,
+        backend: 'fixture backend',
+        frame: license.frame,
+        task: license.task,
+        taskState: license.taskState,
+        continuations: license.continuations,
+        claimedAt: '2026-01-01T10:00:00.000Z',
+      }),
+  };
+}
+
+/** Claims under a fresh license of that name, by an execution of the same name, and fails where that is refused. */
+export async function claimFixture(
+  ledgers: Ledgers,
+  context: LedgerContext,
+  name: string,
+  options: { readonly leaseMs?: number; readonly license?: Partial<License> } = {},
+): Promise<Sealed<ClaimRecord>> {
+  const license = fixtureLicense(name, options.license);
+  const result = await ledgers.claim(fixtureRequest(context, license, fixtureExecution(name), options.leaseMs));
+  if (result.kind === 'refused') throw new Error(`the fixture ${name} was not claimed: ${result.detail}`);
+  return result.claim;
+}
+
+/** A terminal of the attempt that made the claim, of any kind, with whatever a test wants to be different. */
+export function fixtureTerminal<K extends Terminal['kind']>(
+  { sealer }: LedgerContext,
+  claim: ClaimRecord,
+  kind: K,
+  overrides: Partial<Extract<Terminal, { kind: K }>> = {},
+): Sealed<Terminal> {
+  const { occurrence, execution, license: lineage, adapter, task, approved, claimedAt } = claim;
+  const base = { version: 1, occurrence, execution, lineage, adapter, task, approved };
+  const code = { contract: fixtureDigest('contract'), observer: fixtureDigest('observer') };
+  const held = {
+    claim: digestRecord(claimRecord, claim),
+    certificate: fixtureDigest('certificate'),
+    permit: digestRecord(permitRecord, permitOf(claim)),
+    consumedAt: '2026-01-01T10:00:01.000Z',
+  };
+  const observed = fixtureDigest('observed');
+  const diff = { extra: [], missing: [], altered: [], omitted: 0 };
+  const bodies = {
+    committed: { ...held, claimedAt, observed, reconciled: false },
+    rejected: { at: 'comparison', reason: 'effects-differ', detail: 'the effects differ' },
+    diverged: { ...held, outcome: { kind: 'DIVERGED', observed, diff } },
+    indeterminate: { ...held, gap: 'the reply was lost' },
+  };
+  const recordedAt = '2026-01-01T10:00:02.000Z';
+  return sealer.seal(
+    terminalRecord,
+    terminalRecord.parse({ ...base, ...code, recordedAt, kind, ...bodies[kind], ...overrides }),
+  );
+}
+
+/** A replay: another execution that was refused the same occurrence. */
+export function fixtureReplay(context: LedgerContext, claim: ClaimRecord, name: string): Sealed<Terminal> {
+  const execution = fixtureExecution(name);
+  return fixtureTerminal(context, claim, 'rejected', { execution, at: 'authority', reason: 'spent' });
+}
+
+export function fixturePermit({ sealer }: LedgerContext, claim: ClaimRecord): Sealed<PermitRecord> {
+  return sealer.seal(permitRecord, permitOf(claim));
+}
+
+export function fixtureAcknowledgement(
+  { sealer }: LedgerContext,
+  claim: ClaimRecord,
+  overrides: Partial<Acknowledgement> = {},
+): Sealed<Acknowledgement> {
+  return sealer.seal(acknowledgementRecord, {
+    version: 1,
+    occurrence: claim.occurrence,
+    continuation: 'reconcile',
+    lineage: claim.license,
+    state: 'released',
+    at: '2026-01-01T10:00:03.000Z',
+    ...overrides,
+  });
+}
+
+function permitOf(claim: ClaimRecord): PermitRecord {
+  return {
+    version: 1,
+    occurrence: claim.occurrence,
+    execution: claim.execution,
+    claim: digestRecord(claimRecord, claim),
+    certificate: fixtureDigest('certificate'),
+    approved: claim.approved,
+    bound: { request: fixtureDigest('request') },
+    consumedAt: '2026-01-01T10:00:01.000Z',
+  };
+}

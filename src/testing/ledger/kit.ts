@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import type { LedgerContext, Ledgers } from '../../contract/ledgers.ts';
+import { EffectMatchError, type ErrorCode } from '../../errors.ts';
+import { fixtureContext } from './fixtures.ts';
+
+/** What a ledger implementation hands to the conformance suite. */
+export interface LedgerKit {
+  /** Whether what was recorded survives a killed process, and whether several processes may use it at once. */
+  readonly durable: boolean;
+  readonly shared: boolean;
+  /** A new, empty store that nobody else uses. */
+  create(): Promise<LedgerStore>;
+  /**
+   * A module that exports `openLedgers(location, context)`, for processes of their own. Needed where the ledger is
+   * durable or shared; without it those parts are skipped and say so.
+   */
+  readonly module?: URL;
+}
+
+/** One store, which may be opened any number of times. */
+export interface LedgerStore {
+  /** What another process needs to find it. */
+  readonly location: string;
+  open(context: LedgerContext): Promise<Ledgers>;
+  remove(): Promise<void>;
+}
+
+/** A store, opened, for the length of one test. */
+export interface Bench extends AsyncDisposable {
+  readonly context: LedgerContext;
+  readonly ledgers: Ledgers;
+  readonly store: LedgerStore;
+  /** Opens the same store once more; closed with the rest. */
+  again(): Promise<Ledgers>;
+}
+
+/** Opens a fresh store and closes and removes it when the test ends. */
+export async function openBench(kit: LedgerKit): Promise<Bench> {
+  const context = fixtureContext();
+  const store = await kit.create();
+  const opened: Ledgers[] = [];
+  const again = async (): Promise<Ledgers> => {
+    const ledgers = await store.open(context);
+    opened.push(ledgers);
+    return ledgers;
+  };
+  const dispose = async (): Promise<void> => {
+    for (const ledgers of opened) await ledgers.close();
+    await store.remove();
+  };
+  return { context, store, ledgers: await again(), again, [Symbol.asyncDispose]: dispose };
+}
+
+/** Asserts that a promise fails with exactly this code. */
+export async function failsWith(code: ErrorCode, promise: Promise<unknown>): Promise<void> {
+  await assert.rejects(promise, (error) => {
+    assert.ok(error instanceof EffectMatchError, `expected ${code} and got ${String(error)}`);
+    assert.equal(error.code, code);
+    return true;
+  });
+}
