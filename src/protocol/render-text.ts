@@ -1,0 +1,180 @@
+import { unreachable } from '../errors.ts';
+import type { Cell } from './effect.ts';
+import { isObject, readTag, type Tagged, type Value } from './value.ts';
+
+/** How much to show. By default long values and large sets are shortened, and say so. */
+export interface RenderOptions {
+  readonly full?: boolean;
+}
+
+/** One rendering under way: whether everything is shown, and whether anything was left out so far. */
+export interface Rendering {
+  readonly full: boolean;
+  cut: boolean;
+}
+
+const LONG = 200;
+const HEAD = 120;
+const TAIL = 40;
+
+/** Characters that do not show, move what stands beside them, or surround it; blanks other than the space included. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{NChar}\p{Me}\u2800]|(?! )\p{Zs}/u;
+const MARK = /\p{M}/u;
+const LETTER = /\p{L}/u;
+/** More accents than this on one letter would reach into the lines around. */
+const MARKS_SHOWN = 3;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** A table name: plain identifiers, also dotted, stand for themselves; everything else is quoted. */
+export function renderTarget(name: string): string {
+  return /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/.test(name) ? name : quote(name);
+}
+
+/** A column name: plain identifiers stand for themselves; everything else is quoted. */
+export function renderColumn(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? name : quote(name);
+}
+
+/**
+ * A value in a form that cannot pass for another one. Text is always quoted and what does not show is spelt out. Kinds
+ * of numbers look alike, except that floating-point numbers have a point or an exponent: one column has one kind.
+ */
+export function renderValue(value: Value, rendering: Rendering): string {
+  if (typeof value === 'string') return quoteValue(value, rendering);
+  if (value === null || typeof value !== 'object') return String(value);
+  const tagged = readTag(value);
+  if (tagged !== undefined) return renderTagged(tagged, rendering);
+  const [open, close, items] = isObject(value)
+    ? [
+        '{',
+        '}',
+        Object.keys(value)
+          .sort()
+          .map((key) => () => renderField(key, value[key] ?? null, rendering)),
+      ]
+    : ['[', ']', value.map((item) => () => renderValue(item, rendering))];
+  return `${open}${joinWithin(items, rendering)}${close}`;
+}
+
+/** What the approver says about one column. Constraints stand in angle brackets, values never do. */
+export function renderCell(cell: Cell, rendering: Rendering): string {
+  if ('is' in cell) return renderValue(cell.is, rendering);
+  if ('any' in cell) return '<any>';
+  if ('generated' in cell) return `<generated ${renderColumn(cell.generated)}>`;
+  if ('oneOf' in cell)
+    return `<one of ${joinWithin(
+      cell.oneOf.map((item) => () => renderValue(item, rendering)),
+      rendering,
+    )}>`;
+  if ('between' in cell) return `<between ${cell.between.map((end) => renderValue(end, rendering)).join(' and ')}>`;
+  if ('matches' in cell) return `<matches ${quote(cell.matches)}>`;
+  if ('now' in cell) return `<now within ${renderDuration(cell.now.withinMs)}${UNITS[cell.now.unit]}>`;
+  return unreachable(cell);
+}
+
+const UNITS = { iso: '', s: ', in seconds', ms: ', in milliseconds' } as const;
+
+function renderDuration(ms: number): string {
+  for (const [unit, size] of [
+    ['h', 3_600_000],
+    ['m', 60_000],
+    ['s', 1000],
+  ] as const) {
+    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;
+  }
+  return `${ms}ms`;
+}
+
+function renderTagged({ tag, text }: Tagged, rendering: Rendering): string {
+  switch (tag) {
+    case '$int':
+    case '$dec':
+      return text;
+    case '$real':
+      return /^-?\d+$/.test(text) ? `${text}.0` : text;
+    case '$bytes':
+      return `bytes ${shortenHex(text, rendering)}`;
+    case '$text':
+      return `bytes ${shortenHex(text, rendering)} (as text)`;
+    case '$digest':
+      return `<value kept as digest ${renderColumn(text.slice(0, 16))}>`;
+    default:
+      return unreachable(tag);
+  }
+}
+
+function shortenHex(hex: string, rendering: Rendering): string {
+  if (rendering.full || hex.length <= LONG) return `0x${hex}`;
+  rendering.cut = true;
+  return `0x${hex.slice(0, HEAD)} ... ${hex.slice(-TAIL)} (${hex.length / 2} bytes, shortened)`;
+}
+
+/** A field of data; keys are shown as the application wrote them, without the doubled `$`. */
+function renderField(key: string, value: Value, rendering: Rendering): string {
+  return `${quoteValue(key.startsWith('$$') ? key.slice(1) : key, rendering)}: ${renderValue(value, rendering)}`;
+}
+
+function joinWithin(items: readonly (() => string)[], rendering: Rendering): string {
+  const shown: string[] = [];
+  let length = 0;
+  for (const item of items) {
+    if (!rendering.full && length > LONG) {
+      rendering.cut = true;
+      return `${shown.join(', ')}, <${items.length - shown.length} more, shortened>`;
+    }
+    const text = item();
+    shown.push(text);
+    length += text.length;
+  }
+  return shown.join(', ');
+}
+
+function quoteValue(text: string, rendering: Rendering): string {
+  if (rendering.full || text.length <= LONG) return quote(text);
+  const characters = Array.from(text);
+  if (characters.length <= LONG) return quote(text);
+  rendering.cut = true;
+  const head = quote(characters.slice(0, HEAD).join(''));
+  const tail = quote(characters.slice(-TAIL).join(''));
+  return `${head} ... ${tail} (${characters.length} characters, shortened)`;
+}
+
+/**
+ * Quotes text so that what is seen is what is there: controls, invisible and bidirectional characters, blanks other
+ * than the space, and accents without a letter are spelt \u{…}. Text with right-to-left letters is followed by Latin
+ * ones, so that a display which reorders text cannot swap it with its neighbours.
+ */
+export function quote(text: string): string {
+  const shown = /^[\x20-\x7e]*$/.test(text) ? text.replace(/["\\]/g, '\\$&') : spellOut(text);
+  return RIGHT_TO_LEFT.test(shown) ? `"${shown}"(rtl)` : `"${shown}"`;
+}
+
+function spellOut(text: string): string {
+  let shown = '';
+  let marksLeft = 0;
+  for (const character of text) {
+    if (HIDDEN.test(character) || isOverlay(character)) {
+      shown += escapeCharacter(character);
+      marksLeft = 0;
+    } else if (MARK.test(character)) {
+      shown += marksLeft > 0 ? character : escapeCharacter(character);
+      marksLeft -= 1;
+    } else {
+      shown += character === '"' || character === '\\' ? `\\${character}` : character;
+      marksLeft = LETTER.test(character) ? MARKS_SHOWN : 0;
+    }
+  }
+  return shown;
+}
+
+/** Marks that strike letters out, and those for symbols: they could make a value look withdrawn. */
+function isOverlay(character: string): boolean {
+  const codePoint = character.codePointAt(0) ?? 0;
+  return (codePoint >= 0x334 && codePoint <= 0x338) || (codePoint >= 0x20d0 && codePoint <= 0x20ff);
+}
+
+function escapeCharacter(character: string): string {
+  if (character === '\n') return '\\n';
+  if (character === '\t') return '\\t';
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+}

@@ -1,0 +1,208 @@
+import { unreachable } from '../errors.ts';
+import type { CountedEffect, Diff } from './diff.ts';
+import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
+import type { Approved } from './manifest.ts';
+import {
+  type Rendering,
+  type RenderOptions,
+  renderCell,
+  renderColumn,
+  renderTarget,
+  renderValue,
+} from './render-text.ts';
+import type { Row } from './value.ts';
+
+export type { RenderOptions } from './render-text.ts';
+
+const LARGE = 200;
+const SAMPLES = 20;
+const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
+
+/**
+ * What a person approves, as text: the same bytes of A always give the same text, names and values cannot imitate
+ * anything else in it, and whatever is not shown or not compared is said to be so. A license binds this text.
+ */
+export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
+  const rendering = openRendering(options);
+  const { adapter, registration, effects, requires, watch } = approved;
+  const lines = [
+    `${adapter}: ${countOf(sumCounts(effects), 'approved change')} (${registration.profile})`,
+    ...renderEffects(effects, rendering),
+    ...renderList(requires, rendering, (requirement) => `requires  ${renderRequirement(requirement, rendering)}`),
+    ...renderList(watch, rendering, (read) => `watches   ${renderStateRead(read, rendering)}`),
+    `Nothing else may change in: ${registration.targets.map((target) => renderTarget(target.name)).join(', ')}`,
+  ];
+  const volatile = registration.targets.flatMap((target) =>
+    target.volatile.map((column) => `${renderTarget(target.name)}.${renderColumn(column)}`),
+  );
+  if (volatile.length > 0) lines.push(`Not compared: ${volatile.join(', ')}`);
+  if (registration.profile === 'relation-write') {
+    lines.push('Not compared: rows and values; only how often each table is written, and by which operation');
+  }
+  if (rendering.cut) lines.push('Shortened: an approval covers all of it, also what is not shown here');
+  return lines.join('\n');
+}
+
+/** One approved change on one line. */
+export function renderEffect(effect: ApprovedEffect, options: RenderOptions = {}): string {
+  return renderLine(effect, openRendering(options));
+}
+
+/** One observed change on one line. */
+export function renderObserved(effect: CountedEffect, options: RenderOptions = {}): string {
+  return renderLine(asApproved(effect), openRendering(options));
+}
+
+/** How E differs from A, one difference on one line (two for a change that came out otherwise), each with its kind. */
+export function renderDiff(diff: Diff, options: RenderOptions = {}): string {
+  const rendering = openRendering(options);
+  const { extra, missing, altered, omitted } = diff;
+  const total = extra.length + missing.length + altered.length + omitted;
+  if (total === 0) return 'no differences';
+  const lines = [
+    `${countOf(total, 'difference')}: ${extra.length} extra, ${missing.length} missing, ${altered.length} altered`,
+    ...renderList(
+      extra,
+      rendering,
+      (effect) => `extra    ${renderLine(asApproved(effect), rendering)}   (observed, not approved)`,
+    ),
+    ...renderList(
+      missing,
+      rendering,
+      (effect) => `missing  ${renderLine(effect, rendering)}   (approved, not observed)`,
+    ),
+    ...renderList(altered, rendering, ({ approved, observed }) =>
+      [
+        `altered  ${renderLine(approved, rendering)}   (approved)`,
+        `         ${renderLine(asApproved(observed), rendering)}   (observed instead)`,
+      ].join('\n'),
+    ),
+  ];
+  if (omitted > 0) lines.push(`and ${omitted} more, which were not kept`);
+  return lines.join('\n');
+}
+
+function openRendering(options: RenderOptions): Rendering {
+  return { full: options.full === true, cut: false };
+}
+
+function renderLine(effect: ApprovedEffect, rendering: Rendering): string {
+  const { op, target, key, before, after, count } = effect;
+  const head = `${SIGNS[op]} ${renderTarget(target)}`;
+  if (key === undefined && before === undefined && after === undefined) return `${head}: ${countOf(count, op)}`;
+  const columns = renderColumns(effect, rendering);
+  return [
+    key === undefined ? head : `${head} ${renderCells(key, rendering)}`,
+    ...(columns === '' ? [] : [columns]),
+    ...(count === 1 ? [] : [`(${count} times)`]),
+  ].join('  ');
+}
+
+function renderEffects(effects: readonly ApprovedEffect[], rendering: Rendering): string[] {
+  if (rendering.full || effects.length <= LARGE) {
+    return effects.map((effect) => `  ${renderLine(effect, rendering)}`);
+  }
+  const groups = new Map<string, ApprovedEffect[]>();
+  for (const effect of effects) {
+    const name = `${SIGNS[effect.op]} ${renderTarget(effect.target)}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [effect]);
+    else group.push(effect);
+  }
+  return [...groups].flatMap(([name, group]) => [
+    `  ${name}: ${countOf(sumCounts(group), group[0]?.op ?? 'update')}`,
+    ...renderSamples(group, rendering, (effect) => renderLine(effect, rendering)).map((line) => `      ${line}`),
+  ]);
+}
+
+function renderList<T>(items: readonly T[], rendering: Rendering, render: (item: T) => string): string[] {
+  if (rendering.full || items.length <= LARGE) return items.map(render);
+  return renderSamples(items, rendering, render);
+}
+
+function renderSamples<T>(items: readonly T[], rendering: Rendering, render: (item: T) => string): string[] {
+  const lines = items.slice(0, SAMPLES).map(render);
+  if (items.length === lines.length) return lines;
+  rendering.cut = true;
+  return [...lines, `${items.length - lines.length} more of these, not shown`];
+}
+
+function renderColumns({ op, before = {}, after = {} }: ApprovedEffect, rendering: Rendering): string {
+  switch (op) {
+    case 'insert':
+      return renderCells(after, rendering);
+    case 'delete':
+      return Object.keys(before).length === 0 ? '' : `was ${renderCells(before, rendering)}`;
+    case 'update':
+      return columnsOf({ ...before, ...after })
+        .map(
+          (column) =>
+            `${renderColumn(column)}: ${renderSide(before, column, rendering)} -> ${renderSide(after, column, rendering)}`,
+        )
+        .join(', ');
+    default:
+      return unreachable(op);
+  }
+}
+
+function renderSide(cells: CellRow, column: string, rendering: Rendering): string {
+  const cell = Object.hasOwn(cells, column) ? cells[column] : undefined;
+  return cell === undefined ? '<not stated>' : renderCell(cell, rendering);
+}
+
+function renderCells(cells: CellRow, rendering: Rendering): string {
+  return columnsOf(cells)
+    .map((column) => `${renderColumn(column)}=${renderSide(cells, column, rendering)}`)
+    .join(', ');
+}
+
+function renderRequirement({ target, key, row }: Requirement, rendering: Rendering): string {
+  return `${renderKey(target, key, rendering)}: ${row === null ? 'does not exist' : renderRow(row, rendering)}`;
+}
+
+function renderRow(row: Row, rendering: Rendering): string {
+  const columns = columnsOf(row).map(
+    (column) => `${renderColumn(column)} = ${renderValue(row[column] ?? null, rendering)}`,
+  );
+  return columns.length === 0 ? 'exists' : columns.join(', ');
+}
+
+function renderStateRead({ target, key, columns }: StateRead, rendering: Rendering): string {
+  return `${renderKey(target, key, rendering)}: ${columns?.map(renderColumn).join(', ') ?? 'every column'} unchanged`;
+}
+
+function renderKey(target: string, key: Row, rendering: Rendering): string {
+  const columns = columnsOf(key).map(
+    (column) => `${renderColumn(column)}=${renderValue(key[column] ?? null, rendering)}`,
+  );
+  return `${renderTarget(target)} ${columns.join(', ')}`;
+}
+
+function asApproved(effect: CountedEffect): ApprovedEffect {
+  const { op, target, key, before, after, count } = effect;
+  return {
+    op,
+    target,
+    ...(key !== undefined && { key: asCells(key) }),
+    ...(before !== undefined && { before: asCells(before) }),
+    ...(after !== undefined && { after: asCells(after) }),
+    count,
+  };
+}
+
+function asCells(row: Row): CellRow {
+  return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
+}
+
+/** Sorted, so that the text does not depend on the order in which an object was built. */
+function columnsOf(row: object): string[] {
+  return Object.keys(row).sort();
+}
+
+function sumCounts(effects: readonly ApprovedEffect[]): number {
+  return effects.reduce((sum, effect) => sum + effect.count, 0);
+}
+
+function countOf(count: number, what: Op | 'approved change' | 'difference'): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}
