@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Evidence, PromotableAdapter } from '../../contract/adapter.ts';
+import { approvedOutcome } from '../../protocol/approve.ts';
+import { prepareApproved } from '../../protocol/match.ts';
+import { establish } from '../../protocol/observation.ts';
+import { classify, type Outcome } from '../../protocol/outcome.ts';
+import { nameSchema } from '../../protocol/record.ts';
+import { mintProofs } from '../proofs.ts';
+import { type AdapterKit, type Bench, openBench } from './kit.ts';
+
+/** A held candidate: what it shows, who sees it, and that it can go without a trace. */
+export function candidateTests(kit: AdapterKit): void {
+  test('a held candidate is invisible outside', async () => {
+    await using bench = await openBench(kit);
+    await bench.hold('held');
+    await bench.assertUntouched();
+  });
+
+  test('the evidence of an action with known effects establishes exactly them', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('exact');
+    const outcome = await compare(bench, await stage.observe());
+    assert.equal(outcome.kind, 'EXACT', JSON.stringify(outcome));
+  });
+
+  test('the evidence of an action that leaves more shows the difference', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('extra', bench.specimen.extra);
+    const outcome = await compare(bench, await stage.observe());
+    assert.equal(outcome.kind, 'DIVERGED', JSON.stringify(outcome));
+  });
+
+  test('every declared channel answers once', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('channels');
+    const { channels } = await stage.observe();
+    assert.ok(bench.adapter.channels.length > 0, 'an adapter without channels proves nothing');
+    for (const channel of bench.adapter.channels) {
+      const reports = channels.filter((report) => report.channel === channel);
+      assert.equal(reports.length, 1, `channel "${channel}"`);
+      assert.notEqual(reports[0]?.kind, 'silent', `channel "${channel}"`);
+    }
+  });
+
+  test('one channel says how many records there are', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('count');
+    const { channels, records } = await stage.observe();
+    const sources = channels.filter((report) => report.kind === 'records');
+    assert.deepEqual(
+      sources.map(({ count }) => count),
+      [records.length],
+    );
+  });
+
+  test('observing again shows the same, and so does the recheck of the final gate', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('again');
+    const { candidate, evidence, records } = await stage.observe();
+    const second = await stage.observe();
+    assert.equal(candidate, stage.candidate);
+    assert.deepEqual({ candidate, evidence, records }, pickEvidence(second));
+    const facts = await stage.recheck();
+    assert.deepEqual({ candidate: facts.candidate, evidence: facts.evidence }, { candidate, evidence });
+  });
+
+  test('what identifies candidate and evidence fits into a permit', async () => {
+    await using bench = await openBench(kit);
+    const first = await bench.hold('first');
+    const { candidate, evidence } = await first.stage.observe();
+    assert.ok(candidate.length >= 1 && candidate.length <= 256, candidate);
+    assert.ok(evidence.length <= 256, evidence);
+    await first.stage.discard();
+    const second = await bench.hold('second');
+    assert.notEqual(second.stage.candidate, candidate, 'another candidate has another identity');
+  });
+
+  test('a write after the observation changes the recheck', async (context) => {
+    await using bench = await openBench(kit);
+    const { writeInto } = bench.specimen;
+    if (writeInto === undefined) return context.skip('the kit has no way to write into a held candidate');
+    const { stage } = await bench.hold('written');
+    const { evidence } = await stage.observe();
+    await writeInto(stage);
+    assert.notEqual((await stage.recheck()).evidence, evidence);
+  });
+
+  test('discard leaves nothing and may be repeated', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('discarded');
+    await stage.observe();
+    await stage.discard();
+    await stage.discard();
+    await stage[Symbol.asyncDispose]();
+    await bench.assertUntouched();
+  });
+
+  test('disposal without discard leaves nothing and frees the backend', async () => {
+    await using bench = await openBench(kit);
+    {
+      await using _stage = (await bench.hold('disposed')).stage;
+    }
+    await bench.assertUntouched();
+    await bench.hold('next', undefined, await bench.again());
+  });
+
+  test('a failing action leaves nothing, says why, and frees the backend', async () => {
+    await using bench = await openBench(kit);
+    const { adapter, specimen } = bench;
+    const { claim, certificate } = mintProofs(adapter, 'failing');
+    const staged = await adapter.stage(claim, certificate, adapter.parseAction(specimen.failing));
+    assert.ok(staged.kind === 'failed', 'the action was meant to fail');
+    assert.ok(
+      nameSchema.safeParse(staged.reason).success,
+      `"${staged.reason}" is not a name that a terminal can carry`,
+    );
+    assert.equal(typeof staged.detail, 'string');
+    await bench.assertUntouched();
+    await bench.hold('next', undefined, await bench.again());
+  });
+
+  test('declared state reads the same outside and inside a candidate, whatever its action wrote', async () => {
+    await using bench = await openBench(kit);
+    const { adapter, specimen } = bench;
+    const outside = await adapter.read(specimen.reads);
+    assert.equal(outside.length, specimen.reads.length);
+    assert.deepEqual(
+      outside.map(({ target, key }) => ({ target, key })),
+      specimen.reads.map(({ target, key }) => ({ target, key })),
+    );
+    const { stage } = await bench.hold('reads');
+    assert.deepEqual(await stage.read(specimen.reads), outside);
+    assert.deepEqual(await stage.read([...specimen.reads].reverse()), [...outside].reverse());
+    await stage.discard();
+    assert.deepEqual(await adapter.read(specimen.reads), outside);
+  });
+}
+
+/** The core's own judgement about evidence, against what the kit says that its action leaves. */
+export async function compare(bench: Bench, evidence: Evidence): Promise<Outcome> {
+  const { registration, channels } = bench.adapter;
+  const manifest = await (bench.adapter as PromotableAdapter).normalise(bench.manifest());
+  const approved = approvedOutcome(manifest, registration, '0'.repeat(32));
+  return classify(prepareApproved(approved), establish(evidence, registration, channels), evidence);
+}
+
+function pickEvidence({ candidate, evidence, records }: Evidence) {
+  return { candidate, evidence, records };
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Promotion } from '../../contract/adapter.ts';
+import { nameSchema } from '../../protocol/record.ts';
+import { mintProofs } from '../proofs.ts';
+import { type AdapterKit, type Bench, type Held, openBench } from './kit.ts';
+
+/** State and marker become durable together, once; whoever comes second, promotion or recovery, finds the first. */
+export function promotionTests(kit: AdapterKit): void {
+  test('promotion makes state and marker durable together', async () => {
+    await using bench = await openBench(kit);
+    const held = await bench.hold('promoted');
+    const { occurrence } = held.proofs;
+    assert.equal(await bench.adapter.markers.find(occurrence), undefined);
+    const { promotion, marker } = await promote(held);
+    assert.equal(promotion.kind, 'confirmed');
+    assert.notDeepEqual(await bench.specimen.readDurable(), bench.before);
+    assert.deepEqual(await (await bench.again()).markers.find(occurrence), marker);
+  });
+
+  test('after promotion the candidate is over', async () => {
+    await using bench = await openBench(kit);
+    const held = await bench.hold('over');
+    await promote(held);
+    const after = await bench.specimen.readDurable();
+    await held.stage.discard();
+    await held.stage[Symbol.asyncDispose]();
+    assert.deepEqual(await bench.specimen.readDurable(), after, 'a discard after the commit takes nothing back');
+    const other = await bench.again();
+    assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), { kind: 'inserted' });
+  });
+
+  test('a discarded candidate is never promoted', async () => {
+    await using bench = await openBench(kit);
+    const held = await bench.hold('discarded');
+    const facts = await held.stage.observe();
+    await held.stage.discard();
+    const promotion = await held.stage.promote(held.proofs.permit(facts)).catch(() => undefined);
+    assert.notEqual(promotion?.kind, 'confirmed');
+    await assertNothing(bench, held);
+  });
+
+  test('a second promotion of the same occurrence, by another instance, is refused and leaves nothing', async () => {
+    await using bench = await openBench(kit);
+    const first = await bench.hold('twice');
+    const { marker } = await promote(first);
+    const after = await bench.specimen.readDurable();
+    const other = await bench.again();
+    const second = await bench.hold('twice', undefined, other);
+    const proofs = mintProofs(other, 'twice', 'another execution');
+    assertRefused((await promote({ stage: second.stage, proofs })).promotion);
+    assert.deepEqual(await bench.specimen.readDurable(), after);
+    assert.deepEqual(await other.markers.find(proofs.occurrence), marker);
+    assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), { kind: 'inserted' });
+  });
+
+  test('a void marker fences a later promotion', async () => {
+    await using bench = await openBench(kit);
+    const other = await bench.again();
+    const { voidMarker, occurrence } = mintProofs(other, 'fenced');
+    const marker = voidMarker();
+    assert.deepEqual(await other.markers.void(marker), { kind: 'inserted' });
+    const held = await bench.hold('fenced');
+    assertRefused((await promote(held)).promotion);
+    await bench.assertUntouched();
+    assert.deepEqual(await bench.adapter.markers.find(occurrence), marker);
+    await bench.hold('next', undefined, other);
+  });
+
+  test('a void marker that meets a held candidate of its occurrence either fences it or waits for it', async () => {
+    await using bench = await openBench(kit);
+    const held = await bench.hold('race');
+    const facts = await held.stage.observe();
+    const permit = held.proofs.permit(facts);
+    const result = await (await bench.again()).markers.void(held.proofs.voidMarker());
+    const promotion = await held.stage.promote(permit);
+    const found = await bench.adapter.markers.find(held.proofs.occurrence);
+    if (result.kind === 'inserted') {
+      assertRefused(promotion);
+      assert.equal(found?.disposition, 'void');
+      await bench.assertUntouched();
+    } else {
+      assert.equal(result.kind, 'busy');
+      assert.equal(promotion.kind, 'confirmed');
+      assert.deepEqual(found, permit.marker);
+    }
+  });
+
+  test('a void marker that had to wait is not stored', async () => {
+    await using bench = await openBench(kit);
+    const { stage } = await bench.hold('in the way');
+    const other = await bench.again();
+    const { voidMarker, occurrence } = mintProofs(other, 'elsewhere');
+    const first = await other.markers.void(voidMarker());
+    assert.equal((await other.markers.find(occurrence)) === undefined, first.kind === 'busy');
+    await stage.discard();
+    const second = await other.markers.void(voidMarker());
+    assert.equal(second.kind, first.kind === 'busy' ? 'inserted' : 'conflict');
+  });
+
+  test('a void marker over a committed one reports the committed one', async () => {
+    await using bench = await openBench(kit);
+    const held = await bench.hold('committed');
+    const { marker } = await promote(held);
+    const other = await bench.again();
+    assert.deepEqual(await other.markers.void(held.proofs.voidMarker()), { kind: 'conflict', marker });
+    assert.deepEqual(await other.markers.find(held.proofs.occurrence), marker);
+  });
+
+  test('a void marker over a void one reports the first', async () => {
+    await using bench = await openBench(kit);
+    const first = mintProofs(bench.adapter, 'void', 'first').voidMarker();
+    const second = mintProofs(bench.adapter, 'void', 'second').voidMarker();
+    assert.deepEqual(await bench.adapter.markers.void(first), { kind: 'inserted' });
+    assert.deepEqual(await (await bench.again()).markers.void(second), { kind: 'conflict', marker: first });
+  });
+
+  test('markers are found by their occurrence alone, and forgetting one forgets no other', async () => {
+    await using bench = await openBench(kit);
+    const { markers } = bench.adapter;
+    const kept = mintProofs(bench.adapter, 'kept');
+    const gone = mintProofs(bench.adapter, 'gone');
+    await markers.void(kept.voidMarker());
+    await markers.void(gone.voidMarker());
+    await markers.forget(gone.occurrence);
+    await markers.forget(gone.occurrence);
+    assert.equal(await markers.find(gone.occurrence), undefined);
+    assert.deepEqual(await markers.find(kept.occurrence), kept.voidMarker());
+    assert.deepEqual(await markers.void(gone.voidMarker()), { kind: 'inserted' });
+  });
+
+  test('closing with a held candidate leaves nothing and frees the backend', async () => {
+    await using bench = await openBench(kit);
+    const other = await bench.again();
+    const held = await bench.hold('closed', undefined, other);
+    const facts = await held.stage.observe();
+    await other.close();
+    await bench.assertUntouched();
+    const promotion = await held.stage.promote(held.proofs.permit(facts)).catch(() => undefined);
+    assert.notEqual(promotion?.kind, 'confirmed');
+    await assertNothing(bench, held);
+    await bench.hold('next');
+  });
+}
+
+async function promote({ stage, proofs }: Held) {
+  const permit = proofs.permit(await stage.observe());
+  return { promotion: await stage.promote(permit), marker: permit.marker };
+}
+
+function assertRefused(promotion: Promotion): void {
+  assert.ok(promotion.kind === 'refused', `expected a refusal and got ${promotion.kind}`);
+  const { reason } = promotion;
+  assert.ok(nameSchema.safeParse(reason).success, `"${reason}" is not a name that a terminal can carry`);
+}
+
+async function assertNothing(bench: Bench, held: Held): Promise<void> {
+  await bench.assertUntouched();
+  assert.equal(await (await bench.again()).markers.find(held.proofs.occurrence), undefined);
+}

@@ -1,0 +1,203 @@
+import type {
+  AdapterContext,
+  AdapterFactory,
+  Evidence,
+  Markers,
+  PromotableAdapter,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../contract/adapter.ts';
+import type { ConsumedPermit } from '../../contract/proof.ts';
+import { codeIdentity } from '../../crypto/code-identity.ts';
+import { digestValueOf } from '../../crypto/digest.ts';
+import { EffectMatchError } from '../../errors.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
+import { type MemoryAction, parseMemoryAction } from './action.ts';
+import type { Candidate, MemoryBackend } from './backend.ts';
+import { memoryOutlets } from './boundary.ts';
+import { normaliseManifest } from './normalise.ts';
+
+/** The adapter's own control object. It is not registered, so no action and no manifest reaches it. */
+export const PROBE_TARGET: Target = { name: 'em-probe', columns: ['token'], key: ['token'], volatile: [] };
+
+/** One channel of every kind: recorded events, a second count of them, where they were, and what must not change. */
+export const MEMORY_CHANNELS = ['log', 'tally', 'touched', 'schema'] as const;
+
+/** What may be chosen for {@link memoryAdapter}. */
+export interface MemoryOptions {
+  readonly values?: Registration['values'];
+}
+
+/** A PROMOTABLE adapter for a backend in memory; also a short example of what the port asks for. */
+export function memoryAdapter(backend: MemoryBackend, options: MemoryOptions = {}): AdapterFactory<MemoryAction> {
+  return { open: async (context) => openAdapter(backend, options, context) };
+}
+
+function openAdapter(
+  backend: MemoryBackend,
+  { values = 'plain' }: MemoryOptions,
+  context: AdapterContext,
+): PromotableAdapter<MemoryAction> {
+  const targets = backend.targets.filter((target) => target !== PROBE_TARGET);
+  const held = new Set<Candidate>();
+  let closed = false;
+  const use = (): MemoryBackend => {
+    if (closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed; open it again');
+    return backend;
+  };
+  return {
+    capability: 'PROMOTABLE',
+    identity: { kind: 'memory', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
+    registration: { profile: 'row-event', values, targets },
+    profiles: ['row-event'],
+    channels: MEMORY_CHANNELS,
+    normalise: async (manifest) => normaliseManifest(targets, manifest),
+    read: async (reads) => readRows(use(), reads),
+    parseAction: (input) => parseMemoryAction(targets, input),
+    describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),
+    survey: async () => memoryOutlets(use(), targets),
+    stage: async (_claim, _certificate, action) => stageAction(use(), context, held, action),
+    markers: memoryMarkers(use, context),
+    probe: {
+      target: PROBE_TARGET.name,
+      action: (token) => ({ writes: [{ op: 'insert', target: PROBE_TARGET.name, row: { token } }] }),
+      durable: async (token) => use().find(PROBE_TARGET.name, { token }) !== undefined,
+    },
+    async close() {
+      closed = true;
+      for (const candidate of held) backend.drop(candidate);
+      held.clear();
+    },
+  };
+}
+
+/** Declared state as it is outside every candidate. The one writer's lock keeps it from changing meanwhile. */
+export function readRows(backend: Pick<MemoryBackend, 'find'>, reads: readonly StateRead[]): readonly StateReading[] {
+  return reads.map(({ target, key, columns }) => {
+    const row = backend.find(target, key);
+    const chosen = row && Object.entries(row).filter(([column]) => columns?.includes(column) ?? true);
+    return { target, key, row: chosen ? Object.fromEntries(chosen) : null };
+  });
+}
+
+function stageAction(
+  backend: MemoryBackend,
+  context: AdapterContext,
+  held: Set<Candidate>,
+  action: MemoryAction,
+): Staged {
+  const fromMs = context.clock.now();
+  const candidate = backend.open();
+  if (candidate === undefined) return { kind: 'failed', reason: 'busy', detail: 'another candidate is held' };
+  held.add(candidate);
+  const drop = (): void => {
+    held.delete(candidate);
+    backend.drop(candidate);
+  };
+  try {
+    context.reached('adapter:stage-opened');
+    const failure = runAction(candidate, action);
+    if (failure !== undefined) {
+      drop();
+      return { kind: 'failed', reason: 'action-failed', detail: failure };
+    }
+    context.reached('adapter:action-done');
+  } catch (error) {
+    drop();
+    throw error;
+  }
+  return { kind: 'held', stage: holdStage(backend, context, candidate, drop, fromMs) };
+}
+
+function runAction(candidate: Candidate, action: MemoryAction): string | undefined {
+  try {
+    for (const write of action.writes) candidate.run(write);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+function holdStage(
+  backend: MemoryBackend,
+  context: AdapterContext,
+  candidate: Candidate,
+  drop: () => void,
+  fromMs: number,
+): Stage {
+  const facts = () => ({
+    candidate: candidate.id,
+    evidence: digestValueOf('effectmatch/testing-evidence/v1', [candidate.log, [...candidate.tally.values()]]),
+  });
+  return {
+    candidate: candidate.id,
+    read: async (reads) => readRows(backend, reads),
+    observe: async () => ({
+      ...facts(),
+      ...evidenceOf(backend, candidate),
+      window: { fromMs, toMs: context.clock.now() },
+    }),
+    recheck: async () => facts(),
+    promote: async (permit) => promoteCandidate(backend, context, candidate, drop, permit),
+    discard: async () => drop(),
+    [Symbol.asyncDispose]: async () => drop(),
+  };
+}
+
+function evidenceOf(
+  backend: MemoryBackend,
+  { log, tally, touched, schemaBefore }: Candidate,
+): Pick<Evidence, 'records' | 'channels' | 'unattributed' | 'assigned'> {
+  return {
+    records: [...log],
+    channels: [
+      { channel: 'log', kind: 'records', count: log.length },
+      { channel: 'tally', kind: 'counts', counts: [...tally.values()].map((count) => ({ ...count })) },
+      { channel: 'touched', kind: 'touched', targets: [...touched] },
+      { channel: 'schema', kind: 'stable', before: String(schemaBefore), after: String(backend.schema) },
+    ],
+    unattributed: 0,
+    assigned: [],
+  };
+}
+
+function promoteCandidate(
+  backend: MemoryBackend,
+  context: AdapterContext,
+  candidate: Candidate,
+  drop: () => void,
+  { marker }: ConsumedPermit,
+): Promotion {
+  try {
+    if (backend.writer !== candidate) return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
+    context.reached('adapter:marker-written');
+    if (!backend.commit(candidate, marker)) {
+      return { kind: 'refused', reason: 'marker-exists', detail: 'the occurrence is already decided' };
+    }
+    context.reached('adapter:commit-returned');
+    return { kind: 'confirmed' };
+  } finally {
+    drop();
+  }
+}
+
+function memoryMarkers(use: () => MemoryBackend, context: AdapterContext): Markers {
+  return {
+    find: async (occurrence) => use().markers.get(occurrence),
+    async void(marker) {
+      const backend = use();
+      const found = backend.markers.get(marker.occurrence);
+      if (found !== undefined) return { kind: 'conflict', marker: found };
+      if (backend.writer !== undefined) return { kind: 'busy', why: 'a candidate is held' };
+      context.reached('adapter:void-written');
+      backend.markers.set(marker.occurrence, marker);
+      context.reached('adapter:void-committed');
+      return { kind: 'inserted' };
+    },
+    async forget(occurrence) {
+      use().markers.delete(occurrence);
+    },
+  };
+}

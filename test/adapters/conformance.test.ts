@@ -1,0 +1,30 @@
+// Goal: every PROMOTABLE adapter holds what the port promises, and is admitted by the runtime.
+// Method: one suite and the admission probes against every adapter, each on a backend of its own.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { systemClock } from '../../src/contract/clock.ts';
+import { unobserved } from '../../src/contract/steps.ts';
+import { randomIds } from '../../src/crypto/approver.ts';
+import { createSealer } from '../../src/crypto/seal.ts';
+import { admit } from '../../src/runtime/admit.ts';
+import { type AdapterKit, adapterConformance } from '../../src/testing/index.ts';
+import { testKeyring } from '../keyring.ts';
+import { memoryKit } from './memory-kit.ts';
+
+const KITS: Readonly<Record<string, AdapterKit>> = { memory: memoryKit };
+
+for (const [name, kit] of Object.entries(KITS)) {
+  adapterConformance(name, kit);
+
+  describe(`${name}: admission`, () => {
+    test('passes every probe and leaves nothing behind', async () => {
+      const specimen = await kit.fresh();
+      const before = await specimen.readDurable();
+      const adapter = await specimen.factory.open({ name, clock: systemClock, reached: unobserved });
+      await admit({ name, sealer: createSealer(testKeyring()), ids: randomIds }, adapter);
+      await adapter.close();
+      assert.deepEqual(await specimen.readDurable(), before);
+      await specimen.close();
+    });
+  });
+}

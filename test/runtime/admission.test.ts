@@ -1,0 +1,186 @@
+// Goal: an adapter that lies about what it controls is refused by the probe that finds the lie, and named by it.
+// Method: one lying adapter for every probe, made from honest ones in memory, admitted by the real code.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Adapter, AdapterFactory, PromotableAdapter, RemoteAdapter, Stage } from '../../src/contract/adapter.ts';
+import { systemClock } from '../../src/contract/clock.ts';
+import { unobserved } from '../../src/contract/steps.ts';
+import { randomIds } from '../../src/crypto/approver.ts';
+import { createSealer } from '../../src/crypto/seal.ts';
+import { EffectMatchError } from '../../src/errors.ts';
+import { admit, PROBES, type Probe } from '../../src/runtime/admit.ts';
+import {
+  alterEvidence,
+  MEMORY_CHANNELS,
+  memoryAdapter,
+  overlay,
+  overlayAdapter,
+  overlayStages,
+  PROBE_TARGET,
+  remoteAdapter,
+  silence,
+  type World,
+  withoutChannel,
+} from '../../src/testing/world.ts';
+import { deploy, invoiceWorld } from './deploy.ts';
+
+/** Opens an adapter of a fresh world and admits it as a runtime would. */
+async function admitLiar(make: (world: World) => AdapterFactory): Promise<World> {
+  const world = invoiceWorld();
+  const adapter = await make(world).open({ name: 'liar', clock: systemClock, reached: unobserved });
+  const sealer = createSealer(world.start().config.keyring);
+  await admit({ name: 'liar', sealer, ids: randomIds }, adapter);
+  return world;
+}
+
+function lyingStages(change: (stage: Stage, world: World) => Partial<Stage>): (world: World) => AdapterFactory {
+  return (world) =>
+    overlayAdapter(memoryAdapter(world.books), (adapter) =>
+      overlayStages(adapter as PromotableAdapter, (stage) => change(stage, world)),
+    );
+}
+
+const lyingProbe = (world: World, change: Partial<RemoteAdapter['probe']>): AdapterFactory =>
+  overlayAdapter(remoteAdapter(world.bank), (adapter) => ({
+    probe: overlay((adapter as RemoteAdapter).probe, change),
+  }));
+
+/** Makes durable what is held, and says nothing about it. */
+function leak(world: World): void {
+  for (const { target, after } of world.books.writer?.log ?? []) {
+    if (target === PROBE_TARGET.name && after) world.books.write({ op: 'insert', target, row: after });
+  }
+}
+
+const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[]>> = {
+  'profile-supported': [
+    (world) => overlayAdapter(memoryAdapter(world.books), () => ({ profiles: ['net-state'] })),
+    (world) => overlayAdapter(remoteAdapter(world.bank), () => ({ profiles: [] })),
+  ],
+  'held-candidate-invisible': [
+    (world) =>
+      overlayAdapter(memoryAdapter(world.books), (adapter) => ({
+        async stage(...parameters: Parameters<PromotableAdapter['stage']>) {
+          const staged = await (adapter as PromotableAdapter).stage(...parameters);
+          leak(world);
+          return staged;
+        },
+      })),
+  ],
+  'observes-own-write': [
+    (world) => alterEvidence(memoryAdapter(world.books), (evidence) => ({ ...evidence, records: [] })),
+    (world) =>
+      alterEvidence(memoryAdapter(world.books), (evidence) => ({
+        ...evidence,
+        records: evidence.records.map((record) => ({ ...record, target: 'invoice' })),
+      })),
+  ],
+  'channels-answer': MEMORY_CHANNELS.flatMap((channel) => [
+    (world) => alterEvidence(memoryAdapter(world.books), (evidence) => silence(evidence, channel)),
+    (world) => alterEvidence(memoryAdapter(world.books), (evidence) => withoutChannel(evidence, channel)),
+  ]),
+  'discard-leaves-nothing': [
+    lyingStages((stage, world) => ({
+      async discard() {
+        leak(world);
+        await stage.discard();
+      },
+    })),
+  ],
+  'void-marker-fences': [
+    // Overwrites the marker.
+    lyingStages((stage, world) => ({
+      promote(permit) {
+        world.books.markers.clear();
+        return stage.promote(permit);
+      },
+    })),
+    // Says that it refused, and did not.
+    lyingStages((_stage, world) => ({
+      async promote() {
+        leak(world);
+        return { kind: 'refused', reason: 'marker-exists', detail: 'it does' };
+      },
+    })),
+    // Breaks off after the deed.
+    lyingStages((_stage, world) => ({
+      async promote() {
+        leak(world);
+        throw new Error('the connection was lost');
+      },
+    })),
+  ],
+  'exclusive-credential': [(world) => lyingProbe(world, { exclusiveCredential: async () => false })],
+  'idempotent-service': [(world) => lyingProbe(world, { idempotent: async () => false })],
+};
+
+for (const probe of PROBES) {
+  test(`an adapter that fails ${probe} is refused by that name`, async () => {
+    assert.ok(LIARS[probe].length > 0);
+    for (const liar of LIARS[probe]) {
+      await assert.rejects(admitLiar(liar), (error) => {
+        assert.ok(error instanceof EffectMatchError, String(error));
+        assert.equal(error.code, 'ERR_EM_ADAPTER_REFUSED');
+        assert.ok(error.message.includes(`adapter "liar" failed the admission probe ${probe}:`), error.message);
+        return true;
+      });
+    }
+  });
+}
+
+test('honest adapters are admitted and admission leaves nothing behind', async () => {
+  const before = invoiceWorld().books.rows();
+  const held = await admitLiar((world) => memoryAdapter(world.books));
+  assert.deepEqual(held.books.rows(), before);
+  assert.equal(held.books.markers.size, 0);
+  assert.equal(held.books.writer, undefined);
+  const mediated = await admitLiar((world) => remoteAdapter(world.bank));
+  assert.deepEqual(mediated.bank.backend.rows(), before);
+});
+
+test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {
+  await admitLiar((world) =>
+    overlayAdapter(remoteAdapter(world.bank, 'OPAQUE'), () => ({
+      probe: { exclusiveCredential: async () => false, idempotent: async () => false },
+    })),
+  );
+});
+
+test('a backend that cannot hold the probe now is unavailable, which is not a lie', async () => {
+  await assert.rejects(
+    admitLiar((world) => {
+      world.books.open();
+      return memoryAdapter(world.books);
+    }),
+    { code: 'ERR_EM_ADAPTER_UNAVAILABLE' },
+  );
+});
+
+test('a refused adapter is closed, and so is everything opened before it', async () => {
+  const world = invoiceWorld();
+  const closed: string[] = [];
+  const closing = (name: string) => (adapter: Adapter) => ({
+    ...(name === 'bank' && { profiles: [] }),
+    async close() {
+      closed.push(name);
+      await adapter.close();
+    },
+  });
+  const adapters = {
+    books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, closing('books')),
+    bank: overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, closing('bank')),
+  };
+  const { store } = world.start().config;
+  const watched = {
+    async open(context: Parameters<typeof store.open>[0]) {
+      const ledgers = await store.open(context);
+      return overlay(ledgers, {
+        async close() {
+          closed.push('store');
+        },
+      });
+    },
+  };
+  await assert.rejects(deploy(world, { adapters, store: watched }), { code: 'ERR_EM_ADAPTER_REFUSED' });
+  assert.deepEqual(closed, ['bank', 'books', 'store']);
+});

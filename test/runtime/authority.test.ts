@@ -1,0 +1,352 @@
+// Goal: a license that does not cover this execution is refused for its own reason, and nothing else happens.
+// Method: one case per refusal of runtime/authority.ts and of the claim, each against an otherwise valid license.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { AdapterFactory } from '../../src/contract/adapter.ts';
+import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { parsePrivateKey } from '../../src/crypto/approver-key.ts';
+import { digestRecord } from '../../src/crypto/digest.ts';
+import { signLicense } from '../../src/crypto/signature.ts';
+import { insert, read, row } from '../../src/protocol/draft.ts';
+import type { License, SignedLicense } from '../../src/protocol/license.ts';
+import { approvedRecord } from '../../src/protocol/manifest.ts';
+import type { ExecuteOptions } from '../../src/runtime/execute.ts';
+import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
+import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY, PAYMENT } from './deploy.ts';
+
+/** A second approver whose private key the test holds, so that it can sign what no honest approver would. */
+const OWN = generateApprover('own');
+const withOwn = (world: World) => {
+  const { issuers } = world.start().config;
+  return { issuers: { ...issuers, own: { key: OWN.publicKey, may: ['books', 'bank'] } } };
+};
+
+/** Signs whatever is in the license, without the checks of an approver. */
+async function forge(deployed: Deployed, change: Partial<License>, approved?: SignedLicense['approved']) {
+  const signed = await deployed.approve();
+  const key = parsePrivateKey(OWN.privateKey);
+  const license = { ...signed.license, issuer: 'own', key: key.publicKey.id, ...change };
+  return { license, approved: approved ?? signed.approved, signature: signLicense(key.key, license) };
+}
+
+function booksWith(world: World, change: Parameters<typeof overlayAdapter>[1]) {
+  const { adapters } = world.start().config;
+  return { adapters: { ...adapters, books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, change) } };
+}
+
+interface Case {
+  readonly deployed: Deployed;
+  readonly license: SignedLicense;
+  readonly action?: unknown;
+  readonly options?: ExecuteOptions;
+}
+
+const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<Case>>>>> = {
+  'issuer-unknown': {
+    'nobody knows the issuer': async (world) => {
+      const deployed = await deploy(world);
+      const stranger = approver({ ...generateApprover('stranger'), clock: world.clock });
+      const proposal = await deployed.runtime.prepare(PAYMENT);
+      return { deployed, license: stranger.sign(proposal, { expiresIn: '10m' }) };
+    },
+    'the issuer is named like a property of every object': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      return { deployed, license: await forge(deployed, { issuer: 'constructor' }) };
+    },
+  },
+  'signature-invalid': {
+    'another key signed in the name of the issuer': async (world) => {
+      const deployed = await deploy(world);
+      return { deployed, license: await forge(deployed, { issuer: 'ap-team' }) };
+    },
+    'another key signed and named the key of the issuer': async (world) => {
+      const deployed = await deploy(world);
+      const { license } = await deployed.approve();
+      return { deployed, license: await forge(deployed, { issuer: 'ap-team', key: license.key }) };
+    },
+    'a field was changed after signing': async (world) => {
+      const deployed = await deploy(world);
+      const signed = await deployed.approve();
+      return { deployed, license: { ...signed, license: { ...signed.license, occurrences: 2 } } };
+    },
+    'one bit of the signature was flipped': async (world) => {
+      const deployed = await deploy(world);
+      const signed = await deployed.approve();
+      const bytes = Buffer.from(signed.signature, 'base64url');
+      bytes[5] = (bytes[5] ?? 0) ^ 1;
+      return { deployed, license: { ...signed, signature: bytes.toString('base64url') } };
+    },
+  },
+  'issuer-not-designated': {
+    'the issuer may approve for another adapter': async (world) => {
+      const { issuers } = world.start().config;
+      const team = issuers['ap-team'] ?? assert.fail();
+      const deployed = await deploy(world, { issuers: { 'ap-team': { ...team, may: ['bank'] } } });
+      return { deployed, license: await deployed.approve() };
+    },
+  },
+  'source-not-allowed': {
+    'a rehearsed approval by an issuer who may only state manifests': async (world) => {
+      const deployed = await deploy(world);
+      const proposal = await deployed.runtime.prepare(PAYMENT);
+      const rehearsed = { ...proposal, draft: { ...proposal.draft, source: 'rehearsed' as const } };
+      return { deployed, license: world.approver.sign(rehearsed, { expiresIn: '10m' }) };
+    },
+  },
+  'approved-mismatch': {
+    'the outcome handed over was changed': async (world) => {
+      const deployed = await deploy(world);
+      const signed = await deployed.approve();
+      const effects = signed.approved.effects.map((effect) => ({ ...effect, count: 2 }));
+      return { deployed, license: { ...signed, approved: { ...signed.approved, effects } } };
+    },
+    'one bit of its salt was flipped': async (world) => {
+      const deployed = await deploy(world);
+      const signed = await deployed.approve();
+      const first = Number.parseInt(signed.approved.salt[0] ?? '', 16) ^ 1;
+      const salt = `${first.toString(16)}${signed.approved.salt.slice(1)}`;
+      return { deployed, license: { ...signed, approved: { ...signed.approved, salt } } };
+    },
+    'the outcome is for another adapter than the license': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      const { approved } = await deployed.approve();
+      const elsewhere = { ...approved, adapter: 'bank' };
+      return {
+        deployed,
+        license: await forge(deployed, { approved: digestRecord(approvedRecord, elsewhere) }, elsewhere),
+      };
+    },
+  },
+  'rendering-mismatch': {
+    'the approver signed another text': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      const { license } = await deployed.approve();
+      return { deployed, license: await forge(deployed, { rendering: license.approved }) };
+    },
+  },
+  'registration-mismatch': {
+    'the outcome was approved for a deployment that stores values otherwise': async (world) => {
+      await using other = await deploy(invoiceWorld({ values: 'digest' }));
+      return { deployed: await deploy(world), license: await other.approve() };
+    },
+    'the outcome was approved for fewer columns': async (world) => {
+      const [invoice, ...rest] = (await deploy(world).then(({ approve }) => approve())).approved.registration.targets;
+      const targets = [{ ...(invoice ?? assert.fail()), columns: ['id', 'status'] }, ...rest];
+      await using other = await deploy(
+        world,
+        booksWith(world, ({ registration }) => ({ registration: { ...registration, targets } })),
+      );
+      return { deployed: await deploy(world), license: await other.approve() };
+    },
+  },
+  'adapter-changed': {
+    'the code of the adapter changed': async (world) => {
+      await using before = await deploy(world);
+      const license = await before.approve();
+      const changed = booksWith(world, ({ identity }) => ({ identity: { ...identity, code: 'another release' } }));
+      return { deployed: await deploy(world, changed), license };
+    },
+    'the license is for another database': async (world) => {
+      await using before = await deploy(world);
+      const license = await before.approve();
+      const changed = booksWith(world, ({ identity }) => ({ identity: { ...identity, backend: 'books-2' } }));
+      return { deployed: await deploy(world, changed), license };
+    },
+    'the adapter changed its identity while it was open': async (world) => {
+      let code = '';
+      const changing = booksWith(world, ({ identity }) => ({
+        get identity() {
+          return { ...identity, code: `${identity.code}${code}` };
+        },
+      }));
+      const deployed = await deploy(world, changing);
+      const license = await deployed.approve();
+      code = 'patched';
+      return { deployed, license };
+    },
+  },
+  'policy-changed': {
+    'another issuer was designated since': async (world) => {
+      await using before = await deploy(world);
+      const license = await before.approve();
+      return { deployed: await deploy(world, withOwn(world)), license };
+    },
+  },
+  'frame-changed': {
+    'an evidence channel is no longer required': async (world) => {
+      await using before = await deploy(world);
+      const license = await before.approve();
+      const changed = booksWith(world, ({ channels }) => ({ channels: channels.slice(1) }));
+      return { deployed: await deploy(world, changed), license };
+    },
+  },
+  'other-action': {
+    'the license is bound to one action': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({ action: PAY });
+      return { deployed, license, action: { writes: [...PAY.writes, ...PAY.writes] } };
+    },
+  },
+  'not-yet-valid': {
+    'a millisecond too early': async (world) => {
+      const deployed = await deploy(world);
+      return { deployed, license: await deployed.approve({}, { notBefore: world.clock.now() + 1 }) };
+    },
+  },
+  expired: {
+    'at the very moment': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({}, { expiresIn: 1000 });
+      world.advance(1000);
+      return { deployed, license };
+    },
+  },
+  'precondition-broken': {
+    'the vendor was blocked since': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve();
+      world.disturb('state');
+      return { deployed, license };
+    },
+    'the row that had to exist is gone': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({ requires: [row('invoice', { id: 2 }, {})] });
+      world.books.write({ op: 'delete', target: 'invoice', key: { id: 2 } });
+      return { deployed, license };
+    },
+  },
+  'stale-state': {
+    'a watched row changed': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({ watch: [read('invoice', { id: 2 }, ['amount'])] });
+      world.books.write({ op: 'update', target: 'invoice', key: { id: 2 }, set: { amount: 71 } });
+      return { deployed, license };
+    },
+    'a watched row appeared': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({ watch: [read('invoice', { id: 3 })] });
+      world.books.write({ op: 'insert', target: 'invoice', row: { id: 3 } });
+      return { deployed, license };
+    },
+    'the application presents another revision': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({ revision: 'r1' });
+      return { deployed, license, options: { revision: 'r2' } };
+    },
+    'the application presents no revision': async (world) => {
+      const deployed = await deploy(world);
+      return { deployed, license: await deployed.approve({ revision: 'r1' }) };
+    },
+  },
+  'plan-superseded': {
+    'a later plan was prepared for the task': async (world) => {
+      const deployed = await deploy(world);
+      const license = await deployed.approve({ planRevision: 1 });
+      await deployed.approve({ planRevision: 2 });
+      return { deployed, license };
+    },
+  },
+};
+
+for (const [reason, cases] of Object.entries(CASES)) {
+  for (const [what, arrange] of Object.entries(cases)) {
+    test(`${reason}: ${what}`, async () => {
+      const world = invoiceWorld();
+      const { deployed, license, action = PAY, options } = await arrange(world);
+      await using _ = deployed;
+      const before = world.books.rows();
+      const terminal = await deployed.runtime.execute(license, action, options);
+      const { claim, outcome } = assertRejected(terminal, 'authority', reason);
+      assert.deepEqual({ claim, outcome }, { claim: undefined, outcome: undefined });
+      assert.deepEqual(world.books.rows(), before);
+      assert.equal(world.books.markers.size, 0);
+      const { ledgers } = deployed.runtime;
+      assert.deepEqual(await ledgers.attempts(terminal.occurrence), [terminal]);
+      assert.equal(await ledgers.holder(terminal.occurrence), undefined, 'nothing was claimed');
+      assert.equal(await deployed.runtime.terminal(terminal.occurrence), undefined, 'and so nothing was decided');
+      assert.ok(!deployed.process.trace.includes('adapter.stage'));
+    });
+  }
+}
+
+/** Refusals by the ledger, when the occurrence is claimed. */
+const AT_CLAIM = ['plan-superseded', 'spent', 'nonce-reused'];
+
+test('every refusal of authority has a case above', () => {
+  const source = readFileSync('src/runtime/authority.ts', 'utf8');
+  const reasons = [...source.matchAll(/refuse\(\s*'([a-z-]+)'/g)].map(([, reason]) => reason);
+  assert.ok(reasons.length > 10, 'the refusals were not found in the source');
+  const others = AT_CLAIM.filter((reason) => reason in CASES);
+  assert.deepEqual(new Set(Object.keys(CASES)), new Set([...reasons, ...others]));
+});
+
+test('spent: a replay is refused as its own attempt and never shadows the first', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const license = await deployed.approve();
+  const first = ofKind('committed', await deployed.runtime.execute(license, PAY));
+  const after = world.books.rows();
+  const replay = await deployed.runtime.execute(license, PAY);
+  // The invoice is paid, but the approval did not depend on its row, so only the claim stands in the way.
+  assertRejected(replay, 'authority', 'spent');
+  assert.equal(replay.occurrence, first.occurrence);
+  assert.notEqual(replay.execution, first.execution);
+  assert.deepEqual(world.books.rows(), after);
+  assert.deepEqual(await deployed.runtime.terminal(first.occurrence), first);
+  assert.deepEqual(await deployed.runtime.ledgers.attempts(first.occurrence), [first, replay]);
+  const released = await deployed.runtime.continuation(first, 'reconcile').release(() => 'done');
+  assert.deepEqual(released, { kind: 'released', value: 'done' });
+});
+
+test('nonce-reused: one nonce is good for one license', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const nonce = 'a'.repeat(16);
+  const first = await deployed.approve({}, { nonce });
+  const second = await deployed.approve({ task: 'another task' }, { nonce });
+  ofKind('committed', await deployed.runtime.execute(first, PAY));
+  const after = world.books.rows();
+  const refused = assertRejected(await deployed.runtime.execute(second, PAY), 'authority', 'nonce-reused');
+  assert.deepEqual(world.books.rows(), after);
+  assert.deepEqual(await deployed.runtime.ledgers.attempts(refused.occurrence), [refused]);
+});
+
+test('a license for two occurrences buys two executions and no third', async () => {
+  const world = invoiceWorld();
+  const again = { writes: [{ op: 'insert', target: 'audit', row: { id: 'a', text: 'x' } }] };
+  await using deployed = await deploy(world);
+  const license = await deployed.approve({ occurrences: 2, effects: [insert('audit', { id: 'a', text: 'x' })] });
+  const first = ofKind('committed', await deployed.runtime.execute(license, again));
+  world.books.write({ op: 'delete', target: 'audit', key: { id: 'a' } });
+  const second = ofKind('committed', await deployed.runtime.execute(license, again));
+  assert.notEqual(first.occurrence, second.occurrence);
+  assert.equal(first.lineage, second.lineage);
+  assertRejected(await deployed.runtime.execute(license, again), 'authority', 'spent');
+  assert.equal(world.books.markers.size, 2);
+});
+
+test('a refusal that time or state can cure leaves the license usable', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const license = await deployed.approve({}, { notBefore: world.clock.now() + 5 });
+  assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'not-yet-valid');
+  world.advance(5);
+  const committed = ofKind('committed', await deployed.runtime.execute(license, PAY));
+  assert.equal((await deployed.runtime.ledgers.attempts(committed.occurrence)).length, 2);
+  assert.deepEqual(await deployed.runtime.terminal(committed.occurrence), committed);
+});
+
+test('what is no license or no action is thrown back before anything is recorded', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const { runtime } = deployed;
+  const license = await deployed.approve();
+  await assert.rejects(runtime.execute('not a license', PAY), { code: 'ERR_EM_RECORD_INVALID' });
+  await assert.rejects(runtime.execute({ ...license, more: 1 }, PAY), { code: 'ERR_EM_RECORD_INVALID' });
+  await assert.rejects(runtime.execute(license, { sql: 'delete' }), { code: 'ERR_EM_ACTION_INVALID' });
+  const elsewhere = { ...license, license: { ...license.license, adapter: 'nowhere' } };
+  await assert.rejects(runtime.execute(elsewhere, PAY), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+  assert.deepEqual(await runtime.ledgers.journal(), []);
+  ofKind('committed', await runtime.execute(JSON.stringify(license), PAY));
+});

@@ -1,0 +1,210 @@
+// Goal: whatever changes while a candidate is held or a request is ready stops it at the final gate, by its reason.
+// Method: one case per refusal of the final gate, caused after the step that had established the contrary.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
+import type { LedgersFactory } from '../../src/contract/ledgers.ts';
+import { memoryLedgers } from '../../src/ledger/memory.ts';
+import { read } from '../../src/protocol/draft.ts';
+import type { PrepareRequest } from '../../src/runtime/prepare.ts';
+import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
+import {
+  assertRejected,
+  type Deployed,
+  type DeployOptions,
+  deploy,
+  invoiceWorld,
+  ofKind,
+  onlyOne,
+  PAY,
+} from './deploy.ts';
+
+interface Case {
+  readonly deploy?: (world: World) => DeployOptions;
+  readonly request?: Partial<PrepareRequest>;
+}
+
+const ledgersWith = (change: (ledgers: Awaited<ReturnType<LedgersFactory['open']>>) => object) => (world: World) => ({
+  store: {
+    async open(context) {
+      const ledgers = await memoryLedgers(world.clock).open(context);
+      return overlay(ledgers, change(ledgers));
+    },
+  } satisfies LedgersFactory,
+});
+
+/** Every one of these holds for a held candidate and for a request. */
+const BOTH: Readonly<Record<string, Case>> = {
+  'boundary-changed': { deploy: (world) => ({ at: { 'path:certified': () => world.disturb('schema') } }) },
+  expired: { deploy: (world) => ({ at: { 'path:certified': () => world.advance(600_000) } }) },
+  'not-yet-valid': { deploy: (world) => ({ at: { 'path:certified': () => world.advance(-600_000) } }) },
+  'precondition-broken': { deploy: (world) => ({ at: { 'path:certified': () => world.disturb('state') } }) },
+  'stale-state': {
+    deploy: (world) => ({ at: { 'path:certified': () => world.disturb('state') } }),
+    request: { requires: [], watch: [read('vendor', { id: 1 })] },
+  },
+  'plan-superseded': {
+    deploy: ledgersWith((ledgers) => ({
+      // Announced between the claim and the gate.
+      announcedPlan: async (task: string) => ((await ledgers.announcedPlan(task)) ?? 0) + 1,
+    })),
+  },
+  'claim-lost': { deploy: ledgersWith(() => ({ holder: async () => undefined })) },
+};
+
+const booksWith = (world: World, change: (adapter: PromotableAdapter) => Partial<PromotableAdapter>) => ({
+  adapters: {
+    ...world.start().config.adapters,
+    books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) =>
+      change(adapter as PromotableAdapter),
+    ),
+  },
+});
+
+const STAGE: Readonly<Record<string, Case>> = {
+  ...BOTH,
+  'adapter-changed': {
+    deploy(world) {
+      let code = '';
+      const changing = booksWith(world, ({ identity }) => ({
+        get identity() {
+          return { ...identity, code: `${identity.code}${code}` };
+        },
+      }));
+      return {
+        ...changing,
+        at: {
+          'path:observed': () => {
+            code = 'patched';
+          },
+        },
+      };
+    },
+  },
+  'candidate-replaced': {
+    deploy: (world) =>
+      booksWith(world, (adapter) =>
+        overlayStages(adapter, (stage) => ({
+          recheck: async () => ({ ...(await stage.recheck()), candidate: 'another' }),
+        })),
+      ),
+  },
+  'evidence-changed': {
+    deploy: (world) => ({
+      at: {
+        'path:observed': () =>
+          world.books.writer?.write({ op: 'insert', target: 'audit', row: { id: 'late', text: 'write' } }),
+      },
+    }),
+  },
+};
+
+const REQUEST: Readonly<Record<string, Case>> = {
+  ...BOTH,
+  'permit-void': {
+    deploy: ledgersWith((ledgers) => ({
+      async consumePermit(permit: Parameters<typeof ledgers.consumePermit>[0]) {
+        await ledgers.voidPermit(permit.record.occurrence, permit.record.execution);
+        return ledgers.consumePermit(permit);
+      },
+    })),
+  },
+  'permit-spent': {
+    deploy: ledgersWith((ledgers) => ({
+      async consumePermit(permit: Parameters<typeof ledgers.consumePermit>[0]) {
+        await ledgers.consumePermit(permit);
+        return ledgers.consumePermit(permit);
+      },
+    })),
+  },
+};
+
+for (const [adapter, cases] of Object.entries({ books: STAGE, bank: REQUEST })) {
+  for (const [reason, { deploy: options, request }] of Object.entries(cases)) {
+    test(`${adapter}, ${reason}: refused at the final gate, with nothing durable`, async () => {
+      const world = invoiceWorld();
+      await using deployed = await deploy(world, options?.(world) ?? {});
+      const license = await deployed.approve({ adapter, ...request });
+      const before = [world.books.rows().invoice, world.bank.backend.rows().invoice];
+      const terminal = await deployed.runtime.execute(license, PAY);
+      const rejected = assertRejected(terminal, 'final-gate', reason);
+      assert.deepEqual([world.books.rows().invoice, world.bank.backend.rows().invoice], before);
+      assert.equal(world.books.markers.size, 0);
+      assert.equal(world.books.writer, undefined, 'the candidate was discarded');
+      assert.ok(rejected.claim !== undefined && rejected.certificate !== undefined);
+      assert.equal(rejected.outcome?.kind, adapter === 'books' ? 'EXACT' : undefined);
+      assert.deepEqual(await deployed.runtime.ledgers.attempts(terminal.occurrence), [terminal]);
+      assert.ok(!deployed.process.trace.some((call) => ['stage.promote', 'adapter.dispatch'].includes(call)));
+      const released = await deployed.runtime.continuation(terminal, 'reconcile').release(() => assert.fail());
+      assert.equal(released.kind, 'halted');
+      assertRejected(await deployed.runtime.execute(license, PAY), 'authority', reasonOfReplay(reason));
+    });
+  }
+}
+
+/** Whatever was wrong at the gate, the occurrence is spent; some of it is found before the claim the next time. */
+function reasonOfReplay(reason: string): string {
+  const before = ['expired', 'not-yet-valid', 'precondition-broken', 'stale-state', 'adapter-changed'];
+  return before.includes(reason) ? reason : 'spent';
+}
+
+test('every refusal of the final gate has a case above', () => {
+  const source = readFileSync('src/runtime/gate.ts', 'utf8');
+  const own = [...source.matchAll(/reason: '([a-z-]+)'/g)].map(([, reason]) => reason ?? '');
+  const fence = /reason: `permit-\$\{fence\.kind\}`/.test(source) ? ['permit-void', 'permit-spent'] : [];
+  assert.ok(own.length >= 5 && fence.length === 2, 'the refusals were not found in the source');
+  const covered = new Set([...Object.keys(STAGE), ...Object.keys(REQUEST)]);
+  assert.deepEqual(
+    [...own, ...fence].filter((reason) => !covered.has(reason)),
+    [],
+  );
+});
+
+test('a boundary with an unclassified outlet is refused before anything is staged', async () => {
+  for (const adapter of ['books', 'bank']) {
+    const world = invoiceWorld();
+    await using deployed = await deploy(world);
+    const license = await deployed.approve({ adapter });
+    world.books.unclassified = 'a foreign data wrapper';
+    world.bank.backend.unclassified = 'a webhook';
+    const terminal = assertRejected(await deployed.runtime.execute(license, PAY), 'boundary', 'outlet-unclassified');
+    assert.match(terminal.detail, adapter === 'books' ? /foreign data wrapper/ : /webhook/);
+    assert.ok(!deployed.process.trace.some((call) => ['adapter.stage', 'adapter.dispatch'].includes(call)));
+  }
+});
+
+test('an outlet that opens while a candidate is held is a changed boundary', async () => {
+  const world = invoiceWorld();
+  const opens = () => {
+    world.books.unclassified = 'a foreign data wrapper';
+  };
+  await using deployed = await deploy(world, { at: { 'path:observed': opens } });
+  const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
+  assertRejected(terminal, 'final-gate', 'boundary-changed');
+  assert.equal(world.books.writer, undefined);
+});
+
+test('a clock that steps back between claim and gate does not make the permit older than the claim', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world, { at: { 'path:certified': () => world.advance(-1000) } });
+  const committed = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+  assert.equal(committed.consumedAt, committed.claimedAt);
+});
+
+test('recovery that voids a request in front of its gate wins, and the request is never sent', async () => {
+  let second: Deployed | undefined;
+  const world = invoiceWorld({
+    async pause(call) {
+      if (call !== 'ledgers.consumePermit' || second !== undefined) return;
+      second = await deploy(world);
+      const { kind } = onlyOne(await second.runtime.recover({ now: true }));
+      assert.equal(kind, 'settled');
+    },
+  });
+  await using deployed = await deploy(world);
+  const terminal = await deployed.runtime.execute(await deployed.approve({ adapter: 'bank' }), PAY);
+  assertRejected(terminal, 'recovery', 'interrupted');
+  assert.ok(!deployed.process.trace.includes('adapter.dispatch'));
+  assert.deepEqual(await deployed.runtime.ledgers.attempts(terminal.occurrence), [terminal]);
+});
