@@ -1,4 +1,7 @@
-import type { ApprovedEffect, Effect } from './effect.ts';
+import { effectKey, rowText, valueText } from './bag.ts';
+import { isExact } from './constraint.ts';
+import type { ApprovedEffect, Cell, Effect } from './effect.ts';
+import type { Value } from './value.ts';
 
 /** An observed effect with its multiplicity. */
 export interface CountedEffect extends Effect {
@@ -12,4 +15,80 @@ export interface Diff {
   readonly altered: readonly { readonly approved: ApprovedEffect; readonly observed: CountedEffect }[];
   /** Entries left out of a stored diff because it was too large. */
   readonly omitted: number;
+}
+
+/**
+ * The difference as people read it: what is missing and what is extra about one row is one altered row, first where
+ * the operation is the same, then where it is another one. The order does not depend on that of the arguments.
+ */
+export function diffOf(missing: readonly ApprovedEffect[], extra: readonly CountedEffect[]): Diff {
+  const start = { missing: sortByText(missing, approvedText), extra: sortByText(extra, effectKey) };
+  const sameOp = pairUp(start, ({ op }) => op);
+  const otherOp = pairUp(sameOp, () => '');
+  return {
+    extra: otherOp.extra,
+    missing: otherOp.missing,
+    altered: [...sameOp.altered, ...otherOp.altered],
+    omitted: 0,
+  };
+}
+
+type Sides = Pick<Diff, 'missing' | 'extra'>;
+
+interface Waiting {
+  readonly effect: CountedEffect;
+  left: number;
+}
+
+function pairUp({ missing, extra }: Sides, prefixOf: (effect: Pick<Effect, 'op'>) => string): Omit<Diff, 'omitted'> {
+  const waiting = new Map<string, Waiting[]>();
+  const observed = extra.map((effect) => {
+    const entry = { effect, left: effect.count };
+    if (effect.key === undefined) return entry;
+    const name = prefixOf(effect) + rowName(effect.target, rowText(effect.key));
+    const others = waiting.get(name);
+    if (others === undefined) waiting.set(name, [entry]);
+    else others.push(entry);
+    return entry;
+  });
+  const altered: Diff['altered'][number][] = [];
+  const unpaired: ApprovedEffect[] = [];
+  for (const approved of missing) {
+    let open = approved.count;
+    const row = exactRowName(approved);
+    for (const entry of (row !== undefined && waiting.get(prefixOf(approved) + row)) || []) {
+      const count = Math.min(open, entry.left);
+      if (count === 0) continue;
+      altered.push({ approved: { ...approved, count }, observed: { ...entry.effect, count } });
+      open -= count;
+      entry.left -= count;
+    }
+    if (open > 0) unpaired.push({ ...approved, count: open });
+  }
+  const left = observed.filter((entry) => entry.left > 0).map(({ effect, left: count }) => ({ ...effect, count }));
+  return { altered, missing: unpaired, extra: left };
+}
+
+function rowName(target: string, keyText: string): string {
+  return `${target.length}:${target}${keyText}`;
+}
+
+/** Only a key that is approved exactly says which row is meant. */
+function exactRowName({ target, key }: ApprovedEffect): string | undefined {
+  const cells = Object.entries(key ?? {});
+  if (cells.length === 0) return undefined;
+  const exact = cells.filter((entry): entry is [string, Extract<Cell, { is: Value }>] => isExact(entry[1]));
+  if (exact.length < cells.length) return undefined;
+  return rowName(target, rowText(Object.fromEntries(exact.map(([column, { is }]) => [column, is]))));
+}
+
+function approvedText({ count, ...effect }: ApprovedEffect): string {
+  return `${valueText(effect as unknown as Value)}${count}`;
+}
+
+function sortByText<T>(effects: readonly T[], textOf: (effect: T) => string): readonly T[] {
+  return effects
+    .map((effect) => ({ effect, text: textOf(effect) }))
+    .sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0))
+    .map(({ effect }) => effect);
 }

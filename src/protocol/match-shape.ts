@@ -1,0 +1,94 @@
+import { rowText, sortedColumns, valueText } from './bag.ts';
+import { isExact } from './constraint.ts';
+import type { ApprovedEffect, Cell, Effect } from './effect.ts';
+import type { Value } from './value.ts';
+
+const SECTIONS = ['key', 'before', 'after'] as const;
+
+/** One column of one image. Labels are compared per place: the same column of the same target. */
+export interface Slot {
+  readonly section: (typeof SECTIONS)[number];
+  readonly column: string;
+  readonly place: string;
+}
+
+/** What two effects must share to be comparable at all: operation, target and the columns of every image. */
+export interface Shape {
+  readonly text: string;
+  readonly slots: readonly Slot[];
+}
+
+/** An approved effect with at least one constraint, cell by cell in the order of its shape's slots. */
+export interface Wanted {
+  readonly effect: ApprovedEffect;
+  readonly shape: Shape;
+  readonly cells: readonly Cell[];
+  /** Per slot the text of the one value that is approved; undefined where a constraint decides. */
+  readonly fixed: readonly (string | undefined)[];
+  readonly labels: readonly { readonly label: string; readonly slot: number }[];
+}
+
+/** Equal observed effects, value by value in the order of their shape's slots. */
+export interface Found {
+  readonly shape: Shape;
+  readonly values: readonly Value[];
+  readonly texts: readonly string[];
+  /** How many of them an approved effect must account for, and how many more may be left over. */
+  readonly required: number;
+  readonly optional: number;
+}
+
+type Imaged = Pick<Effect, 'op' | 'target'> & { readonly [section in Slot['section']]?: object };
+
+/** The text of an effect's shape without the columns in `skip`. */
+export function shapeText(effect: Imaged, skip: ReadonlySet<string> | undefined): string {
+  let text = `${effect.op[0]}${effect.target.length}:${effect.target}`;
+  for (const section of SECTIONS) {
+    text += '|';
+    for (const column of sortedColumns(effect[section] ?? {})) {
+      if (!skip?.has(column)) text += `${column.length}:${column}`;
+    }
+  }
+  return text;
+}
+
+/** The shape of an approved effect. */
+export function shapeOf(effect: ApprovedEffect, skip: ReadonlySet<string> | undefined): Shape {
+  const slots = SECTIONS.flatMap((section) =>
+    sortedColumns(effect[section] ?? {})
+      .filter((column) => !skip?.has(column))
+      .map((column) => ({ section, column, place: placeText(effect.target, column) })),
+  );
+  return { text: shapeText(effect, skip), slots };
+}
+
+/** One text per column of a target. */
+export function placeText(target: string, column: string): string {
+  return `${target.length}:${target}${column}`;
+}
+
+/** Lays an approved effect out along its shape. */
+export function layOutWanted(effect: ApprovedEffect, shape: Shape): Wanted {
+  const cells = shape.slots.map(({ section, column }) => effect[section]?.[column] as Cell);
+  const fixed = cells.map((cell) => (isExact(cell) ? valueText(cell.is) : undefined));
+  const labels = cells.flatMap((cell, slot) => ('generated' in cell ? [{ label: cell.generated, slot }] : []));
+  return { effect, shape, cells, fixed, labels };
+}
+
+/** Lays observed effects out along their shape. */
+export function layOutFound(effect: Effect, shape: Shape, counts: Pick<Found, 'required' | 'optional'>): Found {
+  const values = shape.slots.map(({ section, column }) => effect[section]?.[column] as Value);
+  return { shape, values, texts: values.map(valueText), ...counts };
+}
+
+/** Whether an update touched volatile columns and nothing else. */
+export function isVolatileOnly({ op, before, after }: Effect, skip: ReadonlySet<string>): boolean {
+  if (op !== 'update') return false;
+  const columns = [...Object.keys(before ?? {}), ...Object.keys(after ?? {})];
+  return columns.length > 0 && columns.every((column) => skip.has(column));
+}
+
+/** Identity of the row that an effect is about; undefined where its target has no key. */
+export function rowIdentity({ target, key }: Effect): string | undefined {
+  return key === undefined ? undefined : `${target.length}:${target}${rowText(key)}`;
+}

@@ -1,0 +1,57 @@
+import { invariant, unreachable } from '../errors.ts';
+import { effectKey } from './bag.ts';
+import type { Diff } from './diff.ts';
+import type { Effect } from './effect.ts';
+import { type MatchContext, matchBags, type Prepared } from './match.ts';
+import type { Observation } from './observation.ts';
+
+/** Whether E matched A. It classifies; what became of the execution is the terminal's to say. */
+export type Outcome =
+  | { readonly kind: 'EXACT'; readonly effects: readonly Effect[] }
+  | { readonly kind: 'DIVERGED'; readonly effects: readonly Effect[]; readonly diff: Diff }
+  | { readonly kind: 'INDETERMINATE'; readonly gaps: readonly string[] };
+
+/**
+ * The only place where A meets E (Definition 3). EXACT needs a complete observation and equal multisets; whatever
+ * could not be decided is INDETERMINATE, never a guess.
+ */
+export function classify(prepared: Prepared, observation: Observation, context: MatchContext): Outcome {
+  if (observation.kind === 'incomplete') return { kind: 'INDETERMINATE', gaps: observation.gaps };
+  const { effects } = observation;
+  const match = matchBags(prepared, effects, context);
+  switch (match.kind) {
+    case 'equal':
+      return { kind: 'EXACT', effects };
+    case 'different':
+      return { kind: 'DIVERGED', effects, diff: match.diff };
+    case 'budget':
+      return {
+        kind: 'INDETERMINATE',
+        gaps: [
+          `Comparison was given up after ${match.steps} steps: too many effects could stand for each other. ` +
+            'State more columns exactly, or use fewer generated labels.',
+        ],
+      };
+    default:
+      return unreachable(match);
+  }
+}
+
+/**
+ * A text of E for digesting: the same for the same multiset in any order, different for different multisets. One line
+ * per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit themselves.
+ */
+export function observedText(effects: readonly Effect[]): string {
+  const counts = new Map<string, number>();
+  for (const effect of effects) {
+    const key = effectKey(effect);
+    counts.set(key, 1 + (counts.get(key) ?? 0));
+  }
+  const text = [...counts.keys()]
+    .sort()
+    .map((key) => `${counts.get(key)}x${key}\n`)
+    .join('');
+  // Digests are taken of UTF-8, in which lone surrogates would all look alike.
+  invariant(text.isWellFormed(), 'observed values are well-formed text');
+  return text;
+}
