@@ -1,9 +1,9 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from './canon.ts';
+import { checkCell } from './constraint.ts';
 import type { ApprovedEffect, CellRow } from './effect.ts';
 import type { Approved, Manifest } from './manifest.ts';
 import { approvedRecord } from './manifest.ts';
-import { compilePattern } from './pattern.ts';
 import type { Registration } from './registration.ts';
 
 /**
@@ -20,7 +20,7 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
         `"${effect.target}" is not registered; register it with the adapter or leave it out of the manifest`,
       );
     }
-    for (const cells of [effect.key, effect.before, effect.after]) checkPatterns(cells);
+    for (const cells of [effect.key, effect.before, effect.after]) checkCells(effect.target, cells);
     const { count, ...shape } = effect;
     const key = canonical(shape);
     merged.set(key, { ...effect, count: count + (merged.get(key)?.count ?? 0) });
@@ -37,8 +37,7 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
   });
 }
 
-function checkPatterns(cells: CellRow | undefined): void {
-  for (const cell of Object.values(cells ?? {})) {
-    if ('matches' in cell) compilePattern(cell.matches);
-  }
+/** Checked after normalisation, which may change the kind of a range's ends. */
+function checkCells(target: string, cells: CellRow | undefined): void {
+  for (const [column, cell] of Object.entries(cells ?? {})) checkCell(cell, `${target}.${column}`);
 }
