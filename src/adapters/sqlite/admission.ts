@@ -1,0 +1,98 @@
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { EffectMatchError } from '../../errors.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
+import type { Catalog } from './catalog.ts';
+import { suggest } from './nearest.ts';
+import { inspectRelation } from './relation.ts';
+
+/** A relation to register: its name, or its name with the columns that are not compared. */
+export type RelationOption = string | { readonly name: string; readonly volatile?: readonly string[] };
+
+/** What an application says about its database. */
+export interface SqliteOptions {
+  /** Path of an existing database file. */
+  readonly file: string;
+  /** The tables that protected operations may write. Everything else in the file must stay as it is. */
+  readonly relations: readonly RelationOption[];
+  /** What journal and receipts keep of values; `plain` unless told. */
+  readonly values?: 'plain' | 'digest';
+  /** Sessions give net changes only, so `net-state` is the only profile. */
+  readonly profile?: 'net-state';
+  /** How long to wait for other writers before an operation fails as busy; 5000 unless told. */
+  readonly busyTimeoutMs?: number;
+}
+
+/** A file that exists, is a regular one and can be written. Returns what identifies it while the adapter is open. */
+export function admitFile(file: string): FileIdentity {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined) throw refused(`there is no database file "${file}"; create it with its tables first`);
+  if (!stats.isFile()) throw refused(`"${file}" is not a regular file`);
+  try {
+    accessSync(file, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw refused(`"${file}" cannot be written by this process; a promotion needs write access`, cause);
+  }
+  return identifyFile(stats);
+}
+
+/** Device and inode: another file under the same path is another database. */
+export type FileIdentity = string;
+
+export function identifyFile(stats: Stats): FileIdentity {
+  return `${stats.dev}:${stats.ino}:${stats.uid}:${stats.gid}:${stats.mode}`;
+}
+
+/** Checks what was registered against the schema; the first thing that cannot be protected is refused with a remedy. */
+export function admitRegistration(options: SqliteOptions, catalog: Catalog): Registration {
+  const profile: string = options.profile ?? 'net-state';
+  if (profile !== 'net-state') {
+    throw refused(`profile "${profile}" needs recorders, which this adapter does not have; use net-state`);
+  }
+  const values = options.values ?? 'plain';
+  if (values !== 'plain' && values !== 'digest')
+    throw refused(`values "${String(values)}" is neither plain nor digest`);
+  if (catalog.settings.encoding !== 'UTF-8') {
+    throw refused('the database is not encoded in UTF-8, so sessions would not report text byte by byte; convert it');
+  }
+  if (!['wal', 'delete'].includes(String(catalog.settings.journal_mode))) {
+    throw refused(`journal mode ${String(catalog.settings.journal_mode)} is not supported; use wal or delete`);
+  }
+  const relations = options.relations.map((relation) =>
+    typeof relation === 'string'
+      ? { name: relation, volatile: [] }
+      : { name: relation.name, volatile: relation.volatile ?? [] },
+  );
+  if (relations.length === 0) throw refused('no relations are registered; name the tables that operations may write');
+  const seen = new Set<string>();
+  const targets = relations.map(({ name, volatile }) => {
+    const folded = name.toLowerCase();
+    if (seen.has(folded)) throw refused(`relation "${name}" is registered twice; SQLite ignores case in names`);
+    seen.add(folded);
+    return admitRelation(catalog, name, volatile);
+  });
+  return { profile: 'net-state', values, targets };
+}
+
+function admitRelation(catalog: Catalog, name: string, volatile: readonly string[]): Target {
+  const inspection = inspectRelation(catalog, name);
+  if (inspection.kind === 'unusable') throw refused(`relation "${name}" cannot be registered: ${inspection.why}`);
+  const { relation } = inspection;
+  const columns = relation.columns.map((column) => column.name);
+  for (const column of volatile) {
+    if (relation.key.includes(column)) {
+      throw refused(`relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`);
+    }
+    if (relation.generated.includes(column)) {
+      throw refused(`relation "${name}": "${column}" is generated and never compared; leave it out of volatile`);
+    }
+    if (!columns.includes(column)) {
+      throw refused(`relation "${name}" has no column "${column}"${suggest(column, columns)} to be volatile`);
+    }
+  }
+  return { name, columns, key: relation.key, volatile: [...new Set(volatile)] };
+}
+
+/** A refusal to register, in words that say what to change. */
+export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `sqlite: ${what}`, { cause });
+}

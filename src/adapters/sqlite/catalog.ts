@@ -1,0 +1,130 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { quoteName, readPragma } from '../../sqlite/connection.ts';
+
+/** One row of `sqlite_schema`. */
+export interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly table: string;
+  readonly sql: string | null;
+}
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly notNull: boolean;
+  /** The text of its DEFAULT clause, null where it has none. */
+  readonly defaultText: string | null;
+}
+
+/** What the catalogue says about one relation. */
+export interface Relation {
+  readonly name: string;
+  readonly kind: string;
+  readonly strict: boolean;
+  readonly withoutRowid: boolean;
+  /** Stored columns in schema order. Generated ones are not among them: they follow from the others. */
+  readonly columns: readonly Column[];
+  readonly generated: readonly string[];
+  /** Key columns in key order. */
+  readonly key: readonly string[];
+  /** The column that is another name for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values. */
+  readonly rowidAlias: string | undefined;
+}
+
+/** The schema of the main database as one connection saw it. */
+export interface Catalog {
+  /** Everything that was read, as one text: equal texts mean an unchanged schema. */
+  readonly text: string;
+  readonly objects: readonly SchemaObject[];
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Relations by exact name. */
+  readonly relations: ReadonlyMap<string, Relation>;
+}
+
+/** Pragmas that belong to the file and change what its content means or how durable a commit is. */
+const FILE_SETTINGS = [
+  'schema_version',
+  'user_version',
+  'application_id',
+  'journal_mode',
+  'encoding',
+  'auto_vacuum',
+] as const;
+
+/**
+ * Reads the schema fresh. Cheap on purpose, as it runs several times per execution: one scan of `sqlite_schema` and
+ * six pragmas; the relations are described again only when that text is not `known`'s.
+ */
+export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
+  const settings = Object.fromEntries(FILE_SETTINGS.map((name) => [name, readPragma(db, name)]));
+  const rows = db.prepare('select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid').all();
+  const text = JSON.stringify([settings, rows]);
+  if (known?.text === text) return known;
+  const objects = rows.map((row) => ({
+    type: String(row.type),
+    name: String(row.name),
+    table: String(row.tbl_name),
+    sql: row.sql === null ? null : String(row.sql),
+  }));
+  return { text, objects, settings, relations: describeRelations(db) };
+}
+
+function describeRelations(db: DatabaseSync): ReadonlyMap<string, Relation> {
+  const rows = db.prepare("select name, type, wr, strict from pragma_table_list where schema = 'main'").all();
+  return new Map(
+    rows.map((row) => {
+      const name = String(row.name);
+      const kind = String(row.type);
+      const columns = kind === 'table' ? describeColumns(db, name) : { columns: [], generated: [], key: [] };
+      const withoutRowid = row.wr === 1;
+      const rowidAlias = withoutRowid || columns.key.length !== 1 || hasKeyIndex(db, name) ? undefined : columns.key[0];
+      return [name, { name, kind, strict: row.strict === 1, withoutRowid, ...columns, rowidAlias }];
+    }),
+  );
+}
+
+function describeColumns(db: DatabaseSync, name: string): Pick<Relation, 'columns' | 'generated' | 'key'> {
+  const rows = db.prepare(`pragma table_xinfo(${quoteName(name)})`).all();
+  const stored = rows.filter((row) => row.hidden === 0);
+  return {
+    columns: stored.map((row) => ({
+      name: String(row.name),
+      type: String(row.type),
+      notNull: row.notnull === 1,
+      defaultText: row.dflt_value === null ? null : String(row.dflt_value),
+    })),
+    generated: rows.filter((row) => row.hidden !== 0).map((row) => String(row.name)),
+    key: stored
+      .filter((row) => Number(row.pk) > 0)
+      .sort((a, b) => Number(a.pk) - Number(b.pk))
+      .map((row) => String(row.name)),
+  };
+}
+
+/** A primary key of a rowid table that needs no index of its own is the rowid itself. */
+function hasKeyIndex(db: DatabaseSync, name: string): boolean {
+  return keyIndex(db, name) !== undefined;
+}
+
+/** The index that enforces the primary key, undefined where the rowid does. */
+export function keyIndex(db: DatabaseSync, table: string): string | undefined {
+  const rows = db.prepare(`pragma index_list(${quoteName(table)})`).all();
+  const row = rows.find((candidate) => candidate.origin === 'pk');
+  return row === undefined ? undefined : String(row.name);
+}
+
+/** The collation of each key column of an index, in order. */
+export function indexCollations(db: DatabaseSync, index: string): readonly string[] {
+  const rows = db.prepare(`pragma index_xinfo(${quoteName(index)})`).all();
+  return rows.filter((row) => row.key === 1).map((row) => String(row.coll));
+}
+
+/**
+ * Whether a column can hold a REAL zero with either sign. Only columns without affinity keep it: REAL drops the sign,
+ * INTEGER and NUMERIC make it an integer, TEXT makes it text.
+ */
+export function keepsSignedZero(relation: Relation, column: Column): boolean {
+  if (relation.strict) return /^any$/i.test(column.type);
+  return !/int|char|clob|text/i.test(column.type) && (column.type === '' || /blob/i.test(column.type));
+}

@@ -1,0 +1,157 @@
+import { isUtf8 } from 'node:buffer';
+import { EffectMatchError } from '../../errors.ts';
+import type { Op } from '../../protocol/effect.ts';
+import { encodeBytes, encodeInteger, type Value } from '../../protocol/value.ts';
+import { encodeReal, encodeText } from './value.ts';
+
+/** The changes of one table, by column position. */
+export interface TableChanges {
+  readonly table: string;
+  /** Per column its place in the primary key, from 1; 0 for every other column. */
+  readonly keyPlaces: readonly number[];
+  readonly changes: readonly Change[];
+}
+
+/** One changed row. A column is undefined where the changeset does not mention it. */
+export interface Change {
+  readonly op: Op;
+  readonly before: readonly (Value | undefined)[];
+  readonly after: readonly (Value | undefined)[];
+}
+
+const TABLE = 0x54;
+const OPS: { readonly [byte: number]: Op } = { 9: 'delete', 18: 'insert', 23: 'update' };
+const MAX_COLUMNS = 32_767;
+
+/**
+ * Decodes a changeset of SQLite's session extension. Strict: anything but a well-formed changeset (a patchset, a cut,
+ * a byte too many, a length that does not fit) throws `ERR_EM_CHANGESET_INVALID`, because a guess here would be a
+ * guess about what became durable.
+ */
+export function decodeChangeset(bytes: Uint8Array): readonly TableChanges[] {
+  const reader = new Reader(bytes);
+  const tables: TableChanges[] = [];
+  while (!reader.atEnd) tables.push(readTable(reader));
+  return tables;
+}
+
+function readTable(reader: Reader): TableChanges {
+  if (reader.byte() !== TABLE) reader.refuse('a table header was expected');
+  const columns = reader.varint();
+  if (columns === 0 || columns > MAX_COLUMNS) reader.refuse(`a table with ${columns} columns`);
+  const keyPlaces = Array.from(reader.take(columns));
+  checkKeyPlaces(reader, keyPlaces);
+  const table = reader.name();
+  const changes: Change[] = [];
+  while (!reader.atEnd && reader.peek() !== TABLE) changes.push(readChange(reader, keyPlaces));
+  return { table, keyPlaces, changes };
+}
+
+function checkKeyPlaces(reader: Reader, keyPlaces: readonly number[]): void {
+  const places = keyPlaces.filter((place) => place > 0).sort((a, b) => a - b);
+  if (places.length === 0 || places.some((place, index) => place !== index + 1)) {
+    reader.refuse('the key flags are not a primary key');
+  }
+}
+
+function readChange(reader: Reader, keyPlaces: readonly number[]): Change {
+  const op = OPS[reader.byte()];
+  if (op === undefined) return reader.refuse('an unknown operation');
+  if (reader.byte() > 1) reader.refuse('an unknown flag');
+  const before = op === 'insert' ? [] : keyPlaces.map(() => reader.value());
+  const after = op === 'delete' ? [] : keyPlaces.map(() => reader.value());
+  if (op === 'update') checkUpdate(reader, keyPlaces, { before, after });
+  else if ([...before, ...after].includes(undefined)) reader.refuse(`a column is missing from an ${op}`);
+  return { op, before, after };
+}
+
+/** An update names its key, and of every other column both images or neither. */
+function checkUpdate(
+  reader: Reader,
+  keyPlaces: readonly number[],
+  images: { readonly before: readonly (Value | undefined)[]; readonly after: readonly (Value | undefined)[] },
+): void {
+  for (const [column, place] of keyPlaces.entries()) {
+    const before = images.before[column];
+    const after = images.after[column];
+    if (place > 0 && before === undefined) reader.refuse('an update without its key');
+    if (place === 0 && (before === undefined) !== (after === undefined)) reader.refuse('an update with half a column');
+  }
+}
+
+/** A cursor that cannot leave its bytes. */
+class Reader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  get atEnd(): boolean {
+    return this.#at === this.#bytes.length;
+  }
+
+  refuse(what: string): never {
+    throw new EffectMatchError('ERR_EM_CHANGESET_INVALID', `changeset, before byte ${this.#at}: ${what}`);
+  }
+
+  peek(): number | undefined {
+    return this.#bytes[this.#at];
+  }
+
+  byte(): number {
+    const byte = this.#bytes[this.#at];
+    if (byte === undefined) return this.refuse('the end came too early');
+    this.#at += 1;
+    return byte;
+  }
+
+  take(length: number): Buffer {
+    if (length > this.#bytes.length - this.#at) this.refuse(`${length} bytes were announced and are not there`);
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
+  /** Seven bits per byte, highest first. SQLite writes the shortest form and never more than 31 bits here. */
+  varint(): number {
+    let value = 0;
+    for (let length = 1; length <= 5; length += 1) {
+      const byte = this.byte();
+      if (length === 1 && byte === 0x80) this.refuse('a number with leading zeros');
+      value = value * 128 + (byte & 0x7f);
+      if (byte < 0x80) return value <= 0x7fffffff ? value : this.refuse('a number beyond 31 bits');
+    }
+    return this.refuse('a number without end');
+  }
+
+  name(): string {
+    const end = this.#bytes.indexOf(0, this.#at);
+    if (end <= this.#at) return this.refuse('a table name without text or end');
+    const bytes = this.take(end - this.#at);
+    this.#at += 1;
+    return isUtf8(bytes) ? bytes.toString('utf8') : this.refuse('a table name that is not UTF-8');
+  }
+
+  value(): Value | undefined {
+    const type = this.byte();
+    switch (type) {
+      case 0:
+        return undefined;
+      case 1:
+        return encodeInteger(this.take(8).readBigInt64BE());
+      case 2: {
+        const real = this.take(8).readDoubleBE();
+        return Number.isNaN(real) ? this.refuse('a REAL that is not a number') : encodeReal(real);
+      }
+      case 3:
+        return encodeText(this.take(this.varint()));
+      case 4:
+        return encodeBytes(this.take(this.varint()));
+      case 5:
+        return null;
+      default:
+        return this.refuse(`an unknown storage class ${type}`);
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import { EffectMatchError } from '../../errors.ts';
+import { immediate } from '../../sqlite/connection.ts';
+import type { Catalog } from './catalog.ts';
+
+/** Names that start with this belong to EffectMatch: agent SQL neither reads nor writes them. */
+export const CONTROL_PREFIX = 'effectmatch_';
+export const MARKER_TABLE = 'effectmatch_marker';
+export const META_TABLE = 'effectmatch_meta';
+export const PROBE_TABLE = 'effectmatch_probe';
+const VERSION = '1';
+
+const TABLES: { readonly [name: string]: string } = {
+  [MARKER_TABLE]:
+    'occurrence TEXT PRIMARY KEY NOT NULL, disposition TEXT NOT NULL, text TEXT NOT NULL, seal_key TEXT NOT NULL, seal_mac TEXT NOT NULL',
+  [META_TABLE]: 'name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL',
+  [PROBE_TABLE]: 'token TEXT PRIMARY KEY NOT NULL',
+};
+
+/** Whether a table name is one of ours, in any spelling that SQLite takes for the same. */
+export function isControlName(name: string): boolean {
+  return name.toLowerCase().startsWith(CONTROL_PREFIX);
+}
+
+/**
+ * Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file.
+ * Safe when several processes start at once, because all of it happens in one immediate transaction.
+ */
+export async function ensureControlTables(db: DatabaseSync, options: { readonly deadlineMs: number }): Promise<string> {
+  const found = readMeta(db);
+  if (found !== undefined) return found;
+  await immediate(
+    db,
+    () => {
+      for (const [name, columns] of Object.entries(TABLES)) {
+        db.exec(`create table if not exists ${name} (${columns}) strict, without rowid`);
+      }
+      const insert = db.prepare(`insert into ${META_TABLE} (name, value) values (?, ?) on conflict do nothing`);
+      insert.run('version', VERSION);
+      insert.run('backend', randomBytes(16).toString('hex'));
+    },
+    options,
+  );
+  const created = readMeta(db);
+  if (created === undefined) throw damaged('they were created and cannot be read');
+  return created;
+}
+
+/** The backend id as a connection sees it; undefined where the control tables do not exist. */
+export function readMeta(db: DatabaseSync): string | undefined {
+  const tables = db
+    .prepare('select count(*) as n from sqlite_schema where type = ? and name in (?, ?, ?)')
+    .get('table', MARKER_TABLE, META_TABLE, PROBE_TABLE);
+  if (tables?.n !== 3) return undefined;
+  const rows = db.prepare(`select name, value from ${META_TABLE}`).all();
+  const meta = Object.fromEntries(rows.map((row) => [String(row.name), String(row.value)]));
+  if (meta.version === undefined && meta.backend === undefined) return undefined;
+  if (meta.version !== VERSION) {
+    throw new EffectMatchError(
+      'ERR_EM_STORE_NEWER',
+      `the control tables have version ${meta.version}, this release knows ${VERSION}; use the newer release`,
+    );
+  }
+  const backend = meta.backend;
+  if (backend === undefined || !/^[0-9a-f]{32}$/.test(backend)) throw damaged('the backend id is not readable');
+  return backend;
+}
+
+/**
+ * What is wrong with the control tables: another shape than ours, or anything attached to them. A trigger on the
+ * marker table would run inside the promotion, with the fence lifted.
+ */
+export function controlProblems(catalog: Catalog): readonly string[] {
+  const problems = Object.entries(TABLES).flatMap(([name, columns]) => {
+    const object = catalog.objects.find((candidate) => candidate.type === 'table' && candidate.name === name);
+    const expected = `CREATE TABLE ${name} (${columns}) strict, without rowid`;
+    return object?.sql === expected ? [] : [`the table ${name} is not as this release creates it`];
+  });
+  for (const { type, name, table } of catalog.objects) {
+    const ours = type === 'table' && Object.hasOwn(TABLES, name);
+    if (!ours && (isControlName(name) || isControlName(table)))
+      problems.push(`${type} "${name}" is in the control area`);
+  }
+  return problems;
+}
+
+function damaged(what: string): EffectMatchError {
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_REFUSED',
+    `the control tables ${CONTROL_PREFIX}* are damaged: ${what}; restore the file from a backup`,
+  );
+}

@@ -1,0 +1,218 @@
+import { hash } from 'node:crypto';
+import type { DatabaseSync, Session } from 'node:sqlite';
+import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
+import { invariant } from '../../errors.ts';
+import type { ChangeRecord } from '../../protocol/effect.ts';
+import { quoteName, readPragma } from '../../sqlite/connection.ts';
+import { type Catalog, type Relation, readCatalog } from './catalog.ts';
+import { decodeChangeset } from './changeset.ts';
+import type { FenceLog } from './fence.ts';
+import { nameRecords, type Records } from './records.ts';
+import { findTurnedZero } from './signed-zero.ts';
+
+/** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
+export const CHANNELS = ['changeset', 'authorizer', 'schema', 'transaction', 'sequence', 'settings'] as const;
+
+/** Settings of the connection that would change what the held transaction means. */
+const SETTINGS = [
+  'foreign_keys',
+  'defer_foreign_keys',
+  'ignore_check_constraints',
+  'recursive_triggers',
+  'synchronous',
+  'trusted_schema',
+  'writable_schema',
+] as const;
+
+/** Everything beside the rows that must stay as it is, at one moment of a candidate. */
+export interface Snapshot {
+  readonly catalog: Catalog;
+  readonly settings: string;
+  readonly sequence: Sequence;
+  readonly totalChanges: bigint;
+  /** Moves on the trusted connection whenever any other connection commits: nothing may, while the stage is held. */
+  readonly baseVersion: unknown;
+  readonly atMs: number;
+}
+
+/** Highest rowid ever used, by table with AUTOINCREMENT; text where someone wrote something else there. */
+type Sequence = ReadonlyMap<string, bigint | string>;
+
+/** The two views of a held candidate: its own connection, and the committed state beneath it. */
+export interface Connections {
+  readonly candidate: DatabaseSync;
+  readonly base: DatabaseSync;
+}
+
+export function takeSnapshot({ candidate, base }: Connections, known: Catalog): Snapshot {
+  const catalog = readCatalog(candidate, known);
+  const clock = candidate.prepare("select total_changes(), unixepoch('now', 'subsec')");
+  clock.setReadBigInts(true);
+  clock.setReturnArrays(true);
+  const row: unknown = clock.get();
+  invariant(Array.isArray(row) && typeof row[0] === 'bigint' && typeof row[1] === 'number', 'SQLite tells the time');
+  return {
+    catalog,
+    settings: readSettings(candidate),
+    sequence: readSequence(candidate, catalog),
+    totalChanges: row[0],
+    baseVersion: readPragma(base, 'data_version'),
+    atMs: Math.round(row[1] * 1000),
+  };
+}
+
+/** The connection's settings as one text. */
+export function readSettings(db: DatabaseSync): string {
+  return JSON.stringify(SETTINGS.map((name) => [name, readPragma(db, name)]));
+}
+
+function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
+  if (!catalog.relations.has('sqlite_sequence')) return new Map();
+  const statement = db.prepare('select name, seq from sqlite_sequence');
+  statement.setReadBigInts(true);
+  return new Map(
+    statement.all().map((row) => [String(row.name), typeof row.seq === 'bigint' ? row.seq : String(row.seq)]),
+  );
+}
+
+/** Fingerprint of everything an observation is made from. The clock is left out: it is the only thing that moves. */
+export function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
+  const facts = [now.catalog.text, now.settings, [...now.sequence], now.totalChanges, now.baseVersion];
+  const text = JSON.stringify(facts, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+  return hash('sha256', `${hash('sha256', changeset, 'hex')}\n${text}`, 'hex');
+}
+
+/** What an observation is made from. */
+export interface Observed {
+  readonly candidate: string;
+  readonly connections: Connections;
+  readonly session: Session;
+  readonly relations: readonly Relation[];
+  readonly fence: FenceLog;
+  readonly before: Snapshot;
+  /** When the action had run. */
+  readonly ranUntilMs: number;
+}
+
+/** Reads the candidate: records and channels. Nothing is concluded here. */
+export function observeCandidate(observed: Observed): Evidence {
+  const { candidate, connections, fence, before } = observed;
+  const changeset = observed.session.changeset();
+  const after = takeSnapshot(connections, before.catalog);
+  const gross = after.totalChanges - before.totalChanges;
+  const result = readRecords(observed, changeset, gross);
+  const records = result.kind === 'records' ? result.records : [];
+  const transaction = (held: boolean, snapshot: Snapshot) =>
+    held ? `${candidate} on version ${String(snapshot.baseVersion)}` : 'ended';
+  const channels: ChannelReport[] = [
+    result.kind === 'records'
+      ? { channel: 'changeset', kind: 'records', count: records.length }
+      : { channel: 'changeset', kind: 'silent', why: result.why },
+    { channel: 'authorizer', kind: 'touched', targets: [...fence.written.keys()] },
+    stable('schema', fingerprint(before.catalog.text), fingerprint(after.catalog.text)),
+    stable('transaction', transaction(true, before), transaction(connections.candidate.isTransaction, after)),
+    compareSequence(before.sequence, after.sequence, observed.relations, records),
+    stable('settings', before.settings, after.settings),
+  ];
+  return {
+    candidate,
+    evidence: fingerprintEvidence(changeset, after),
+    records,
+    channels,
+    unattributed: 0,
+    assigned: assignedKeys(observed, records, gross),
+    window: { fromMs: before.atMs, toMs: observed.ranUntilMs },
+  };
+}
+
+/** A changeset that cannot be read leaves the channel silent: what is not known must not pass for nothing. */
+function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): Records {
+  const { relations, connections, fence } = observed;
+  try {
+    const shapes = new Map(relations.map((relation) => [relation.name, shapeOf(relation)]));
+    const named = nameRecords(decodeChangeset(changeset), (table) => shapes.get(table));
+    if (named.kind === 'unclear') return named;
+    for (const relation of relations) {
+      const written = fence.written.get(relation.name);
+      if (written === undefined) continue;
+      const turned = findTurnedZero(connections, relation, { written, records: named.records, gross });
+      if (turned === undefined) continue;
+      return {
+        kind: 'unclear',
+        why: `a zero in "${relation.name}" changed only its sign, which sessions do not record`,
+      };
+    }
+    return named;
+  } catch (error) {
+    return { kind: 'unclear', why: String(error) };
+  }
+}
+
+function shapeOf(relation: Relation) {
+  return { name: relation.name, columns: relation.columns.map((column) => column.name), key: relation.key };
+}
+
+/**
+ * AUTOINCREMENT moves its counter with the rows it inserts; that much follows from the records. Anything else (a row
+ * inserted high up and removed again) is a lasting change that no row shows, and is reported as what differs.
+ */
+function compareSequence(
+  before: Sequence,
+  after: Sequence,
+  relations: readonly Relation[],
+  records: readonly ChangeRecord[],
+): ChannelReport {
+  const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
+    const to = after.get(name);
+    if (to === before.get(name)) return false;
+    return to === undefined || to !== highestInserted(relations, records, name);
+  });
+  const show = (sequence: Sequence) => differing.map((name) => `${name} ${sequence.get(name) ?? 'none'}`).join(', ');
+  return stable('sequence', show(before), show(after));
+}
+
+function highestInserted(
+  relations: readonly Relation[],
+  records: readonly ChangeRecord[],
+  name: string,
+): bigint | undefined {
+  const alias = relations.find((relation) => relation.name === name)?.rowidAlias;
+  if (alias === undefined) return undefined;
+  let highest: bigint | undefined;
+  for (const record of records) {
+    if (record.op !== 'insert' || record.target !== name) continue;
+    const key = integerOf(record.key?.[alias]);
+    if (key !== undefined && (highest === undefined || key > highest)) highest = key;
+  }
+  return highest;
+}
+
+function integerOf(value: unknown): bigint | undefined {
+  if (typeof value === 'number') return BigInt(value);
+  if (typeof value !== 'object' || value === null || !('$int' in value)) return undefined;
+  return BigInt(String(value.$int));
+}
+
+/** SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per write at most. */
+function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gross: bigint): readonly Assigned[] {
+  const { base } = observed.connections;
+  const inserted = new Set(records.filter((record) => record.op === 'insert').map((record) => record.target));
+  return observed.relations.flatMap(({ name, rowidAlias }) => {
+    if (rowidAlias === undefined || !inserted.has(name)) return [];
+    const statement = base.prepare(`select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
+    statement.setReadBigInts(true);
+    const highest = statement.get()?.highest;
+    const inUse = typeof highest === 'bigint' ? highest : 0n;
+    const everUsed = observed.before.sequence.get(name);
+    const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
+    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + gross) }];
+  });
+}
+
+function stable(channel: string, before: string, after: string): ChannelReport {
+  return { channel, kind: 'stable', before, after };
+}
+
+function fingerprint(text: string): string {
+  return hash('sha256', text, 'hex');
+}

@@ -1,0 +1,88 @@
+import { DatabaseSync } from 'node:sqlite';
+import { quoteName } from '../../sqlite/connection.ts';
+import { type Catalog, indexCollations, keyIndex, type Relation } from './catalog.ts';
+import { isControlName } from './control.ts';
+import { suggest } from './nearest.ts';
+
+/** A relation that the changeset can speak for, or why it cannot and what would help. */
+export type Inspection =
+  | { readonly kind: 'usable'; readonly relation: Relation }
+  | { readonly kind: 'unusable'; readonly why: string };
+
+const inspections = new WeakMap<Catalog, Map<string, Inspection>>();
+
+/** Decides whether every row of a relation, and every change of one, is identified and recorded by a session. */
+export function inspectRelation(catalog: Catalog, name: string): Inspection {
+  const known = inspections.get(catalog) ?? new Map<string, Inspection>();
+  inspections.set(catalog, known);
+  const inspection = known.get(name) ?? inspect(catalog, name);
+  known.set(name, inspection);
+  return inspection;
+}
+
+function inspect(catalog: Catalog, name: string): Inspection {
+  if (/^sqlite_/i.test(name)) return unusable('it is SQLite’s own; leave it out');
+  if (isControlName(name)) return unusable('it belongs to EffectMatch; leave it out');
+  const relation = catalog.relations.get(name);
+  if (relation === undefined) {
+    return unusable(
+      `there is no such table${suggest(name, [...catalog.relations.keys()])}; names are case-sensitive here`,
+    );
+  }
+  switch (relation.kind) {
+    case 'table':
+      return inspectTable(catalog, relation);
+    case 'view':
+      return unusable('it is a view; register the tables that its triggers write');
+    case 'virtual':
+      return unusable('it is a virtual table, whose writes a session does not record; keep it out of protected writes');
+    default:
+      return unusable(`it is a ${relation.kind} table of a virtual table; keep it out of protected writes`);
+  }
+}
+
+function inspectTable(catalog: Catalog, relation: Relation): Inspection {
+  if ([...relation.columns.map((column) => column.name), ...relation.generated].includes('__proto__')) {
+    return unusable('it has a column named __proto__; rename the column');
+  }
+  if (relation.key.length === 0) {
+    return unusable('it has no PRIMARY KEY, so a session records nothing of it; declare one');
+  }
+  const nullable = relation.columns.find(
+    (column) => relation.key.includes(column.name) && !column.notNull && column.name !== relation.rowidAlias,
+  );
+  if (nullable !== undefined) {
+    return unusable(
+      `its key column "${nullable.name}" may be NULL, and a session leaves such rows out; declare it NOT NULL`,
+    );
+  }
+  const why = collationProblem(catalog, relation);
+  return why === undefined ? { kind: 'usable', relation } : unusable(why);
+}
+
+/**
+ * A session looks up the current row of a key with the column's collation. Where the key's index is finer than that
+ * (a NOCASE column under `PRIMARY KEY (name COLLATE BINARY)`), two rows answer to one key and it may report the wrong
+ * one. The comparison is made on an empty copy of the definition, which is also how an unknown collation comes out.
+ */
+function collationProblem(catalog: Catalog, relation: Relation): string | undefined {
+  const definition = catalog.objects.find((object) => object.type === 'table' && object.name === relation.name)?.sql;
+  if (typeof definition !== 'string') return 'its definition cannot be read';
+  if (relation.rowidAlias !== undefined) return undefined;
+  using copy = new DatabaseSync(':memory:', { allowExtension: false, enableDoubleQuotedStringLiterals: true });
+  try {
+    copy.exec(definition);
+    const columns = relation.key.map(quoteName).join(', ');
+    copy.exec(`create index effectmatch_columns on ${quoteName(relation.name)} (${columns})`);
+  } catch (error) {
+    return `SQLite does not understand its definition here (${String(error)}); avoid application-defined functions and collations`;
+  }
+  const ofIndex = indexCollations(copy, keyIndex(copy, relation.name) ?? '');
+  const ofColumns = indexCollations(copy, 'effectmatch_columns');
+  if (JSON.stringify(ofIndex) === JSON.stringify(ofColumns)) return undefined;
+  return 'its PRIMARY KEY uses another collation than its key columns; give both the same';
+}
+
+function unusable(why: string): Inspection {
+  return { kind: 'unusable', why };
+}

@@ -1,0 +1,53 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { invariant } from '../../errors.ts';
+import type { CheckedAction, CheckedStatement } from './action.ts';
+import type { FenceLog } from './fence.ts';
+
+/** What became of an action: run to its end, or why not. */
+export type RunResult =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'failed'; readonly reason: 'action-failed' | 'outlet-denied'; readonly detail: string };
+
+const MAX_DETAIL = 1000;
+
+/** Runs the statements in order, behind the fence, inside the open transaction. Stops at the first thing that is wrong. */
+export function runStatements(db: DatabaseSync, action: CheckedAction, fence: FenceLog): RunResult {
+  for (const [index, statement] of action.statements.entries()) {
+    const prefix = action.statements.length > 1 ? `statement ${index + 1}: ` : '';
+    const error = runStatement(db, statement);
+    // A denial counts even where SQLite found a way on without what was denied.
+    const denied = fence.denied[0];
+    if (denied !== undefined) return failed('outlet-denied', `${prefix}${denied}`);
+    if (error !== undefined) return failed('action-failed', `${prefix}${error}`);
+  }
+  return { kind: 'done' };
+}
+
+/** Returns what went wrong, undefined where nothing did. */
+function runStatement(db: DatabaseSync, { sql, positional, named }: CheckedStatement): string | undefined {
+  try {
+    const prepared = db.prepare(sql);
+    if (!sql.startsWith(prepared.sourceSQL)) return 'SQLite read another text than was submitted';
+    if (!isBlank(sql.slice(prepared.sourceSQL.length))) {
+      return 'there is text after the first statement; submit several statements as a list';
+    }
+    prepared.setReadBigInts(true);
+    // Every row is fetched, so that a statement that fails late fails here; none is kept.
+    for (const _ of prepared.iterate(named, ...positional));
+  } catch (error) {
+    // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) end the transaction together with the error.
+    const ended = db.isTransaction ? '' : ' (which rolled the whole transaction back)';
+    return `${error instanceof Error ? error.message : String(error)}${ended}`;
+  }
+  invariant(db.isTransaction, 'a statement that succeeds leaves the transaction open');
+  return undefined;
+}
+
+/** Nothing but white space, semicolons and comments. */
+function isBlank(sql: string): boolean {
+  return /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$))*$/.test(sql);
+}
+
+function failed(reason: 'action-failed' | 'outlet-denied', detail: string): RunResult {
+  return { kind: 'failed', reason, detail: detail.toWellFormed().slice(0, MAX_DETAIL) };
+}

@@ -1,0 +1,109 @@
+import { hash } from 'node:crypto';
+import type { Outlet, Survey } from '../../protocol/boundary.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
+import type { Catalog, SchemaObject } from './catalog.ts';
+import { controlProblems, isControlName } from './control.ts';
+import { ALLOWED_FUNCTIONS } from './functions.ts';
+import { inspectRelation } from './relation.ts';
+
+/** Routes that exist in every SQLite database and what closes them. */
+const CLOSED: readonly Outlet[] = [
+  ['ATTACH and DETACH', 'authorizer; the connection allows no attached database'],
+  ['PRAGMA statements and functions', 'authorizer'],
+  ['CREATE, ALTER, DROP, REINDEX, ANALYZE', 'authorizer; schema compared before and after'],
+  ['VACUUM', 'not possible inside the held transaction'],
+  ['temporary tables, triggers and views', 'authorizer; a fresh connection per stage'],
+  ['transaction control and savepoints', 'authorizer; transaction checked after every statement'],
+  ['extension loading', 'switched off on the connection; authorizer'],
+  ['application-defined functions', 'none are registered on the connection; authorizer allow-list'],
+  ['functions in defaults, checks and indexes', 'trusted_schema is off: only functions SQLite marks innocuous'],
+  ['sqlite_sequence and other tables of SQLite', 'authorizer; sqlite_sequence compared before and after'],
+  ['control tables of EffectMatch', 'authorizer'],
+].map(([outlet = '', by = '']) => ({ outlet, disposition: 'denied', by }));
+
+/** How the connection that runs agent SQL is set up; part of every certificate. */
+const ENFORCEMENT = fingerprint([
+  process.versions.sqlite,
+  CLOSED,
+  [...ALLOWED_FUNCTIONS],
+  'defensive; no extensions; trusted_schema off; foreign_keys on; no double-quoted strings; synchronous pinned',
+]);
+
+/**
+ * Every route by which agent SQL could persist something in this file, from the schema as it is now. `outlets` depend
+ * only on schema and registration, so the caller may keep the result as long as the catalogue's text is the same.
+ */
+export function surveyCatalog(
+  facts: {
+    readonly backend: string;
+    readonly file: string;
+    readonly isReplaced: boolean;
+    readonly registration: Registration;
+  },
+  catalog: Catalog,
+): Survey {
+  const { backend, file, registration } = facts;
+  const problems = controlProblems(catalog).map((problem) => open('control tables', problem));
+  if (facts.isReplaced)
+    problems.push(open('database file', 'another file, or other rights, since it was opened; reopen it'));
+  const outlets = [
+    ...registration.targets.map((target) => surveyTarget(catalog, target)),
+    ...catalog.objects.flatMap((object) => surveyObject(object, registration)),
+    ...CLOSED,
+    ...problems,
+  ];
+  return {
+    backend,
+    executor: 'a node:sqlite connection of its own per stage, behind an authorizer',
+    outlets: Object.freeze(outlets),
+    configuration: fingerprint(catalog.text),
+    credentials: fingerprint(file),
+    enforcement: ENFORCEMENT,
+  };
+}
+
+/** A registered relation is observed as long as it still is what was registered. */
+function surveyTarget(catalog: Catalog, target: Target): Outlet {
+  const outlet = `relation ${target.name}`;
+  const inspection = inspectRelation(catalog, target.name);
+  if (inspection.kind === 'unusable') return open(outlet, inspection.why);
+  const { relation } = inspection;
+  const now = [relation.columns.map((column) => column.name), relation.key];
+  if (JSON.stringify(now) !== JSON.stringify([target.columns, target.key])) {
+    return open(outlet, 'its columns or key changed after it was registered; open the adapter again');
+  }
+  const uncompared = target.volatile.length === 0 ? '' : `, volatile and not compared: ${target.volatile.join(', ')}`;
+  return { outlet, disposition: 'observed', by: `session changeset${uncompared}` };
+}
+
+function surveyObject(object: SchemaObject, registration: Registration): readonly Outlet[] {
+  const { type, name, table } = object;
+  if (isControlName(name) || isControlName(table)) return [];
+  switch (type) {
+    case 'table':
+      if (registration.targets.some((target) => target.name === name)) return [];
+      return [{ outlet: `relation ${name}`, disposition: 'denied', by: 'authorizer: not registered' }];
+    case 'trigger':
+      return [
+        {
+          outlet: `trigger ${name} on ${table}`,
+          disposition: 'observed',
+          by: 'its writes to registered relations are in the changeset, all others are denied by the authorizer',
+        },
+      ];
+    case 'view':
+      return [{ outlet: `view ${name}`, disposition: 'denied', by: 'holds no data; its triggers are listed' }];
+    case 'index':
+      return [];
+    default:
+      return [open(`${type} ${name}`, 'this release does not know what it is; drop it or use a newer release')];
+  }
+}
+
+function open(outlet: string, by: string): Outlet {
+  return { outlet, disposition: 'unclassified', by };
+}
+
+function fingerprint(facts: unknown): string {
+  return hash('sha256', JSON.stringify(facts), 'hex');
+}
