@@ -276,7 +276,9 @@ test('hostile keys and values in a signed license are refused, and accessors are
 });
 
 test('colons and quotes inside of strings are not mistaken for structure when keys are counted', () => {
-  const tricky = { ...approved, effects: [], requires: [{ target: 'a:b', key: { 'c:"d': '\\":\\' }, row: null }] };
-  const text = JSON.stringify({ ...signed, approved: tricky });
-  assert.deepEqual(parseSignedLicense(text).approved, tricky);
+  for (const key of [{ 'c:"d': '\\":\\' }, { z: '"', a: ':::' }, { z: '\\', a: ':"' }]) {
+    const tricky = { ...approved, effects: [], requires: [{ target: 'a:b', key, row: null }] };
+    const text = JSON.stringify({ ...signed, approved: tricky });
+    assert.deepEqual(parseSignedLicense(text).approved, tricky);
+  }
 });
