@@ -34,6 +34,16 @@ const MAX_PARAMETERS = 32_766;
 
 /** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
 export function parseAction(input: unknown): CheckedAction {
+  try {
+    return readAction(input);
+  } catch (cause) {
+    if (cause instanceof EffectMatchError) throw cause;
+    // A proxy may throw anything it likes.
+    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
+  }
+}
+
+function readAction(input: unknown): CheckedAction {
   const action = readObject(input, 'the action');
   if (!Object.hasOwn(action, 'statements')) return { statements: [parseStatement(action, 'the action')] };
   refuseUnknown(action, ['statements'], 'the action');
@@ -145,7 +155,9 @@ export function isProbe(action: CheckedAction): boolean {
 function readObject(input: unknown, where: string): { readonly [name: string]: unknown } {
   const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
   if (prototype !== Object.prototype && prototype !== null) throw refuse(`${where} must be a plain object`);
-  return Object.fromEntries(Object.entries(input as object));
+  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
+  if (fields.some(([, field]) => !('value' in field))) throw refuse(`${where} must be plain data, without accessors`);
+  return Object.fromEntries(fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]));
 }
 
 function refuseUnknown(object: object, known: readonly string[], where: string): void {

@@ -106,7 +106,8 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     this.registration = registration;
     this.identity = { kind: 'sqlite', backend, code: adapterCode() };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
-    this.probe = { action: probeAction, target: PROBE_TABLE, durable: async (token) => this.#isDurable(token) };
+    const durable = async (token: string) => await this.#trying(() => this.#isDurable(token));
+    this.probe = { action: probeAction, target: PROBE_TABLE, durable };
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {

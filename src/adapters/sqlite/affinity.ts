@@ -49,7 +49,7 @@ export class Affinity {
   }
 
   close(): void {
-    this.#db.close();
+    if (this.#db.isOpen) this.#db.close();
   }
 
   #column(strict: boolean, type: string): { readonly write: StatementSync; readonly read: StatementSync } {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
-import { immediate } from '../../sqlite/connection.ts';
+import { immediate, retryWhileBusy } from '../../sqlite/connection.ts';
 import type { Catalog } from './catalog.ts';
 
 /** Names that start with this belong to EffectMatch: agent SQL neither reads nor writes them. */
@@ -28,7 +28,7 @@ export function isControlName(name: string): boolean {
  * Safe when several processes start at once, because all of it happens in one immediate transaction.
  */
 export async function ensureControlTables(db: DatabaseSync, options: { readonly deadlineMs: number }): Promise<string> {
-  const found = readMeta(db);
+  const found = await retryWhileBusy(() => readMeta(db), options);
   if (found !== undefined) return found;
   await immediate(
     db,
@@ -42,7 +42,7 @@ export async function ensureControlTables(db: DatabaseSync, options: { readonly 
     },
     options,
   );
-  const created = readMeta(db);
+  const created = await retryWhileBusy(() => readMeta(db), options);
   if (created === undefined) throw damaged('they were created and cannot be read');
   return created;
 }
