@@ -6,6 +6,7 @@ import {
   instantSchema,
   labelSchema,
   nameSchema,
+  nonceSchema,
   occurrenceSchema,
 } from './record.ts';
 
@@ -17,7 +18,7 @@ export const bindingRecord = defineRecord(
   z.strictObject({
     version: z.literal(1),
     issuer: nameSchema,
-    nonce: z.string().min(1).max(64),
+    nonce: nonceSchema,
     license: digestSchema,
     occurrences: z.array(occurrenceSchema).min(1).max(1000),
   }),

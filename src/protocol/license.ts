@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { sourceSchema } from './frame.ts';
 import type { approvedRecord } from './manifest.ts';
-import { defineRecord, digestSchema, instantSchema, labelSchema, nameSchema } from './record.ts';
+import { defineRecord, digestSchema, instantSchema, labelSchema, nameSchema, nonceSchema } from './record.ts';
 
 /** License L: what an approver signs. It names A, the state it was read in, and the frame it presupposes. */
 export const licenseRecord = defineRecord(
@@ -13,7 +13,7 @@ export const licenseRecord = defineRecord(
     issuer: nameSchema,
     /** Digest of the approver's public key. */
     key: digestSchema,
-    nonce: z.string().regex(/^[A-Za-z0-9_-]{16,64}$/),
+    nonce: nonceSchema,
     source: sourceSchema,
     task: labelSchema,
     taskState: digestSchema,

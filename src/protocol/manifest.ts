@@ -53,7 +53,7 @@ const watchSchema = z.array(stateReadSchema).max(10_000);
 export const manifestRecord = defineRecord(
   'manifest',
   1,
-  512 * 1024 * 1024,
+  256 * 1024 * 1024,
   z.strictObject({
     version: z.literal(1),
     adapter: nameSchema,
@@ -88,7 +88,7 @@ const registrationSchema = z.strictObject({
 export const approvedRecord = defineRecord(
   'approved',
   1,
-  512 * 1024 * 1024,
+  256 * 1024 * 1024,
   z.strictObject({
     version: z.literal(1),
     adapter: nameSchema,

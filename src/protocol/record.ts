@@ -18,8 +18,12 @@ export const labelSchema = z
   .min(1)
   .max(256)
   .regex(/^\P{Cc}+$/u);
-/** ISO 8601 in UTC with milliseconds, the only form records carry. */
-export const instantSchema = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+/** Chosen by an approver, once per license. */
+export const nonceSchema = z.string().regex(/^[A-Za-z0-9_-]{16,64}$/);
+/** ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of time. */
+export const instantSchema = z
+  .string()
+  .regex(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/);
 
 /** A record kind: closed schema, version, size limit, and the domain label of its digests and seals. */
 export interface RecordKind<T> {
