@@ -77,11 +77,14 @@ export function entryOf(opened: OpenedRow): JournalEntry {
   return { seq: opened.seq, kind: opened.kind, record: opened.sealed.record } as JournalEntry;
 }
 
-/** A row that is not what was written. The remedy is the operator's: nothing is repaired automatically. */
-export function tampered(seq: number, what: string): EffectMatchError<'ERR_EM_JOURNAL_TAMPERED'> {
+/**
+ * Something stored is not what was written: a journal row by its position, anything else by its name. The remedy is
+ * the operator's: nothing is repaired automatically.
+ */
+export function tampered(where: number | string, what: string): EffectMatchError<'ERR_EM_JOURNAL_TAMPERED'> {
   return new EffectMatchError(
     'ERR_EM_JOURNAL_TAMPERED',
-    `journal row ${seq}: ${what}; stop using this store, keep a copy as evidence and restore it from a backup`,
+    `${typeof where === 'number' ? `journal row ${where}` : where}: ${what}; stop using this store, keep a copy as evidence and restore it from a backup`,
   );
 }
 

@@ -12,7 +12,6 @@ import type {
 } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { invariant } from '../errors.ts';
-import type { ClaimRecord } from '../protocol/binding.ts';
 import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import type { License } from '../protocol/license.ts';
@@ -20,20 +19,8 @@ import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
-import {
-  acknowledgementSlot,
-  CHAIN_START,
-  CLAIM_SLOT,
-  entryOf,
-  extendChain,
-  type JournalRow,
-  type OpenedRow,
-  openRow,
-  PERMIT_SLOT,
-  rowDigest,
-  settlementSlot,
-  terminalSlot,
-} from './journal.ts';
+import { acknowledgementSlot, CLAIM_SLOT, entryOf, type JournalRow, PERMIT_SLOT, terminalSlot } from './journal.ts';
+import { MemoryJournal } from './memory-journal.ts';
 import { nonceReused, planSuperseded, spent } from './refusals.ts';
 import {
   assertPermitFits,
@@ -41,7 +28,6 @@ import {
   assertVoidable,
   checkRequest,
   decideRecording,
-  type Known,
   makeClaim,
 } from './rules.ts';
 
@@ -78,11 +64,13 @@ class MemoryLedgers implements Ledgers {
   readonly #context: LedgerContext;
   readonly #clock: Clock;
   readonly #memory: Memory;
+  readonly #journal: MemoryJournal;
 
   constructor(context: LedgerContext, clock: Clock, memory: Memory) {
     this.#context = context;
     this.#clock = clock;
     this.#memory = memory;
+    this.#journal = new MemoryJournal(context, memory.rows);
   }
 
   async announcePlan(task: string, planRevision: number): Promise<void> {
@@ -108,22 +96,25 @@ class MemoryLedgers implements Ledgers {
     const occurrence = binding.record.occurrences.find((candidate) => !leases.has(candidate));
     if (occurrence === undefined) return spent(license);
     const claim = makeClaim(this.#context, checked, request.claim, occurrence);
-    invariant(!this.#find(occurrence, terminalSlot(claim.record.execution)), 'an attempt claims before it ends');
+    invariant(
+      !this.#journal.find(occurrence, terminalSlot(claim.record.execution)),
+      'an attempt claims before it ends',
+    );
     issuances.set(key, issued);
     leases.set(occurrence, { issued, untilMs: this.#clock.now() + request.leaseMs });
-    this.#append('claim', CLAIM_SLOT, claim);
+    this.#journal.append('claim', CLAIM_SLOT, claim);
     return { kind: 'claimed', claim };
   }
 
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
     const lease = this.#memory.leases.get(occurrence);
-    if (lease === undefined || this.#claimOf(occurrence)?.record.execution !== execution) return false;
+    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return false;
     lease.untilMs = Math.max(lease.untilMs, this.#clock.now() + leaseMs);
     return true;
   }
 
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {
-    const claim = this.#claimOf(occurrence);
+    const claim = this.#journal.claimOf(occurrence);
     const lease = this.#memory.leases.get(occurrence);
     if (claim === undefined || lease === undefined) return undefined;
     const { license, approvedText } = lease.issued;
@@ -134,7 +125,7 @@ class MemoryLedgers implements Ledgers {
   async unsettled({ includeLeased = false } = {}): Promise<readonly ClaimEntry[]> {
     const entries: ClaimEntry[] = [];
     for (const occurrence of this.#memory.leases.keys()) {
-      const terminal = this.#terminalOf(occurrence);
+      const terminal = this.#journal.terminalOf(occurrence);
       if (terminal !== undefined && terminal.kind !== 'indeterminate') continue;
       const entry = await this.holder(occurrence);
       if (entry !== undefined && (includeLeased || entry.leaseExpired)) entries.push(entry);
@@ -147,70 +138,71 @@ class MemoryLedgers implements Ledgers {
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
     const sealed = this.#context.sealer.open(permitRecord, permit.text, permit.seal);
     const { occurrence } = sealed.record;
-    assertPermitFits(this.#context, this.#claimOf(occurrence), sealed.record);
-    if (this.#permitOf(occurrence)?.kind === 'void') return { kind: 'void' };
-    if (this.#permitOf(occurrence) || this.#terminalOf(occurrence)) return { kind: 'spent' };
-    this.#append('permit', PERMIT_SLOT, sealed);
+    assertPermitFits(this.#context, this.#journal.claimOf(occurrence), sealed.record);
+    if (this.#journal.permitOf(occurrence)?.kind === 'void') return { kind: 'void' };
+    if (this.#journal.permitOf(occurrence) || this.#journal.terminalOf(occurrence)) return { kind: 'spent' };
+    this.#journal.append('permit', PERMIT_SLOT, sealed);
     return { kind: 'consumed' };
   }
 
   async voidPermit(occurrence: OccurrenceId, execution: ExecutionId): Promise<PermitState> {
-    assertVoidable(this.#known(occurrence, execution), execution);
-    const permit = this.#permitOf(occurrence);
+    assertVoidable(this.#journal.known(occurrence, execution), execution);
+    const permit = this.#journal.permitOf(occurrence);
     if (permit !== undefined) return permit;
     const voidedAt = instant(this.#clock.now());
     const marker = { version: 1 as const, disposition: 'void' as const, occurrence, execution, voidedAt };
-    this.#append('void', PERMIT_SLOT, this.#context.sealer.seal(markerRecord, marker));
+    this.#journal.append('void', PERMIT_SLOT, this.#context.sealer.seal(markerRecord, marker));
     return { kind: 'void' };
   }
 
   async permit(occurrence: OccurrenceId): Promise<PermitState | undefined> {
-    return this.#permitOf(occurrence);
+    return this.#journal.permitOf(occurrence);
   }
 
   async record(terminal: Sealed<Terminal>): Promise<Terminal> {
     const sealed = this.#context.sealer.open(terminalRecord, terminal.text, terminal.seal);
     assertAssured(sealed.record);
     const { occurrence, execution } = sealed.record;
-    const recording = decideRecording(this.#context, this.#known(occurrence, execution), sealed.record);
+    const recording = decideRecording(this.#context, this.#journal.known(occurrence, execution), sealed.record);
     if (recording.kind === 'stored') return recording.terminal;
-    this.#append('terminal', recording.slot, sealed);
+    this.#journal.append('terminal', recording.slot, sealed);
     return sealed.record;
   }
 
   async terminal(occurrence: OccurrenceId): Promise<Terminal | undefined> {
-    return this.#terminalOf(occurrence);
+    return this.#journal.terminalOf(occurrence);
   }
 
   async attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]> {
-    const opened = this.#opened().filter((row) => row.kind === 'terminal');
+    const opened = this.#journal.opened().filter((row) => row.kind === 'terminal');
     return opened.map((row) => row.sealed.record).filter((terminal) => terminal.occurrence === occurrence);
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
     const sealed = this.#context.sealer.open(acknowledgementRecord, acknowledgement.text, acknowledgement.seal);
     const { occurrence, continuation } = sealed.record;
-    const known = { claim: this.#claimOf(occurrence), terminal: this.#terminalOf(occurrence) };
-    const released = this.#find(occurrence, acknowledgementSlot({ state: 'released', continuation })) !== undefined;
+    const known = { claim: this.#journal.claimOf(occurrence), terminal: this.#journal.terminalOf(occurrence) };
+    const released =
+      this.#journal.find(occurrence, acknowledgementSlot({ state: 'released', continuation })) !== undefined;
     assertReleasable(known, released, sealed.record);
     const slot = acknowledgementSlot(sealed.record);
-    if (this.#find(occurrence, slot) !== undefined) return false;
-    this.#append('acknowledgement', slot, sealed);
+    if (this.#journal.find(occurrence, slot) !== undefined) return false;
+    this.#journal.append('acknowledgement', slot, sealed);
     return true;
   }
 
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
-    const opened = this.#opened().filter((row) => row.kind === 'acknowledgement');
+    const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
     return opened.map((row) => row.sealed.record).filter((record) => record.occurrence === occurrence);
   }
 
   async journal({ afterSeq = 0, limit = 100, last = false } = {}): Promise<readonly JournalEntry[]> {
-    const rows = this.#opened().filter((row) => row.seq > afterSeq);
+    const rows = this.#journal.opened().filter((row) => row.seq > afterSeq);
     return (last ? rows.slice(Math.max(0, rows.length - limit)) : rows.slice(0, limit)).map(entryOf);
   }
 
   async search(prefix: string): Promise<readonly OccurrenceId[]> {
-    const ids = new Set(this.#opened().map((row) => row.sealed.record.occurrence));
+    const ids = new Set(this.#journal.opened().map((row) => row.sealed.record.occurrence));
     return [...ids]
       .filter((id) => id.startsWith(prefix))
       .toSorted()
@@ -218,21 +210,27 @@ class MemoryLedgers implements Ledgers {
   }
 
   async checkpoint(): Promise<Sealed<Checkpoint> | undefined> {
-    const throughSeq = this.#memory.rows.length;
+    const throughSeq = this.#journal.length;
     if (throughSeq === 0 || this.#memory.checkpoint?.record.throughSeq === throughSeq) return this.#memory.checkpoint;
     const at = instant(this.#clock.now());
-    const record = { version: 1 as const, throughSeq, rows: throughSeq, chain: this.#chainThrough(throughSeq), at };
+    const record = {
+      version: 1 as const,
+      throughSeq,
+      rows: throughSeq,
+      chain: this.#journal.chainThrough(throughSeq),
+      at,
+    };
     this.#memory.checkpoint = this.#context.sealer.seal(checkpointRecord, record);
     return this.#memory.checkpoint;
   }
 
   async verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict> {
-    const rows = this.#opened().length;
+    const rows = this.#journal.opened().length;
     if (exported !== undefined) {
       const { record } = this.#context.sealer.open(checkpointRecord, exported.text, exported.seal);
       if (record.throughSeq > rows)
         return { kind: 'tampered', seq: rows + 1, what: 'the end of the journal is missing' };
-      if (this.#chainThrough(record.throughSeq) !== record.chain) {
+      if (this.#journal.chainThrough(record.throughSeq) !== record.chain) {
         return {
           kind: 'tampered',
           seq: record.throughSeq,
@@ -253,58 +251,4 @@ class MemoryLedgers implements Ledgers {
   }
 
   async close(): Promise<void> {}
-
-  #append(kind: JournalRow['kind'], slot: string, { record, text, seal }: Sealed<{ occurrence: OccurrenceId }>): void {
-    const { rows } = this.#memory;
-    invariant(this.#find(record.occurrence, slot) === undefined, 'a slot of the journal is filled once');
-    const place = { seq: rows.length + 1, kind, slot, text };
-    const digest = rowDigest(this.#context, place);
-    rows.push({ ...place, occurrence: record.occurrence, sealKey: seal.key, sealMac: seal.mac, digest });
-  }
-
-  #opened(): readonly OpenedRow[] {
-    return this.#memory.rows.map((row) => openRow(this.#context, row));
-  }
-
-  #chainThrough(seq: number): Digest {
-    const rows = this.#opened().slice(0, seq);
-    return rows.reduce((chain, row) => extendChain(this.#context, chain, row.digest), CHAIN_START);
-  }
-
-  #find(occurrence: OccurrenceId, slot: string): OpenedRow | undefined {
-    const row = this.#memory.rows.find((candidate) => candidate.occurrence === occurrence && candidate.slot === slot);
-    return row && openRow(this.#context, row);
-  }
-
-  #claimOf(occurrence: OccurrenceId): Sealed<ClaimRecord> | undefined {
-    const row = this.#find(occurrence, CLAIM_SLOT);
-    return row?.kind === 'claim' ? row.sealed : undefined;
-  }
-
-  #permitOf(occurrence: OccurrenceId): PermitState | undefined {
-    const row = this.#find(occurrence, PERMIT_SLOT);
-    if (row === undefined) return undefined;
-    return row.kind === 'permit' ? { kind: 'consumed', permit: row.sealed } : { kind: 'void' };
-  }
-
-  #terminalIn(occurrence: OccurrenceId, slot: string): Terminal | undefined {
-    const row = this.#find(occurrence, slot);
-    return row?.kind === 'terminal' ? row.sealed.record : undefined;
-  }
-
-  #known(occurrence: OccurrenceId, execution: ExecutionId): Known {
-    return {
-      claim: this.#claimOf(occurrence),
-      permit: this.#permitOf(occurrence),
-      first: this.#terminalIn(occurrence, terminalSlot(execution)),
-      settlement: this.#terminalIn(occurrence, settlementSlot(execution)),
-    };
-  }
-
-  #terminalOf(occurrence: OccurrenceId): Terminal | undefined {
-    const execution = this.#claimOf(occurrence)?.record.execution;
-    if (execution === undefined) return undefined;
-    const { first, settlement } = this.#known(occurrence, execution);
-    return settlement ?? first;
-  }
 }

@@ -146,11 +146,10 @@ export function assertPermitFits(
 }
 
 /** A permit is voided for the claim in force, and never once its attempt may have made something durable. */
-export function assertVoidable(known: Known, execution: ExecutionId): void {
-  const ended = known.settlement ?? known.first;
-  invariant(known.claim?.record.execution === execution, 'a permit is voided for the claim in force');
-  const open = known.permit !== undefined || ended === undefined || ended.kind === 'rejected';
-  invariant(open, 'no permit is voided after its attempt ended otherwise than rejected');
+export function assertVoidable({ claim, permit, first, settlement }: Known, execution: ExecutionId): void {
+  invariant(claim?.record.execution === execution, 'a permit is voided for the claim in force');
+  const harmless = [first, settlement].every((ended) => ended === undefined || ended.kind === 'rejected');
+  invariant(permit !== undefined || harmless, 'no permit is voided after its attempt ended otherwise than rejected');
 }
 
 /** Nothing is released before the holder's `committed` terminal, and nothing completes before it was released. */

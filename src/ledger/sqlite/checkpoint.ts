@@ -4,7 +4,6 @@ import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts'
 import type { Digest } from '../../protocol/record.ts';
 import { immediate, retryWhileBusy } from '../../sqlite/connection.ts';
 import { CHAIN_START, extendChain, openRow, tampered } from '../journal.ts';
-import { DEADLINE } from './open.ts';
 import { pageRows, type Session, storeInstant } from './session.ts';
 
 /** Rows per turn of the event loop when the journal is read through. */
@@ -16,14 +15,14 @@ export const BATCH = 128;
  * chain depends on them alone: processes that do this at the same time arrive at the same chain.
  */
 export async function makeCheckpoint(session: Session): Promise<Sealed<Checkpoint> | undefined> {
-  const newest = await retryWhileBusy(() => newestCheckpoint(session), DEADLINE);
-  const target = await retryWhileBusy(() => lastSeq(session), DEADLINE);
+  const newest = await retryWhileBusy(() => newestCheckpoint(session), session.patience);
+  const target = await retryWhileBusy(() => lastSeq(session), session.patience);
   let seq = newest?.record.throughSeq ?? 0;
   if (seq >= target) return newest;
   let chain = newest?.record.chain ?? CHAIN_START;
   while (seq < target) {
     const page = { afterSeq: seq, limit: Math.min(BATCH, target - seq) };
-    const rows = await retryWhileBusy(() => pageRows(session, page), DEADLINE);
+    const rows = await retryWhileBusy(() => pageRows(session, page), session.patience);
     if (rows.length === 0) throw tampered(seq + 1, 'it is missing');
     for (const row of rows) {
       if (row.seq !== seq + 1) throw tampered(seq + 1, 'it is missing');
@@ -32,7 +31,7 @@ export async function makeCheckpoint(session: Session): Promise<Sealed<Checkpoin
     }
     await nextTurn();
   }
-  return await immediate(session.db, () => insertCheckpoint(session, seq, chain), DEADLINE);
+  return await immediate(session.db, () => insertCheckpoint(session, seq, chain), session.patience);
 }
 
 /** The checkpoint that covers most, its seal checked. */

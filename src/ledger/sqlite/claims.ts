@@ -11,7 +11,7 @@ import { type CheckedRequest, makeClaim, sealIssuance } from '../rules.ts';
 import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
 const ISSUANCE =
-  'id, license, approved, seal_key as sealKey, seal_mac as sealMac, ' +
+  'id, issuer, nonce, license, approved, seal_key as sealKey, seal_mac as sealMac, ' +
   'binding, binding_key as bindingKey, binding_mac as bindingMac';
 
 /** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
@@ -36,7 +36,7 @@ export function claimOccurrence(session: Session, checked: CheckedRequest, reque
     .sql(
       `insert into occurrence (occurrence, seq, issuance, execution, lease_until_ms) values (?, ?, ?, ?, ${NOW_MS} + ?)`,
     )
-    .run(occurrence, seq, issuance, execution, request.leaseMs);
+    .run(occurrence, seq, issuance, execution, Math.ceil(request.leaseMs));
   return { kind: 'claimed', claim };
 }
 
@@ -62,7 +62,7 @@ export function renewLease(session: Session, occurrence: string, execution: Exec
     .sql(
       `update occurrence set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) where occurrence = ? and execution = ?`,
     )
-    .run(leaseMs, occurrence, execution);
+    .run(Math.ceil(leaseMs), occurrence, execution);
   return changes === 1;
 }
 
@@ -128,6 +128,8 @@ export function openIssuance(
 
 interface IssuanceRow {
   readonly id: number;
+  readonly issuer: string;
+  readonly nonce: string;
   readonly license: string;
   readonly approved: string;
   readonly sealKey: string;
@@ -137,8 +139,14 @@ interface IssuanceRow {
   readonly bindingMac: string;
 }
 
+/** The index columns are what makes a nonce usable once, so they must say what the sealed binding says. */
 function openBinding(context: LedgerContext, row: Omit<IssuanceRow, 'license' | 'approved'>): Sealed<Binding> {
-  return context.sealer.open(bindingRecord, row.binding, { key: row.bindingKey, mac: row.bindingMac });
+  const sealed = context.sealer.open(bindingRecord, row.binding, { key: row.bindingKey, mac: row.bindingMac });
+  const { issuer, nonce } = sealed.record;
+  if (issuer !== row.issuer || nonce !== row.nonce) {
+    throw tampered(`issuance ${row.nonce} of ${row.issuer}`, 'its binding names another issuer or nonce');
+  }
+  return sealed;
 }
 
 function openApproved(context: LedgerContext, row: IssuanceRow, binding: Digest): void {
@@ -153,16 +161,26 @@ function findBinding(
 ): { readonly id: number; readonly binding: Sealed<Binding> } | undefined {
   const row = session
     .sql(
-      'select id, binding, binding_key as bindingKey, binding_mac as bindingMac from issuance where issuer = ? and nonce = ?',
+      'select id, issuer, nonce, binding, binding_key as bindingKey, binding_mac as bindingMac ' +
+        'from issuance where issuer = ? and nonce = ?',
     )
     .get(issuer, nonce) as IssuanceRow | undefined;
   return row && { id: row.id, binding: openBinding(session.context, row) };
 }
 
-/** The journal says what is spent, so an entry missing among the occurrences cannot free one. */
+/** The journal says what is spent, so that an entry missing among the occurrences cannot free one. */
 function firstUnspent(session: Session, binding: Binding): OccurrenceId | undefined {
-  const taken = session.sql(`select 1 from journal where occurrence = ? and slot = '${CLAIM_SLOT}'`);
-  return binding.occurrences.find((occurrence) => taken.get(occurrence) === undefined);
+  const look = session.sql(
+    `select (select seq from journal where occurrence = :occurrence and slot = '${CLAIM_SLOT}') as claimed, ` +
+      '(select seq from occurrence where occurrence = :occurrence) as entered',
+  );
+  return binding.occurrences.find((occurrence) => {
+    const row = look.get({ occurrence });
+    if (row?.claimed !== row?.entered) {
+      throw tampered(Number(row?.claimed ?? row?.entered), 'journal and occurrences do not agree on this claim');
+    }
+    return row?.claimed === null;
+  });
 }
 
 function insertIssuance(session: Session, checked: CheckedRequest): number {

@@ -42,9 +42,8 @@ function checkClaim(session: Session, row: Extract<OpenedRow, { kind: 'claim' }>
   openIssuance(session, entry.issuance, row.seq, row.sealed);
   const terminal = findTerminal(session, occurrence);
   const conclusive = terminal !== undefined && terminal.kind !== 'indeterminate';
-  if (entry.settled === 1 && !conclusive) return 'it is marked as settled and has no conclusive terminal';
-  if (entry.settled === 0 && conclusive) return 'it has a conclusive terminal and is not marked as settled';
-  return undefined;
+  if (entry.settled === (conclusive ? 1 : 0)) return undefined;
+  return conclusive ? 'it has ended and is not marked as settled' : 'it is marked as settled and has not ended';
 }
 
 function checkTerminal(session: Session, row: Extract<OpenedRow, { kind: 'terminal' }>): string | undefined {

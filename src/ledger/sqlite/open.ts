@@ -16,11 +16,14 @@ import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
 /** How long an operation waits for other writers before it gives up with `ERR_EM_STORE_BUSY`. */
-export const DEADLINE = { deadlineMs: 30_000 } as const;
+export interface Patience {
+  readonly deadlineMs: number;
+}
 
 /** The connections of one opened store. */
 export interface Connections {
   readonly file: string;
+  readonly patience: Patience;
   /** Returns from COMMIT once the commit is flushed. */
   readonly flushed: DatabaseSync;
   /**
@@ -34,7 +37,7 @@ export interface Connections {
  * Opens the file as a ledger store, creating or migrating it where needed. Many processes may do so at once. A file
  * that is not ours, or newer than this release, is refused before anything in it is changed.
  */
-export async function openConnections(path: string): Promise<Connections> {
+export async function openConnections(path: string, patience: Patience): Promise<Connections> {
   const file = resolve(path);
   createFile(file);
   const opened: DatabaseSync[] = [];
@@ -45,13 +48,13 @@ export async function openConnections(path: string): Promise<Connections> {
   };
   try {
     const flushed = connect();
-    await retryWhileBusy(() => refuseForeign(flushed, file), DEADLINE);
-    await retryWhileBusy(() => useWriteAheadLog(flushed, file), DEADLINE);
-    await immediate(flushed, () => migrate(flushed, file), DEADLINE);
-    await retryWhileBusy(() => checkSchema(flushed, file), DEADLINE);
+    await retryWhileBusy(() => refuseForeign(flushed, file), patience);
+    await retryWhileBusy(() => useWriteAheadLog(flushed, file), patience);
+    await immediate(flushed, () => migrate(flushed, file), patience);
+    await retryWhileBusy(() => checkSchema(flushed, file), patience);
     const relaxed = connect();
-    await retryWhileBusy(() => setPragma(relaxed, { name: 'synchronous', value: 'normal', reads: 1 }), DEADLINE);
-    return { file, flushed, relaxed };
+    await retryWhileBusy(() => setPragma(relaxed, { name: 'synchronous', value: 'normal', reads: 1 }), patience);
+    return { file, patience, flushed, relaxed };
   } catch (error) {
     for (const db of opened) db.close();
     throw unusable(error, file);

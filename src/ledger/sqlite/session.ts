@@ -3,6 +3,7 @@ import type { JournalEntry, LedgerContext } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { type JournalRow, type OpenedRow, openRow, rowDigest } from '../journal.ts';
+import type { Patience } from './open.ts';
 
 /** Milliseconds since the epoch on the store's clock. */
 export const NOW_MS = "cast(round(unixepoch('subsec') * 1000) as integer)";
@@ -13,11 +14,12 @@ const ROW = 'seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as
 export interface Session {
   readonly context: LedgerContext;
   readonly db: DatabaseSync;
+  readonly patience: Patience;
   /** The compiled form of a statement; kept as long as the connection. */
   sql(text: string): StatementSync;
 }
 
-export function createSession(context: LedgerContext, db: DatabaseSync): Session {
+export function createSession(context: LedgerContext, db: DatabaseSync, patience: Patience): Session {
   const compiled = new Map<string, StatementSync>();
   const sql = (text: string): StatementSync => {
     let statement = compiled.get(text);
@@ -27,7 +29,7 @@ export function createSession(context: LedgerContext, db: DatabaseSync): Session
     }
     return statement;
   };
-  return { context, db, sql };
+  return { context, db, patience, sql };
 }
 
 /** The time on the store's clock, in the form that records carry. */

@@ -1,4 +1,3 @@
-import type { DatabaseSync } from 'node:sqlite';
 import type {
   ClaimEntry,
   ClaimRequest,
@@ -10,18 +9,19 @@ import type {
   PermitState,
 } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
+import { EffectMatchError } from '../../errors.ts';
 import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
 import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
-import { immediate, openDatabase, retryWhileBusy } from '../../sqlite/connection.ts';
+import { asFault, immediate, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
 import { announcedRevision, claimOccurrence, findHolder, listUnsettled, raiseRevision, renewLease } from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
-import { type Connections, DEADLINE, unusable } from './open.ts';
+import { type Connections, unusable } from './open.ts';
 import { createSession, lastRows, listRows, pageRows, type Session } from './session.ts';
 import {
   acknowledgeContinuation,
@@ -49,8 +49,8 @@ export class SqliteLedgers implements Ledgers {
   constructor(context: LedgerContext, connections: Connections) {
     this.#context = context;
     this.#file = connections.file;
-    this.#flushed = createSession(context, connections.flushed);
-    this.#relaxed = createSession(context, connections.relaxed);
+    this.#flushed = createSession(context, connections.flushed, connections.patience);
+    this.#relaxed = createSession(context, connections.relaxed, connections.patience);
   }
 
   async announcePlan(task: string, planRevision: number): Promise<void> {
@@ -165,29 +165,32 @@ export class SqliteLedgers implements Ledgers {
     for (const { db } of [this.#relaxed, this.#flushed]) if (db.isOpen) db.close();
   }
 
+  /** On a connection of its own that only reads. Opened as read-only, SQLite would not look at CHECK constraints. */
   async #verifyApart(exported: Checkpoint | undefined): Promise<JournalVerdict> {
-    const db: DatabaseSync = openDatabase(this.#file, { readOnly: true });
+    const db = openDatabase(this.#file);
     try {
-      return await verifyStore(createSession(this.#context, db), exported);
+      setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
+      return await verifyStore(createSession(this.#context, db, this.#flushed.patience), exported);
     } finally {
       db.close();
     }
   }
 
   async #write<T>(session: Session, body: (session: Session) => T): Promise<T> {
-    return await this.#guard(immediate(session.db, () => body(session), DEADLINE));
+    return await this.#guard(immediate(session.db, () => body(session), session.patience));
   }
 
   /** Reads see what is committed, relaxed or not, as other processes do. */
   async #read<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(retryWhileBusy(() => body(this.#flushed), DEADLINE));
+    return await this.#guard(retryWhileBusy(() => body(this.#flushed), this.#flushed.patience));
   }
 
   async #guard<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
     } catch (error) {
-      throw unusable(error, this.#file);
+      if (this.#flushed.db.isOpen || error instanceof EffectMatchError) throw unusable(error, this.#file);
+      throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `the ledger ${this.#file} was closed; open it again`);
     }
   }
 }

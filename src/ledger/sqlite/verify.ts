@@ -9,7 +9,7 @@ import { CHAIN_START, extendChain, type JournalRow, openRow } from '../journal.t
 import { BATCH, checkpointAfter, lastSeq } from './checkpoint.ts';
 import { checkNeighbours, findStray } from './cross-check.ts';
 import { checkDocuments } from './documents.ts';
-import { DEADLINE, schemaDifference } from './open.ts';
+import { schemaDifference } from './open.ts';
 import { pageRows, type Session } from './session.ts';
 
 type Tampered = Extract<JournalVerdict, { kind: 'tampered' }>;
@@ -30,8 +30,8 @@ const EVIDENCE: readonly ErrorCode[] = [
  * that is not as it was written. `session` has a connection of its own: the snapshot must not hold up the others.
  */
 export async function verifyStore(session: Session, exported: Checkpoint | undefined): Promise<JournalVerdict> {
-  await retryWhileBusy(() => session.db.exec('begin'), DEADLINE);
-  const structure = await retryWhileBusy(() => checkStructure(session), DEADLINE);
+  await retryWhileBusy(() => session.db.exec('begin'), session.patience);
+  const structure = await retryWhileBusy(() => checkStructure(session), session.patience);
   if (structure !== undefined) return structure;
 
   const walk = new Walk(session, exported);

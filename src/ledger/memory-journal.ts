@@ -1,0 +1,89 @@
+import type { LedgerContext, PermitState } from '../contract/ledgers.ts';
+import type { Sealed } from '../contract/seal.ts';
+import { invariant } from '../errors.ts';
+import type { ClaimRecord } from '../protocol/binding.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import {
+  CHAIN_START,
+  CLAIM_SLOT,
+  extendChain,
+  type JournalRow,
+  type OpenedRow,
+  openRow,
+  PERMIT_SLOT,
+  rowDigest,
+  settlementSlot,
+  terminalSlot,
+} from './journal.ts';
+import type { Known } from './rules.ts';
+
+/** A journal that is an array. Everything it answers is found by looking through all rows, and checked. */
+export class MemoryJournal {
+  readonly #context: LedgerContext;
+  readonly #rows: JournalRow[];
+
+  constructor(context: LedgerContext, rows: JournalRow[]) {
+    this.#context = context;
+    this.#rows = rows;
+  }
+
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  append(kind: JournalRow['kind'], slot: string, sealed: Sealed<{ readonly occurrence: OccurrenceId }>): void {
+    const { record, text, seal } = sealed;
+    invariant(this.find(record.occurrence, slot) === undefined, 'a slot of the journal is filled once');
+    const place = { seq: this.#rows.length + 1, kind, slot, text };
+    const digest = rowDigest(this.#context, place);
+    this.#rows.push({ ...place, occurrence: record.occurrence, sealKey: seal.key, sealMac: seal.mac, digest });
+  }
+
+  opened(): readonly OpenedRow[] {
+    return this.#rows.map((row) => openRow(this.#context, row));
+  }
+
+  chainThrough(seq: number): Digest {
+    const rows = this.opened().slice(0, seq);
+    return rows.reduce((chain, row) => extendChain(this.#context, chain, row.digest), CHAIN_START);
+  }
+
+  find(occurrence: OccurrenceId, slot: string): OpenedRow | undefined {
+    const row = this.#rows.find((candidate) => candidate.occurrence === occurrence && candidate.slot === slot);
+    return row && openRow(this.#context, row);
+  }
+
+  claimOf(occurrence: OccurrenceId): Sealed<ClaimRecord> | undefined {
+    const row = this.find(occurrence, CLAIM_SLOT);
+    return row?.kind === 'claim' ? row.sealed : undefined;
+  }
+
+  permitOf(occurrence: OccurrenceId): PermitState | undefined {
+    const row = this.find(occurrence, PERMIT_SLOT);
+    if (row === undefined) return undefined;
+    return row.kind === 'permit' ? { kind: 'consumed', permit: row.sealed } : { kind: 'void' };
+  }
+
+  /** The terminal of whoever holds the claim, the settlement first. */
+  terminalOf(occurrence: OccurrenceId): Terminal | undefined {
+    const execution = this.claimOf(occurrence)?.record.execution;
+    if (execution === undefined) return undefined;
+    const { first, settlement } = this.known(occurrence, execution);
+    return settlement ?? first;
+  }
+
+  /** Everything that a verdict about one attempt depends on. */
+  known(occurrence: OccurrenceId, execution: ExecutionId): Known {
+    const terminalIn = (slot: string): Terminal | undefined => {
+      const row = this.find(occurrence, slot);
+      return row?.kind === 'terminal' ? row.sealed.record : undefined;
+    };
+    return {
+      claim: this.claimOf(occurrence),
+      permit: this.permitOf(occurrence),
+      first: terminalIn(terminalSlot(execution)),
+      settlement: terminalIn(settlementSlot(execution)),
+    };
+  }
+}

@@ -1,0 +1,377 @@
+// Goal: whoever changes the store with plain SQL is found out: at the row when it is read, or by `verify`.
+// Method: one filled store is copied per case and changed by raw SQL, with recomputed row digests where they can be.
+import assert from 'node:assert/strict';
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { JournalVerdict, Ledgers } from '../../src/contract/ledgers.ts';
+import type { Sealed } from '../../src/contract/seal.ts';
+import { EffectMatchError } from '../../src/errors.ts';
+import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
+import type { ClaimRecord } from '../../src/protocol/binding.ts';
+import type { Checkpoint } from '../../src/protocol/checkpoint.ts';
+import {
+  claimFixture,
+  fixtureAcknowledgement,
+  fixtureContext,
+  fixtureDigest,
+  fixtureExecution,
+  fixtureLicense,
+  fixturePermit,
+  fixtureReplay,
+  fixtureRequest,
+  fixtureTerminal,
+} from '../../src/testing/ledger/fixtures.ts';
+import { temporaryFolder } from './sqlite-store.ts';
+
+const context = fixtureContext();
+const ROWS = 13;
+const CHECKPOINTED = 11;
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let original = '';
+let copies = 0;
+let exported: Sealed<Checkpoint>;
+const claims = new Map<string, ClaimRecord>();
+const claimed = (name: string): ClaimRecord => claims.get(name) ?? assert.fail(`no claim ${name}`);
+
+/** Every kind of row, a checkpoint in the middle of the journal and one after row 11; rows 12 and 13 are its tail. */
+before(async () => {
+  folder = await temporaryFolder();
+  original = join(folder.path, 'original.db');
+  const ledgers = await sqliteLedgers(original).open(context);
+  const claim = async (name: string): Promise<ClaimRecord> => {
+    const { record } = await claimFixture(ledgers, context, name, { leaseMs: 0 });
+    claims.set(name, record);
+    return record;
+  };
+  const a = await claim('a');
+  await ledgers.consumePermit(fixturePermit(context, a));
+  await ledgers.record(fixtureReplay(context, a, 'replay'), 'flushed');
+  await ledgers.record(fixtureTerminal(context, a, 'indeterminate'), 'flushed');
+  await ledgers.checkpoint();
+  await ledgers.record(fixtureTerminal(context, a, 'committed'), 'flushed');
+  await ledgers.acknowledge(fixtureAcknowledgement(context, a));
+  await ledgers.acknowledge(fixtureAcknowledgement(context, a, { state: 'completed' }));
+  const b = await claim('b');
+  await ledgers.voidPermit(b.occurrence, b.execution);
+  await ledgers.record(fixtureTerminal(context, b, 'rejected'), 'flushed');
+  await claim('c');
+  exported = (await ledgers.checkpoint()) ?? assert.fail('no checkpoint');
+  await ledgers.keep(fixtureDigest('document'), '{"outlets":[]}');
+  const d = await claim('d');
+  await ledgers.record(fixtureTerminal(context, d, 'diverged'), 'flushed');
+  assert.deepEqual(await ledgers.verify(exported), { kind: 'intact', rows: ROWS, checkpointed: CHECKPOINTED });
+  await ledgers.close();
+});
+after(() => folder.remove());
+
+/** A copy of the store, changed, with nothing of SQLite in the way, and opened again. */
+async function changed(
+  change: (db: DatabaseSync) => unknown,
+): Promise<AsyncDisposable & { readonly ledgers: Ledgers }> {
+  copies += 1;
+  const file = join(folder.path, `copy-${copies}.db`);
+  await copyFile(original, file);
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: false });
+  db.exec('pragma ignore_check_constraints = on');
+  try {
+    change(db);
+  } finally {
+    db.close();
+  }
+  const ledgers = await sqliteLedgers(file).open(context);
+  return { ledgers, [Symbol.asyncDispose]: () => ledgers.close() };
+}
+
+async function verdictAfter(sql: string, checkpoint?: Sealed<Checkpoint>): Promise<JournalVerdict> {
+  await using store = await changed((db) => db.exec(sql));
+  return await store.ledgers.verify(checkpoint);
+}
+
+interface Stored {
+  readonly seq: number;
+  readonly kind: string;
+  readonly slot: string;
+  readonly text: string;
+}
+
+/** What an informed attacker does after changing rows: the row digest needs no key. */
+function redigest(db: DatabaseSync): void {
+  for (const row of db.prepare('select seq, kind, slot, text from journal').all() as unknown as Stored[]) {
+    const digest = context.digest('effectmatch/journal-row/v1', `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`);
+    db.prepare('update journal set digest = ? where seq = ?').run(digest, row.seq);
+  }
+}
+
+describe('journal rows', () => {
+  for (let seq = 1; seq <= ROWS; seq += 1) {
+    test(`row ${seq}: each column, its removal and its repetition are found`, async () => {
+      const changes = [
+        `update journal set text = replace(text, '"version":1', '"version": 1') where seq = ${seq}`,
+        `update journal set text = replace(text, 'books', 'cooks') || ' ' where seq = ${seq}`,
+        `update journal set seal_mac = '${'0'.repeat(64)}' where seq = ${seq}`,
+        `update journal set seal_key = 'other' where seq = ${seq}`,
+        `update journal set kind = case kind when 'claim' then 'terminal' else 'claim' end where seq = ${seq}`,
+        `update journal set slot = slot || 'x' where seq = ${seq}`,
+        `update journal set occurrence = 'occ_${'0'.repeat(40)}' where seq = ${seq}`,
+        `update journal set digest = '${'0'.repeat(64)}' where seq = ${seq}`,
+        `update journal set seq = 1000 where seq = ${seq}`,
+        `delete from journal where seq = ${seq}`,
+        `insert into journal (kind, occurrence, slot, text, seal_key, seal_mac, digest)
+         select kind, occurrence, slot || 'x', text, seal_key, seal_mac, digest from journal where seq = ${seq}`,
+      ];
+      for (const sql of changes) assert.equal((await verdictAfter(sql)).kind, 'tampered', sql);
+    });
+  }
+
+  test('two rows that change places are found, also when their digests are recomputed', async () => {
+    for (const [one, two] of [
+      [3, 4],
+      [6, 7],
+      [2, 9],
+    ]) {
+      const swap = (db: DatabaseSync): void => {
+        db.exec(`update journal set seq = -1 where seq = ${one}; update journal set seq = ${one} where seq = ${two};
+                 update journal set seq = ${two} where seq = -1`);
+      };
+      await using plain = await changed(swap);
+      assert.equal((await plain.ledgers.verify()).kind, 'tampered');
+      await using informed = await changed((db) => {
+        swap(db);
+        redigest(db);
+      });
+      const verdict = await informed.ledgers.verify();
+      assert.ok(verdict.kind === 'tampered', `${one} and ${two}`);
+      assert.ok(verdict.seq <= CHECKPOINTED);
+    }
+  });
+
+  test('a row that is dropped while the rows behind it move up is found by the chain', async () => {
+    await using store = await changed((db) => {
+      db.exec('delete from journal where seq = 3');
+      for (let seq = 4; seq <= ROWS; seq += 1) db.exec(`update journal set seq = ${seq - 1} where seq = ${seq}`);
+      db.exec(`update occurrence set seq = seq - 1 where seq > 3`);
+      db.exec(`update sqlite_sequence set seq = ${ROWS - 1} where name = 'journal'`);
+      redigest(db);
+    });
+    const verdict = await store.ledgers.verify();
+    assert.ok(verdict.kind === 'tampered');
+    assert.match(verdict.what, /checkpoint/);
+  });
+
+  test('a row of this deployment that never stood there is found, although its seal is genuine', async () => {
+    const genuine = fixtureReplay(context, claimed('a'), 'another replay');
+    await using store = await changed((db) => {
+      db.prepare('update journal set text = ?, slot = ?, seal_mac = ? where seq = 3').run(
+        genuine.text,
+        `terminal:${genuine.record.execution}`,
+        genuine.seal.mac,
+      );
+      redigest(db);
+    });
+    const verdict = await store.ledgers.verify();
+    assert.ok(verdict.kind === 'tampered');
+    assert.match(verdict.what, /checkpoint/);
+  });
+
+  test('a cut tail is found while the counter remembers it, and always against an exported checkpoint', async () => {
+    const rewind = (to: number): string => `delete from journal where seq > ${to};
+      delete from occurrence where seq > ${to};
+      delete from issuance where id not in (select issuance from occurrence);
+      update occurrence set settled = 0 where not exists (select 1 from journal
+        where journal.occurrence = occurrence.occurrence and slot glob '*:' || execution and text not like '%indeterminate%');
+      delete from checkpoint where through_seq > ${to}`;
+    const forget = (to: number): string => `update sqlite_sequence set seq = ${to} where name = 'journal'`;
+    for (const to of [11, 10, 5, 4]) {
+      assert.equal((await verdictAfter(rewind(to))).kind, 'tampered', `cut after ${to}`);
+      const unnoticed = await verdictAfter(`${rewind(to)}; ${forget(to)}`);
+      assert.equal(unnoticed.kind, 'intact', `the stated limit: ${JSON.stringify(unnoticed)}`);
+      const noticed = await verdictAfter(`${rewind(to)}; ${forget(to)}`, exported);
+      assert.equal(noticed.kind, to < CHECKPOINTED ? 'tampered' : 'intact', `exported, cut after ${to}`);
+    }
+  });
+});
+
+describe('other tables', () => {
+  const cases: Readonly<Record<string, string>> = {
+    'an occurrence is removed': 'delete from occurrence where seq = 8',
+    'an occurrence names another execution': `update occurrence set execution = 'exe_${'0'.repeat(32)}' where seq = 8`,
+    'an occurrence names another row': 'update occurrence set seq = 9 where seq = 8',
+    'an occurrence is moved to another issuance': 'update occurrence set issuance = 1 where seq = 8',
+    'an open occurrence is marked as settled': 'update occurrence set settled = 1 where seq = 11',
+    'a settled occurrence is marked as open': 'update occurrence set settled = 0 where seq = 8',
+    'an occurrence without a claim is inserted': `insert into occurrence select 'occ_${'0'.repeat(40)}', seq, issuance, execution, 0, 0 from occurrence where seq = 8`,
+    'an issuance is removed': 'delete from issuance where id = 2',
+    'a license is altered': `update issuance set license = replace(license, 'books', 'cooks') where id = 2`,
+    'a license is exchanged': 'update issuance set license = (select license from issuance where id = 1) where id = 2',
+    'a kept outcome is altered': `update issuance set approved = approved || ' ' where id = 2`,
+    'a kept outcome is exchanged with its seal': `update issuance set approved = other.approved,
+      seal_key = other.seal_key, seal_mac = other.seal_mac from issuance as other where issuance.id = 2 and other.id = 1`,
+    'a binding is altered': `update issuance set binding = replace(binding, 'ap-team', 'xp-team') where id = 2`,
+    'a binding is exchanged with its seal': `update issuance set binding = other.binding,
+      binding_key = other.binding_key, binding_mac = other.binding_mac from issuance as other where issuance.id = 2 and other.id = 1`,
+    'an issuance nobody claimed under is inserted': `insert into issuance
+      select 99, 'x', nonce, license, approved, seal_key, seal_mac, binding, binding_key, binding_mac from issuance where id = 1`,
+    'a checkpoint is altered': `update checkpoint set text = replace(text, '"rows":4', '"rows":3') where through_seq = 4`,
+    'a checkpoint is moved': 'update checkpoint set through_seq = 5 where through_seq = 4',
+    'a checkpoint is exchanged with its seal': `update checkpoint set text = other.text, seal_mac = other.seal_mac
+      from checkpoint as other where checkpoint.through_seq = 4 and other.through_seq = ${CHECKPOINTED}`,
+    'a document is altered': `update document set text = '{"outlets":["x"]}'`,
+    'a document is kept under another digest': `update document set digest = '${'0'.repeat(64)}'`,
+  };
+  for (const [name, sql] of Object.entries(cases)) {
+    test(`${name}: found`, async () => {
+      assert.equal((await verdictAfter(sql)).kind, 'tampered');
+    });
+  }
+
+  test('a schema that is changed while the store is open is found', async () => {
+    await using store = await changed(() => {});
+    const file = join(folder.path, `copy-${copies}.db`);
+    const db = new DatabaseSync(file);
+    db.exec('create trigger meddle after insert on journal begin select 1; end');
+    db.close();
+    const verdict = await store.ledgers.verify();
+    assert.ok(verdict.kind === 'tampered');
+    assert.match(verdict.what, /schema.*meddle/);
+  });
+
+  test('property: no value can be changed in any row of any sealed table without being found', async () => {
+    const free = new Set(['lease_until_ms']);
+    const cells: { table: string; column: string; row: number; text: boolean }[] = [];
+    const db = new DatabaseSync(original);
+    for (const table of ['issuance', 'journal', 'occurrence', 'checkpoint', 'document']) {
+      const key = table === 'occurrence' ? 'occurrence' : 'rowid';
+      const rows = db.prepare(`select * from ${table} order by ${key}`).all();
+      for (const [row, values] of rows.entries()) {
+        for (const [column, value] of Object.entries(values)) {
+          if (!free.has(column)) cells.push({ table, column, row, text: typeof value === 'string' });
+        }
+      }
+    }
+    db.close();
+    assert.ok(cells.length > 100);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...cells),
+        fc.nat(),
+        fc.constantFrom('0', 'z', '9'),
+        async (cell, at, letter) => {
+          const key = cell.table === 'occurrence' ? 'occurrence' : 'rowid';
+          let differs = true;
+          await using store = await changed((copy) => {
+            const found = copy
+              .prepare(`select ${key} as id, ${cell.column} as value from ${cell.table} order by ${key}`)
+              .all()[cell.row];
+            const value = found?.value ?? assert.fail('no such row');
+            const other = typeof value === 'string' ? replaceAt(value, at, letter) : Number(value) + 1 + (at % 50);
+            differs = other !== value;
+            try {
+              copy
+                .prepare(`update ${cell.table} set ${cell.column} = ? where ${key} = ?`)
+                .run(other, found?.id ?? null);
+            } catch {
+              differs = false;
+            }
+          });
+          assert.equal((await store.ledgers.verify()).kind, differs ? 'tampered' : 'intact', JSON.stringify(cell));
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});
+
+function replaceAt(text: string, at: number, letter: string): string {
+  const index = at % text.length;
+  return `${text.slice(0, index)}${letter}${text.slice(index + 1)}`;
+}
+
+describe('what is read is checked when it is read', () => {
+  const codes = ['ERR_EM_JOURNAL_TAMPERED', 'ERR_EM_SEAL_INVALID'];
+  const fails = async (promise: Promise<unknown>): Promise<void> => {
+    await assert.rejects(promise, (error) => error instanceof EffectMatchError && codes.includes(error.code));
+  };
+  const alter = (table: string, where: string, column = 'text'): ((db: DatabaseSync) => void) => {
+    return (db) => db.exec(`update ${table} set ${column} = replace(${column}, '0', '1') where ${where}`);
+  };
+
+  test('a claim, permit, terminal or acknowledgement that was altered is never returned', async () => {
+    const { occurrence } = claimed('a');
+    const reads: readonly [number, (ledgers: Ledgers) => Promise<unknown>][] = [
+      [1, (ledgers) => ledgers.holder(occurrence)],
+      [1, (ledgers) => ledgers.terminal(occurrence)],
+      [2, (ledgers) => ledgers.permit(occurrence)],
+      [4, (ledgers) => ledgers.attempts(occurrence)],
+      [5, (ledgers) => ledgers.terminal(occurrence)],
+      [6, (ledgers) => ledgers.acknowledgements(occurrence)],
+      [7, (ledgers) => ledgers.journal()],
+      [11, (ledgers) => ledgers.unsettled()],
+      [12, (ledgers) => ledgers.checkpoint()],
+    ];
+    for (const [seq, read] of reads) {
+      await using store = await changed(alter('journal', `seq = ${seq}`));
+      await fails(read(store.ledgers));
+    }
+  });
+
+  test('a license, binding or kept outcome that was altered is never returned', async () => {
+    for (const column of ['license', 'approved', 'binding', 'seal_mac']) {
+      await using store = await changed(alter('issuance', 'true', column));
+      await fails(store.ledgers.holder(claimed('a').occurrence));
+    }
+  });
+
+  test('a document that was altered is never returned', async () => {
+    await using store = await changed((db) => db.exec(`update document set text = '{}'`));
+    await fails(store.ledgers.document(fixtureDigest('document')));
+  });
+
+  test('a checkpoint that was altered is never built upon', async () => {
+    await using store = await changed(alter('checkpoint', 'true'));
+    await fails(store.ledgers.checkpoint());
+  });
+
+  test('a row missing from the tail is never covered by a checkpoint', async () => {
+    for (const seq of [12, 13]) {
+      await using store = await changed((db) => db.exec(`delete from journal where seq = ${seq}`));
+      await fails(store.ledgers.checkpoint());
+    }
+  });
+});
+
+describe('a spent occurrence stays spent', () => {
+  const again = fixtureRequest(context, fixtureLicense('a'), fixtureExecution('again'));
+
+  test('removing its entry, its claim or its issuance never makes it claimable', async () => {
+    for (const sql of ['delete from occurrence where seq = 1', 'delete from journal where seq = 1']) {
+      await using store = await changed((db) => db.exec(sql));
+      await assert.rejects(store.ledgers.claim(again), { code: 'ERR_EM_JOURNAL_TAMPERED' });
+    }
+    await using store = await changed((db) => db.exec('delete from issuance where id = 1'));
+    const result = await store.ledgers.claim(again);
+    assert.ok(result.kind === 'refused' && result.reason === 'spent');
+  });
+
+  test('a committed verdict that is moved to another claim is refused when it is read', async () => {
+    await using store = await changed((db) => {
+      db.exec('delete from journal where seq = 13');
+      const forged = fixtureTerminal(context, { ...claimed('d'), approved: fixtureDigest('other') }, 'committed');
+      db.prepare('insert into journal values (13, ?, ?, ?, ?, ?, ?, ?)').run(
+        'terminal',
+        forged.record.occurrence,
+        `terminal:${forged.record.execution}`,
+        forged.text,
+        forged.seal.key,
+        forged.seal.mac,
+        '',
+      );
+      redigest(db);
+    });
+    await assert.rejects(store.ledgers.terminal(claimed('d').occurrence), { code: 'ERR_EM_JOURNAL_TAMPERED' });
+    assert.equal((await store.ledgers.verify()).kind, 'tampered');
+  });
+});
