@@ -29,16 +29,9 @@ export function sameValue(a: Value | undefined, b: Value | undefined): boolean {
   return valueText(a) === valueText(b);
 }
 
-/** An injective text of a row; columns in `skip` are left out. The order of the columns does not matter. */
-export function rowText(row: Row, skip?: ReadonlySet<string>): string {
-  let text = '';
-  let count = 0;
-  for (const column of sortedColumns(row)) {
-    if (skip?.has(column)) continue;
-    count += 1;
-    text += `${column.length}:${column}${valueText(row[column])}`;
-  }
-  return `r${count}:${text}`;
+/** An injective text of a row. The order of the columns does not matter. */
+export function rowText(row: Row): string {
+  return columnsText(row, undefined, valueText);
 }
 
 /** Column names in the order of their UTF-16 code units. Rows made by this package usually have it already. */
@@ -60,17 +53,48 @@ export function effectKey(effect: Effect): string {
  * The key under which effects are compared: `skip` leaves out volatile columns, and an absent image counts as one
  * without columns, because the operation already says which images there are.
  */
-export function comparisonKey(effect: Effect, skip?: ReadonlySet<string>): string {
-  const { op, target, key, before, after } = effect;
-  return `${op[0]}${target.length}:${target}${columnsText(key, skip)}${columnsText(before, skip)}${columnsText(after, skip)}`;
+export function comparisonKey(effect: Effect, skip: ReadonlySet<string> | undefined): string {
+  return imagesKey(effect, skip, valueText);
+}
+
+/** Images of values or of what is approved about them. */
+interface Images<T> extends Pick<Effect, 'op' | 'target'> {
+  readonly key?: Columns<T>;
+  readonly before?: Columns<T>;
+  readonly after?: Columns<T>;
+}
+
+type Columns<T> = { readonly [column: string]: T };
+
+/** The {@link comparisonKey} of an effect whose values have to be read first. */
+export function imagesKey<T>(
+  { op, target, key, before, after }: Images<T>,
+  skip: ReadonlySet<string> | undefined,
+  textOf: (value: T | undefined) => string,
+): string {
+  const images = `${columnsText(key, skip, textOf)}${columnsText(before, skip, textOf)}${columnsText(after, skip, textOf)}`;
+  return `${op[0]}${target.length}:${target}${images}`;
 }
 
 function imageText(row: Row | undefined): string {
   return row === undefined ? '-' : rowText(row);
 }
 
-function columnsText(row: Row | undefined, skip: ReadonlySet<string> | undefined): string {
-  return row === undefined ? 'r0:' : rowText(row, skip);
+function columnsText<T>(
+  columns: Columns<T> | undefined,
+  skip: ReadonlySet<string> | undefined,
+  textOf: (value: T | undefined) => string,
+): string {
+  let text = '';
+  let count = 0;
+  if (columns !== undefined) {
+    for (const column of sortedColumns(columns)) {
+      if (skip?.has(column)) continue;
+      count += 1;
+      text += `${column.length}:${column}${textOf(columns[column])}`;
+    }
+  }
+  return `r${count}:${text}`;
 }
 
 function isList(value: object): value is readonly Value[] {

@@ -1,9 +1,9 @@
-import { comparisonKey } from './bag.ts';
+import { invariant } from '../errors.ts';
+import { imagesKey, valueText } from './bag.ts';
 import { isExact } from './constraint.ts';
-import type { ApprovedEffect, Cell, CellRow, Effect } from './effect.ts';
+import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import { layOutWanted, type Shape, shapeOf, type Wanted } from './match-shape.ts';
 import type { Registration } from './registration.ts';
-import type { Row } from './value.ts';
 
 type Skip = ReadonlySet<string> | undefined;
 
@@ -36,15 +36,14 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
   const constrained: Wanted[] = [];
   for (const effect of approved.effects) {
     const skip = volatile.get(effect.target);
-    const plain = exactEffect(effect, skip);
-    if (plain === undefined) {
+    if (!isExactEffect(effect, skip)) {
       const own = shapeOf(effect, skip);
       const shape = shapes.get(own.text) ?? own;
       shapes.set(shape.text, shape);
       constrained.push(layOutWanted(effect, shape));
       continue;
     }
-    const key = comparisonKey(plain, skip);
+    const key = imagesKey(effect, skip, exactText);
     const position = positions.get(key);
     if (position === undefined) {
       positions.set(key, exact.length);
@@ -67,16 +66,19 @@ function volatileColumns(registration: Registration): ReadonlyMap<string, Readon
   return volatile;
 }
 
-/** The one effect that is approved; undefined where a compared cell is a constraint. */
-function exactEffect({ op, target, key, before, after }: ApprovedEffect, skip: Skip): Effect | undefined {
-  const rows = { key: exactRow(key, skip), before: exactRow(before, skip), after: exactRow(after, skip) };
-  if (rows.key === undefined || rows.before === undefined || rows.after === undefined) return undefined;
-  return { op, target, key: rows.key, before: rows.before, after: rows.after };
+function isExactEffect({ key, before, after }: ApprovedEffect, skip: Skip): boolean {
+  return isExactRow(key, skip) && isExactRow(before, skip) && isExactRow(after, skip);
 }
 
-function exactRow(cells: CellRow | undefined, skip: Skip): Row | undefined {
-  const compared = Object.entries(cells ?? {}).filter(([column]) => !skip?.has(column));
-  const exact = compared.filter((entry): entry is [string, Extract<Cell, { is: unknown }>] => isExact(entry[1]));
-  if (exact.length < compared.length) return undefined;
-  return Object.fromEntries(exact.map(([column, cell]) => [column, cell.is]));
+function isExactRow(cells: CellRow | undefined, skip: Skip): boolean {
+  for (const column in cells) {
+    const cell = cells[column];
+    if (cell !== undefined && !isExact(cell) && !skip?.has(column)) return false;
+  }
+  return true;
+}
+
+function exactText(cell: Cell | undefined): string {
+  invariant(cell !== undefined && isExact(cell), 'only exact effects are counted');
+  return valueText(cell.is);
 }

@@ -22,7 +22,7 @@ export type MatchResult =
   | { readonly kind: 'different'; readonly reason: 'effects' | 'labels'; readonly diff: Diff }
   | { readonly kind: 'budget'; readonly steps: number };
 
-const BUDGET_BASE = 200_000;
+const BUDGET_BASE = 500_000;
 /** Large bags get an allowance per effect: the bound is on difficulty, not on size. */
 const BUDGET_PER_EFFECT = 32;
 

@@ -3,11 +3,14 @@ import type { Effect } from './effect.ts';
 import { type Change, changedColumns, type Relation } from './relation.ts';
 import type { Row } from './value.ts';
 
-/** One key's row as it was at first and as it is now; null where there was or is no such row. */
-interface KeyedRow {
+interface Place {
   readonly relation: Relation;
   readonly target: string;
   readonly key: Row;
+}
+
+/** One key's row as it was at first and as it is now; null where there was or is no such row. */
+interface KeyedRow extends Place {
   was: Row | null;
   is: Row | null;
 }
@@ -28,11 +31,16 @@ export class NetState {
   readonly #loose = new Map<string, LooseRow>();
 
   apply(relation: Relation, change: Change): void {
-    if (change.key === undefined) this.#count(relation, change);
-    else if (change.op === 'insert') this.#insert(relation, change.target, change.key, change.after);
-    else if (change.op === 'delete') this.#delete(relation, change.target, change.key, change.before);
-    else if (change.newKey === undefined) this.#update(relation, change.target, change.key, change);
-    else this.#move(relation, change.target, { ...change, key: change.key, newKey: change.newKey });
+    const { target, key } = change;
+    if (key === undefined) {
+      this.#count(relation, change);
+    } else if (change.op === 'update' && change.newKey !== undefined) {
+      this.#move({ relation, target, key }, change.newKey, change);
+    } else {
+      const before = change.op === 'insert' ? null : change.before;
+      const after = change.op === 'delete' ? null : change.after;
+      this.#rewrite({ relation, target, key }, before, after);
+    }
   }
 
   /** The net effects so far. */
@@ -49,35 +57,25 @@ export class NetState {
     return effects;
   }
 
-  #insert(relation: Relation, target: string, key: Row, after: Row): void {
-    const row = this.#find(target, key);
-    if (row === undefined) this.#keep({ relation, target, key, was: null, is: after });
-    else if (row.is !== null) throw relation.fault('insert', 'a row with its key already exists');
-    else row.is = after;
-  }
-
-  #delete(relation: Relation, target: string, key: Row, before: Row): void {
-    const row = this.#find(target, key);
+  /** The row with this key becomes another one; null where there is none before or after. */
+  #rewrite(place: Place, before: Row | null, after: Row | null): void {
+    const id = rowId(place.target, place.key);
+    const row = this.#keyed.get(id);
     if (row === undefined) {
-      this.#keep({ relation, target, key, was: before, is: null });
+      this.#keyed.set(id, { ...place, was: before, is: after });
     } else {
-      continueFrom(row, 'delete', before);
-      row.is = null;
+      const rest = continueFrom(row, before);
+      row.is = after === null ? null : { ...rest, ...after };
     }
   }
 
-  #update(relation: Relation, target: string, key: Row, { before, after }: { before: Row; after: Row }): void {
-    const row = this.#find(target, key);
-    if (row === undefined) this.#keep({ relation, target, key, was: before, is: after });
-    else row.is = { ...continueFrom(row, 'update', before), ...after };
-  }
-
   /** A row that changes its key disappears under one key and appears under another, whole. */
-  #move(relation: Relation, target: string, move: { key: Row; newKey: Row; before: Row; after: Row }): void {
-    const whole = { ...this.#find(target, move.key)?.is, ...move.before };
-    relation.demandWhole('update of a key', whole);
-    this.#delete(relation, target, move.key, whole);
-    this.#insert(relation, target, move.newKey, { ...whole, ...move.after });
+  #move(place: Place, newKey: Row, { before, after }: { readonly before: Row; readonly after: Row }): void {
+    const known = this.#keyed.get(rowId(place.target, place.key));
+    const whole = { ...known?.is, ...before };
+    place.relation.demandWhole('update of a key', whole);
+    this.#rewrite(place, whole, null);
+    this.#rewrite({ ...place, key: newKey }, null, { ...whole, ...after });
   }
 
   #count(relation: Relation, change: Change): void {
@@ -97,14 +95,6 @@ export class NetState {
     if (loose === undefined) this.#loose.set(id, { target, row, surplus: by });
     else loose.surplus += by;
   }
-
-  #find(target: string, key: Row): KeyedRow | undefined {
-    return this.#keyed.get(rowId(target, key));
-  }
-
-  #keep(row: KeyedRow): void {
-    this.#keyed.set(rowId(row.target, row.key), row);
-  }
 }
 
 function rowId(target: string, row: Row): string {
@@ -115,12 +105,16 @@ function rowId(target: string, row: Row): string {
  * The row as it is, completed by the columns of `before`; they must continue from what is known. A column seen for
  * the first time has not changed so far, so the row also had that value at first.
  */
-function continueFrom(row: KeyedRow, op: string, before: Row): Row {
+function continueFrom(row: KeyedRow, before: Row | null): Row | null {
   const { relation, is } = row;
-  if (is === null) throw relation.fault(op, 'no row with its key exists any more');
+  if (before === null) {
+    if (is !== null) throw relation.fault('insert', 'a row with its key already exists');
+    return null;
+  }
+  if (is === null) throw relation.fault('write', 'no row with its key exists any more');
   for (const column of Object.keys(before)) {
     if (!Object.hasOwn(is, column) || sameValue(is[column], before[column])) continue;
-    throw relation.fault(op, `column ${JSON.stringify(column)} is not what the record before left`);
+    throw relation.fault('write', `column ${JSON.stringify(column)} is not what the record before left`);
   }
   if (row.was !== null) row.was = { ...before, ...row.was };
   return { ...before, ...is };

@@ -42,15 +42,12 @@ export function classify(prepared: Prepared, observation: Observation, context: 
  * per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit themselves.
  */
 export function observedText(effects: readonly Effect[]): string {
-  const counts = new Map<string, number>();
-  for (const effect of effects) {
-    const key = effectKey(effect);
-    counts.set(key, 1 + (counts.get(key) ?? 0));
+  const keys = effects.map(effectKey).sort();
+  let text = '';
+  for (let start = 0, end = 0; start < keys.length; start = end) {
+    while (end < keys.length && keys[end] === keys[start]) end += 1;
+    text += `${end - start}x${keys[start]}\n`;
   }
-  const text = [...counts.keys()]
-    .sort()
-    .map((key) => `${counts.get(key)}x${key}\n`)
-    .join('');
   // Digests are taken of UTF-8, in which lone surrogates would all look alike.
   invariant(text.isWellFormed(), 'observed values are well-formed text');
   return text;
