@@ -290,7 +290,6 @@ function typeOf(value: Json): string {
 /** Text that people or backends choose and that no key, path or comparison by name depends on. */
 function isFreeText(name: string): boolean {
   return [
-    /^binding\.nonce$/,
     /^(certificate|claim)\.(backend|executor)$/,
     /^permit\.bound\.(candidate|evidence)$/,
     /^terminal\.(detail|gap|outcome\.gaps\.\d+)$/,
