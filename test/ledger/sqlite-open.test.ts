@@ -58,6 +58,15 @@ test('a file that exists and is empty becomes a store', async () => {
   await ledgers.close();
 });
 
+test('twenty openings of a file that does not exist yet, at once, make one store', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'ledger.db');
+  const opened = await Promise.all(Array.from({ length: 20 }, () => sqliteLedgers(file).open(context)));
+  for (const [index, ledgers] of opened.entries()) await claimFixture(ledgers, context, `by ${index}`);
+  assert.equal((await opened[0]?.journal())?.length, 20);
+  for (const ledgers of opened) await ledgers.close();
+});
+
 test('a missing folder and a path that is a folder are refused, and nothing is created', async () => {
   await using folder = await temporaryFolder();
   const missing = join(folder.path, 'missing');

@@ -127,7 +127,7 @@ function refuseForeign(db: DatabaseSync, file: string): void {
   try {
     pendingMigrations(MIGRATIONS, ownVersion(db, file), file);
   } finally {
-    db.exec('rollback');
+    if (db.isTransaction) db.exec('rollback');
   }
 }
 

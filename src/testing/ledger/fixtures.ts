@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ClaimRequest, LedgerContext, Ledgers } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import { digestRecord, digestText, occurrenceId } from '../../crypto/digest.ts';
-import { Keyring } from '../../crypto/keyring.ts';
+import { type Generation, Keyring } from '../../crypto/keyring.ts';
 import { createSealer } from '../../crypto/seal.ts';
 import { bindingRecord, type ClaimRecord, claimRecord } from '../../protocol/binding.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
@@ -13,8 +13,21 @@ import { type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 
 /** Keys and digests of a made-up deployment. Every process that is given the same seed has the same keys. */
 export function fixtureContext(seed = 'conformance'): LedgerContext {
-  const secret = createHash('sha256').update(seed).digest();
-  return { sealer: createSealer(new Keyring([{ id: 'fixture', secret }])), digest: digestText };
+  return contextOf([{ id: 'fixture', secret: secretOf(seed) }]);
+}
+
+/** The same deployment after a rotation: a new generation seals, the old one still verifies, unless it was removed. */
+export function rotatedContext(options: { readonly keepsOld: boolean }): LedgerContext {
+  const next = { id: 'next', secret: secretOf('next') };
+  return contextOf(options.keepsOld ? [next, { id: 'fixture', secret: secretOf('conformance') }] : [next]);
+}
+
+function contextOf(generations: readonly Generation[]): LedgerContext {
+  return { sealer: createSealer(new Keyring(generations)), digest: digestText };
+}
+
+function secretOf(seed: string): Uint8Array {
+  return createHash('sha256').update(seed).digest();
 }
 
 /** A digest that stands for something the ledger never looks into. */

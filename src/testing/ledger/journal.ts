@@ -7,9 +7,13 @@ import {
   fixtureAcknowledgement,
   fixtureContext,
   fixtureDigest,
+  fixtureExecution,
+  fixtureLicense,
   fixturePermit,
   fixtureReplay,
+  fixtureRequest,
   fixtureTerminal,
+  rotatedContext,
 } from './fixtures.ts';
 import { failsWith, type LedgerKit, openBench } from './kit.ts';
 
@@ -143,6 +147,29 @@ export function journalTests(kit: LedgerKit): void {
     assert.deepEqual((await ledgers.verify(exported)).kind, 'intact');
     const forged = fixtureContext('another deployment').sealer.seal(checkpointRecord, exported.record);
     await failsWith('ERR_EM_SEAL_INVALID', ledgers.verify(forged));
+  });
+
+  test('after a key rotation everything is readable and still decides; without the old key nothing is returned', async () => {
+    await using bench = await openBench(kit);
+    const { record: claim } = await claimFixture(bench.ledgers, bench.context, 'before');
+    const terminal = await bench.ledgers.record(fixtureTerminal(bench.context, claim, 'committed'), 'relaxed');
+    const exported = await bench.ledgers.checkpoint();
+
+    const rotated = rotatedContext({ keepsOld: true });
+    const ledgers = await bench.store.open(rotated);
+    const again = await ledgers.claim(fixtureRequest(rotated, fixtureLicense('before'), fixtureExecution('again')));
+    assert.ok(again.kind === 'refused' && again.reason === 'spent', 'the binding agrees although its seal is another');
+    assert.deepEqual(await ledgers.terminal(claim.occurrence), terminal);
+    await claimFixture(ledgers, rotated, 'after');
+    assert.equal(await ledgers.acknowledge(fixtureAcknowledgement(rotated, claim)), true);
+    await ledgers.checkpoint();
+    assert.deepEqual(await ledgers.verify(exported), { kind: 'intact', rows: 4, checkpointed: 4 });
+    await ledgers.close();
+
+    const forgetful = await bench.store.open(rotatedContext({ keepsOld: false }));
+    await failsWith('ERR_EM_KEY_UNKNOWN', forgetful.terminal(claim.occurrence));
+    await failsWith('ERR_EM_KEY_UNKNOWN', forgetful.journal());
+    await forgetful.close();
   });
 
   test('a document is kept once under its digest, and another text under the same digest is refused', async () => {

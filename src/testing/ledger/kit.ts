@@ -25,21 +25,20 @@ export interface LedgerStore {
   remove(): Promise<void>;
 }
 
-/** A store, opened, for the length of one test. */
+/** A store for the length of one test, closed and removed when the test ends. */
 export interface Bench extends AsyncDisposable {
   readonly context: LedgerContext;
-  readonly ledgers: Ledgers;
   readonly store: LedgerStore;
-  /** Opens the same store once more; closed with the rest. */
-  again(): Promise<Ledgers>;
+  /** Opens the store, once more each time. */
+  open(): Promise<Ledgers>;
 }
 
-/** Opens a fresh store and closes and removes it when the test ends. */
-export async function openBench(kit: LedgerKit): Promise<Bench> {
+/** A fresh store that nobody has opened yet. */
+export async function prepareBench(kit: LedgerKit): Promise<Bench> {
   const context = fixtureContext();
   const store = await kit.create();
   const opened: Ledgers[] = [];
-  const again = async (): Promise<Ledgers> => {
+  const open = async (): Promise<Ledgers> => {
     const ledgers = await store.open(context);
     opened.push(ledgers);
     return ledgers;
@@ -48,7 +47,13 @@ export async function openBench(kit: LedgerKit): Promise<Bench> {
     for (const ledgers of opened) await ledgers.close();
     await store.remove();
   };
-  return { context, store, ledgers: await again(), again, [Symbol.asyncDispose]: dispose };
+  return { context, store, open, [Symbol.asyncDispose]: dispose };
+}
+
+/** A fresh store, opened. */
+export async function openBench(kit: LedgerKit): Promise<Bench & { readonly ledgers: Ledgers }> {
+  const bench = await prepareBench(kit);
+  return { ...bench, ledgers: await bench.open() };
 }
 
 /** Asserts that a promise fails with exactly this code. */

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { digestRecord, occurrenceId } from '../../crypto/digest.ts';
 import { licenseRecord } from '../../protocol/license.ts';
 import { claimFixture, fixtureAcknowledgement, fixtureLicense, fixtureTerminal } from './fixtures.ts';
-import { type Bench, type LedgerKit, openBench } from './kit.ts';
+import { type Bench, type LedgerKit, openBench, prepareBench } from './kit.ts';
 import type { Answer, Order } from './worker.ts';
 
 const PROCESSES = 8;
@@ -29,7 +29,7 @@ export function processTests(kit: LedgerKit): void {
     const checkpoint = await ledgers.checkpoint();
     await ledgers.close();
 
-    const reopened = await bench.again();
+    const reopened = await bench.open();
     assert.deepEqual(await reopened.journal(), journal);
     assert.deepEqual(await reopened.terminal(claim.occurrence), terminal);
     assert.deepEqual(
@@ -67,16 +67,17 @@ export function processTests(kit: LedgerKit): void {
   test(`${PROCESSES} processes that open a fresh store at once and race for one license each time: one claims`, {
     skip: shared,
   }, async () => {
-    await using bench = await openBench(kit);
+    await using bench = await prepareBench(kit);
     await using crew = await startCrew(kit, bench, PROCESSES);
     for (let round = 0; round < ROUNDS; round += 1) {
       const answers = await crew.all((worker) => ({ do: 'claim', name: `round ${round}`, by: `${round} ${worker}` }));
       const expected = ['claimed', ...Array.from({ length: PROCESSES - 1 }, () => 'spent')];
       assert.deepEqual(answers.toSorted(), expected, `round ${round}`);
     }
-    const journal = await bench.ledgers.journal({ limit: 2 * ROUNDS });
+    const ledgers = await bench.open();
+    const journal = await ledgers.journal({ limit: 2 * ROUNDS });
     assert.equal(journal.length, ROUNDS);
-    assert.equal((await bench.ledgers.verify()).kind, 'intact');
+    assert.equal((await ledgers.verify()).kind, 'intact');
   });
 
   test('processes that consume and void one permit at once see one winner; one of many releases', {
@@ -111,7 +112,7 @@ export function processTests(kit: LedgerKit): void {
   test('processes that checkpoint while others claim agree on one chain', { skip: shared }, async () => {
     await using bench = await openBench(kit);
     await using crew = await startCrew(kit, bench, 2);
-    const other = await bench.again();
+    const other = await bench.open();
     for (const { process } of crew.workers)
       process.send({ do: 'stream', name: `${process.pid}`, by: '' } satisfies Order);
     for (let round = 0; round < 10; round += 1) {
