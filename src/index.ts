@@ -1,1 +1,55 @@
+/**
+ * EffectMatch: approve an outcome, hold the change, compare, then commit. This is what an application imports;
+ * adapters, ledgers and the parts for authors of adapters have entry points of their own.
+ *
+ * @module
+ */
+import { createRuntime as openRuntime, type Runtime, type RuntimeConfig } from './runtime/runtime.ts';
+
+/** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
+export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
+  return openRuntime(config);
+}
+
+export { defineConfig } from './cli/config.ts';
+export {
+  type Approver,
+  type ApproverKey,
+  approver,
+  generateApprover,
+  loadApproverKey,
+  type SignOptions,
+  saveApproverKey,
+} from './crypto/approver.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
+export type { Halt } from './protocol/continuation.ts';
+export type { Diff } from './protocol/diff.ts';
+export {
+  absent,
+  any,
+  between,
+  count,
+  from,
+  generated,
+  insert,
+  type ManifestDraft,
+  matches,
+  now,
+  oneOf,
+  read,
+  remove,
+  row,
+  to,
+  update,
+  writes,
+} from './protocol/draft.ts';
+export type { License, Proposal, SignedLicense } from './protocol/license.ts';
+export type { OccurrenceId } from './protocol/record.ts';
+export { type RenderOptions, renderApproved, renderDiff } from './protocol/render.ts';
+export { renderTerminal } from './protocol/render-terminal.ts';
+export type { Terminal } from './protocol/terminal.ts';
+export type { Lineage, Release } from './runtime/continuation.ts';
+export type { ExecuteOptions } from './runtime/execute.ts';
+export type { PrepareRequest } from './runtime/prepare.ts';
+export type { Recovered, RecoverOptions } from './runtime/recover.ts';
+export type { IssuerConfig, Runtime, RuntimeConfig } from './runtime/runtime.ts';

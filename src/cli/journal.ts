@@ -1,0 +1,153 @@
+import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { JournalEntry } from '../contract/ledgers.ts';
+import { EffectMatchError } from '../errors.ts';
+import { type Arguments, CONFIG_FLAG } from './arguments.ts';
+import { formatCheckpoint, readCheckpoint } from './checkpoint-file.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { GuidedError, usageError } from './guided-error.ts';
+import { createLineWriter, ENTRY_KINDS, readEntries } from './journal-entries.ts';
+import { loadConfig } from './load-config.ts';
+import { openStore, type Store } from './open-store.ts';
+import type { Output } from './output.ts';
+import type { Verb } from './verb.ts';
+
+const DEFAULT_LIMIT = 50;
+
+/** Lists, verifies or seals the journal. It opens keyring and store only, never a backend. */
+export const journal: Verb = {
+  name: 'journal',
+  summary: 'list what happened, or check that nobody altered it',
+  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every row and checkpoint and
+says whether the journal is intact. With --checkpoint it seals the rows since the last checkpoint. Keep an
+exported checkpoint on another machine: checked against it, even a journal whose end was cut off, or a whole
+store that was put back to an earlier day, is found out.`,
+  positionals: [],
+  flags: {
+    limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
+    after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
+    kind: { value: 'KIND', about: `only rows of one kind: ${ENTRY_KINDS.join(', ')}` },
+    verify: { about: 'check every row and checkpoint; exit code 1 when something was altered' },
+    against: { value: 'FILE', about: 'with --verify: also check against an exported checkpoint' },
+    checkpoint: { about: 'seal the rows since the last checkpoint' },
+    export: { value: 'FILE', about: 'with --checkpoint: write the checkpoint to a new file' },
+    ...CONFIG_FLAG,
+  },
+  examples: [
+    'effectmatch journal --limit 10',
+    'effectmatch journal --kind terminal --json',
+    'effectmatch journal --checkpoint --export checkpoint-42.json',
+    'effectmatch journal --verify --against checkpoint-42.json',
+  ],
+  async run(args, output) {
+    const request = readRequest(args);
+    const config = await loadConfig(args);
+    await using store = await openStore(config);
+    switch (request.mode) {
+      case 'verify':
+        return await verify(store, request.against, output);
+      case 'checkpoint':
+        return await seal(store, request.file, output);
+      case 'list':
+        return await list(store, request, output);
+    }
+  },
+};
+
+interface Listing {
+  readonly limit: number;
+  readonly after: number | undefined;
+  readonly kind: JournalEntry['kind'] | undefined;
+}
+
+type Request =
+  | { readonly mode: 'verify'; readonly against: string | undefined }
+  | { readonly mode: 'checkpoint'; readonly file: string | undefined }
+  | ({ readonly mode: 'list' } & Listing);
+
+/** One mode, with only the flags that belong to it. File names count from where the command was called. */
+function readRequest(args: Arguments): Request {
+  const mode = args.has('verify') ? 'verify' : args.has('checkpoint') ? 'checkpoint' : 'list';
+  const belongs = {
+    verify: ['verify', 'against'],
+    checkpoint: ['checkpoint', 'export'],
+    list: ['limit', 'after', 'kind'],
+  };
+  for (const [owner, flags] of Object.entries(belongs)) {
+    const stray = owner === mode ? undefined : flags.find((flag) => args.has(flag));
+    if (stray === undefined) continue;
+    const why = mode === 'list' ? `needs --${owner}` : `does not go together with --${mode}`;
+    throw usageError(`--${stray} ${why}`, 'journal');
+  }
+  const pathOf = (flag: string) => {
+    const given = args.value(flag);
+    return given === undefined ? undefined : resolve(given);
+  };
+  if (mode === 'verify') return { mode, against: pathOf('against') };
+  if (mode === 'checkpoint') return { mode, file: pathOf('export') };
+  const word = args.value('kind');
+  const kind = ENTRY_KINDS.find((known) => known === word);
+  if (word !== undefined && kind === undefined) {
+    throw usageError(`--kind takes one of ${ENTRY_KINDS.join(', ')}, not "${word}"`, 'journal');
+  }
+  return { mode, limit: args.count('limit', 1) ?? DEFAULT_LIMIT, after: args.count('after', 0), kind };
+}
+
+async function list({ ledgers }: Store, listing: Listing, output: Output): Promise<ExitCode> {
+  const entries = await readEntries(ledgers, listing);
+  output.document({ entries });
+  if (entries.length === 0) output.line('no such rows: nothing of this kind has been recorded');
+  const writeLine = createLineWriter(ledgers, output);
+  for (const entry of output.json ? [] : entries) output.line(await writeLine(entry));
+  return EXIT.done;
+}
+
+async function verify({ ledgers, sealer }: Store, against: string | undefined, output: Output): Promise<ExitCode> {
+  const exported = against === undefined ? undefined : readCheckpoint(sealer, against);
+  const verdict = await ledgers.verify(exported);
+  if (verdict.kind === 'tampered') {
+    const where = verdict.seq > 0 ? `row ${verdict.seq}: ` : '';
+    throw new EffectMatchError('ERR_EM_JOURNAL_TAMPERED', `the journal was tampered with: ${where}${verdict.what}`);
+  }
+  const { rows, checkpointed } = verdict;
+  output.document({ journal: verdict, against: exported?.record ?? null });
+  const open = rows - checkpointed;
+  output.line(
+    `${output.paint('good', 'intact')}: ${countOf(rows, 'row')}, ${checkpointed} of them sealed by a checkpoint`,
+  );
+  if (exported !== undefined)
+    output.line(`agrees with the exported checkpoint over rows 1 to ${exported.record.throughSeq}`);
+  if (open > 0)
+    output.line(`The newest ${countOf(open, 'row')} could be cut off unnoticed: \`effectmatch journal --checkpoint\``);
+  return EXIT.done;
+}
+
+async function seal({ ledgers }: Store, file: string | undefined, output: Output): Promise<ExitCode> {
+  const checkpoint = await ledgers.checkpoint();
+  if (checkpoint !== undefined && file !== undefined) exportFile(file, formatCheckpoint(checkpoint));
+  output.document({ checkpoint: checkpoint ?? null });
+  if (checkpoint === undefined) {
+    output.line('nothing to seal: the journal is empty');
+    return EXIT.done;
+  }
+  const { throughSeq, chain, at } = checkpoint.record;
+  output.line(`sealed rows 1 to ${throughSeq} at ${at}, chain ${chain.slice(0, 16)}`);
+  if (file !== undefined) output.line(`exported to ${file}; keep it on another machine`);
+  return EXIT.done;
+}
+
+/** An earlier export is evidence, so it is never overwritten. */
+function exportFile(file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { flag: 'wx' });
+  } catch (cause) {
+    const taken = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
+    const why = taken ? 'the file exists and is never overwritten' : String(cause);
+    const next = 'the rows are sealed all the same; name another file with --export';
+    throw new GuidedError('ERR_EM_USAGE', `the checkpoint was not exported to ${file}: ${why}`, next, { cause });
+  }
+}
+
+function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}

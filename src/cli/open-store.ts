@@ -1,0 +1,44 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Ledgers } from '../contract/ledgers.ts';
+import type { Sealer } from '../contract/seal.ts';
+import { digestText } from '../crypto/digest.ts';
+import { type Keyring, loadKeyring, openKeyring } from '../crypto/keyring.ts';
+import { createSealer } from '../crypto/seal.ts';
+import { sqliteLedgers } from '../ledger/sqlite/index.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
+import { GuidedError } from './guided-error.ts';
+
+/** A deployment's records, without its backends. */
+export interface Store extends AsyncDisposable {
+  readonly ledgers: Ledgers;
+  readonly sealer: Sealer;
+}
+
+/** Opens keyring and store and nothing else: no adapter is opened, and what does not exist is not created. */
+export async function openStore(config: RuntimeConfig): Promise<Store> {
+  assertPresent(config);
+  const sealer = createSealer(openPresentKeyring(config));
+  const factory = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
+  const ledgers = await factory.open({ sealer, digest: digestText });
+  return { ledgers, sealer, [Symbol.asyncDispose]: () => ledgers.close() };
+}
+
+/** A deployment that has run once has a keyring and a store. Without them a path is wrong, or nothing ever ran. */
+export function assertPresent(config: RuntimeConfig): void {
+  const { keyring, store } = config;
+  if (typeof keyring === 'string' && !existsSync(keyring)) throw absent('keyring', keyring);
+  if (typeof store === 'string' && !existsSync(store)) throw absent('store', store);
+}
+
+function openPresentKeyring({ keyring }: RuntimeConfig): Keyring {
+  return typeof keyring === 'string' ? loadKeyring(keyring) : openKeyring(keyring);
+}
+
+function absent(what: string, path: string): GuidedError<'ERR_EM_NOT_FOUND'> {
+  return new GuidedError(
+    'ERR_EM_NOT_FOUND',
+    `there is no ${what} at ${resolve(path)}, and this verb does not create one`,
+    `check \`${what}\` in the configuration; an application creates it the first time it calls createRuntime`,
+  );
+}

@@ -1,0 +1,75 @@
+/** What text may be emphasised as; each maps to one terminal colour. */
+export type Tone = 'plain' | 'strong' | 'dim' | 'good' | 'bad' | 'caution';
+
+const CODES: Record<Tone, readonly [number, number] | undefined> = {
+  plain: undefined,
+  strong: [1, 22],
+  dim: [2, 22],
+  good: [32, 39],
+  bad: [31, 39],
+  caution: [33, 39],
+};
+
+/** Where a verb prints: lines for people, or one JSON document for programs, never both. */
+export interface Output {
+  readonly json: boolean;
+  /** One or several lines for people; nothing in JSON mode. */
+  line(text?: string): void;
+  /** The one document of JSON mode; nothing otherwise. */
+  document(value: unknown): void;
+  /** Text in a colour, where colour is wanted. */
+  paint(tone: Tone, text: string): string;
+}
+
+/** Colour only on a terminal, and never when `NO_COLOR` or `--no-color` says so. */
+export function createOutput(
+  stream: NodeJS.WriteStream,
+  options: { readonly json: boolean; readonly noColor: boolean },
+): Output {
+  const { json, noColor } = options;
+  const { NO_COLOR, TERM } = process.env;
+  const coloured = stream.isTTY && !noColor && (NO_COLOR ?? '') === '' && TERM !== 'dumb';
+  return {
+    json,
+    line(text = '') {
+      if (!json) stream.write(`${text}\n`);
+    },
+    document(value) {
+      if (json) stream.write(`${JSON.stringify(value, null, 2)}\n`);
+    },
+    paint(tone, text) {
+      const codes = CODES[tone];
+      return codes === undefined || !coloured ? text : `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m`;
+    },
+  };
+}
+
+/**
+ * Text from records as a terminal may show it: control characters and marks that reorder text become visible escapes,
+ * so that nothing stored in a journal can repaint what stands beside it. Line breaks stay.
+ */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, (char) =>
+    char === '\n' ? char : `\\u{${char.codePointAt(0)?.toString(16)}}`,
+  );
+}
+
+/** Every line moved to the right. */
+export function indent(text: string, by: number): string {
+  return text.replace(/^(?=.)/gm, ' '.repeat(by));
+}
+
+/** Lines of at most `width` characters, broken at spaces where there are any; what is broken goes on indented. */
+export function wrap(text: string, width: number): string[] {
+  return text.split('\n').flatMap((line) => {
+    const lines: string[] = [];
+    let rest = line;
+    while (rest.length > width) {
+      const space = rest.lastIndexOf(' ', width);
+      const at = space > width / 2 ? space : width;
+      lines.push(rest.slice(0, at));
+      rest = `  ${rest.slice(at).trimStart()}`;
+    }
+    return [...lines, rest];
+  });
+}

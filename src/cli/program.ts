@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import { readArguments, unknownWord } from './arguments.ts';
+import { demo } from './demo.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { describeFault, usageError } from './guided-error.ts';
+import { printOverview, printVerbHelp } from './help.ts';
+import { journal } from './journal.ts';
+import { createOutput, type Output, printable } from './output.ts';
+import { recover } from './recover.ts';
+import { show } from './show.ts';
+import type { Verb } from './verb.ts';
+
+const VERBS: readonly Verb[] = [demo, journal, show, recover];
+/** What may stand before the verb: it changes how things are printed, not what is done. */
+const LEADING = ['--json', '--no-color'];
+
+/** Runs one command line to its end, and ends the process with its exit code once everything is printed. */
+export async function runProgram(argv: readonly string[]): Promise<void> {
+  const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
+  const noColor = flags.includes('--no-color');
+  const output = createOutput(process.stdout, { json: flags.includes('--json'), noColor });
+  const complaints = createOutput(process.stderr, { json: false, noColor });
+  process.stdout.on('error', ignoreAbsentReader);
+  process.stderr.on('error', ignoreAbsentReader);
+  process.exitCode = await runCommand(argv, output).catch((error: unknown) => reportFault(error, output, complaints));
+  // Said explicitly, because a configuration file may have opened something that would keep the process alive.
+  process.stdout.write('', () => process.exit());
+}
+
+/** A reader that has seen enough (`| head`) changes neither what a verb does nor what its exit code says. */
+function ignoreAbsentReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') process.exit(EXIT.fault);
+}
+
+async function runCommand(argv: readonly string[], output: Output): Promise<ExitCode> {
+  const start = argv.findIndex((word) => !LEADING.includes(word));
+  const words = start === -1 ? [] : argv.slice(start);
+  const [name, ...rest] = words;
+  if (name === undefined) {
+    if (output.json) throw usageError('name a verb');
+    printOverview(VERBS, output);
+    return EXIT.fault;
+  }
+  if (name === '--version') return printVersion(rest, output);
+  if (name === 'help' || name === '--help' || name === '-h') return explain(rest, output);
+  if (name.startsWith('-')) {
+    throw usageError(`the verb comes first, and "${name}" stands before it`);
+  }
+  const verb = findVerb(name);
+  const args = readArguments(verb.name, rest, verb);
+  if (args.has('help')) {
+    printVerbHelp(verb, output);
+    return EXIT.done;
+  }
+  return await verb.run(args, output);
+}
+
+function findVerb(name: string): Verb {
+  const verb = VERBS.find((candidate) => candidate.name === name);
+  if (verb === undefined)
+    throw usageError(unknownWord('verb', name, [...VERBS.map((known) => known.name), 'help', '--version']));
+  return verb;
+}
+
+function explain(words: readonly string[], output: Output): ExitCode {
+  const [name, extra] = readArguments('help', words, {
+    flags: {},
+    positionals: words.filter((w) => !w.startsWith('-')),
+  }).positionals;
+  if (extra !== undefined) throw usageError(`\`help\` explains one verb, and "${extra}" is one more`);
+  if (name === undefined || name === 'help') printOverview(VERBS, output);
+  else printVerbHelp(findVerb(name), output);
+  return EXIT.done;
+}
+
+function printVersion(words: readonly string[], output: Output): ExitCode {
+  readArguments('--version', words, { flags: {}, positionals: [] });
+  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  output.document({ version: manifest.version });
+  output.line(manifest.version);
+  return EXIT.done;
+}
+
+/** Code, sentence and next step; on stdout as a document in JSON mode, else on stderr. A stack only when asked for. */
+function reportFault(error: unknown, output: Output, { line, paint }: Output): ExitCode {
+  const { code, message, next } = describeFault(error);
+  output.document({ error: { code, message, next } });
+  if (!output.json) {
+    line(`${paint('bad', `error ${code}:`)} ${printable(message)}`);
+    line(`${paint('strong', 'next:')} ${printable(next)}`);
+  }
+  if ((process.env.EFFECTMATCH_DEBUG ?? '') !== '') console.error(error);
+  return EXIT.fault;
+}

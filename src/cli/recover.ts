@@ -1,0 +1,54 @@
+import type { Recovered } from '../runtime/recover.ts';
+import { createRuntime } from '../runtime/runtime.ts';
+import { CONFIG_FLAG } from './arguments.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { loadConfig } from './load-config.ts';
+import { assertPresent } from './open-store.ts';
+import { type Output, printable } from './output.ts';
+import type { Verb } from './verb.ts';
+
+/** Settles what interrupted processes left behind. */
+export const recover: Verb = {
+  name: 'recover',
+  summary: 'settle attempts that ended without a verdict',
+  about: `Finds every claimed occurrence without a conclusive verdict and asks the backend what became of it: the
+marker that travels in the business transaction says so. Nothing is ever run or sent again. Attempts that may
+still be alive are left alone until their lease has run out. It is safe to run this as often as you like and
+from several machines at once.`,
+  positionals: [],
+  flags: {
+    now: { about: 'do not wait for leases; an attempt that is still alive then loses and is refused' },
+    ...CONFIG_FLAG,
+  },
+  examples: ['effectmatch recover', 'effectmatch recover --now --json'],
+  async run(args, output) {
+    const config = await loadConfig(args);
+    assertPresent(config);
+    await using runtime = await createRuntime({ ...config, recoverAtStart: false });
+    const results = await runtime.recover({ now: args.has('now') });
+    output.document({ recovered: results });
+    if (results.length === 0) output.line('nothing to recover: every claimed occurrence has its verdict');
+    for (const result of results) output.line(describe(result, output));
+    return exitCodeOfAll(results);
+  },
+};
+
+function describe(result: Recovered, { paint }: Output): string {
+  const about = `${result.occurrence}  ${printable(result.task)}`;
+  switch (result.kind) {
+    case 'settled': {
+      const { terminal } = result;
+      const reason = terminal.kind === 'rejected' ? ` (${terminal.reason}: nothing became durable)` : '';
+      return `${paint('good', 'settled')}     ${about}  ${terminal.kind}${reason}`;
+    }
+    case 'running':
+      return `${paint('caution', 'running')}     ${about}  ${printable(result.why)}`;
+    case 'unresolved':
+      return `${paint('bad', 'unresolved')}  ${about}  ${printable(result.why)}`;
+  }
+}
+
+function exitCodeOfAll(results: readonly Recovered[]): ExitCode {
+  if (results.some(({ kind }) => kind === 'unresolved')) return EXIT.indeterminate;
+  return results.some(({ kind }) => kind === 'running') ? EXIT.halted : EXIT.done;
+}

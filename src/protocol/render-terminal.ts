@@ -1,0 +1,35 @@
+import { unreachable } from '../errors.ts';
+import { type RenderOptions, renderDiff } from './render.ts';
+import type { RecordedOutcome, Terminal } from './terminal.ts';
+
+/**
+ * How an attempt ended, as text: one line with the verdict and why, then the differences where there are any. What a
+ * backend or an agent contributed to it cannot move or hide anything around it.
+ */
+export function renderTerminal(terminal: Terminal, options: RenderOptions = {}): string {
+  switch (terminal.kind) {
+    case 'committed': {
+      const how = terminal.reconciled ? ', as recovery established from the backend' : '';
+      return `committed: what became durable is what was approved${how}`;
+    }
+    case 'rejected': {
+      const { at, reason, detail, outcome } = terminal;
+      return [`rejected at ${at} (${reason}): ${spellOut(detail)}`, ...differences(outcome, options)].join('\n');
+    }
+    case 'diverged':
+      return ['diverged: durable, and not what was approved', ...differences(terminal.outcome, options)].join('\n');
+    case 'indeterminate':
+      return `indeterminate: may be durable, and could not be established: ${spellOut(terminal.gap)}`;
+    default:
+      return unreachable(terminal);
+  }
+}
+
+/** The gaps of an incomplete observation are in the reason already. */
+function differences(outcome: RecordedOutcome | undefined, options: RenderOptions): string[] {
+  return outcome?.kind === 'DIVERGED' ? [renderDiff(outcome.diff, options)] : [];
+}
+
+function spellOut(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+}

@@ -1,0 +1,66 @@
+// Goal: recovery from the command line tells what it settled, what it left alone and what needs a person.
+// Method: real processes that are killed between claim and verdict, then the real command, with its exit codes.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createRuntime } from '../../src/index.ts';
+import { Office, runCommand } from './command.ts';
+import { proposePayment } from './payments.ts';
+
+/** Signs a payment and has a process execute it that kills itself at the step. */
+async function killAt(office: Office, id: number, step: string): Promise<void> {
+  {
+    await using runtime = await createRuntime(office.config);
+    const license = office.approver.sign(await proposePayment(runtime, id), { expiresIn: '1h' });
+    writeFileSync(office.path('license.json'), JSON.stringify(license));
+  }
+  const worker = fileURLToPath(new URL('./dying-worker.ts', import.meta.url));
+  const child = spawn(process.execPath, [worker, office.folder, String(id), step], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const [, signal] = await once(child, 'close');
+  assert.equal(signal, 'SIGKILL');
+}
+
+const recover = (office: Office, ...args: string[]) => runCommand(['recover', ...args], { cwd: office.folder });
+
+test('attempts are left alone while they may be alive, and then settled by what the backend says', async () => {
+  using office = new Office();
+  office.writeConfig({ leaseMs: '600_000' });
+  await killAt(office, 1, 'path:promoted');
+  await killAt(office, 2, 'path:staged');
+
+  const early = await recover(office);
+  assert.equal(early.code, 5, early.stderr);
+  assert.equal(early.stdout.match(/^running .* its lease is live/gm)?.length, 2, early.stdout);
+
+  const settled = await recover(office, '--now');
+  assert.equal(settled.code, 0, settled.stderr);
+  const lines = settled.stdout.trimEnd().split('\n');
+  assert.equal(lines.length, 2);
+  assert.match(lines[0] ?? '', /^settled {5}occ_[0-9a-f]{40} {2}invoice-1 {2}committed$/);
+  assert.match(
+    lines[1] ?? '',
+    /^settled {5}occ_[0-9a-f]{40} {2}invoice-2 {2}rejected \(interrupted: nothing became durable\)$/,
+  );
+
+  const again = await recover(office, '--json');
+  assert.equal(again.code, 0);
+  assert.deepEqual(JSON.parse(again.stdout), { recovered: [] });
+  assert.match((await recover(office)).stdout, /^nothing to recover/);
+});
+
+test('an attempt whose backend is not configured here needs a person: exit code 4', async () => {
+  using office = new Office();
+  await killAt(office, 1, 'path:promoted');
+  office.writeConfig({ issuers: '{}', adapters: '{}' });
+  const ended = await recover(office, '--now');
+  assert.equal(ended.code, 4, ended.stderr);
+  assert.match(
+    ended.stdout,
+    /^unresolved {2}occ_[0-9a-f]{40} {2}invoice-1 {2}adapter "books" is not configured here$/m,
+  );
+});
