@@ -7,7 +7,9 @@ import { quoteName, readPragma } from '../../sqlite/connection.ts';
 import { type Catalog, type Relation, readCatalog } from './catalog.ts';
 import { decodeChangeset } from './changeset.ts';
 import type { FenceLog } from './fence.ts';
+import { readRow } from './reading.ts';
 import { nameRecords, type Records } from './records.ts';
+import { inspectRelation } from './relation.ts';
 import { findTurnedZero } from './signed-zero.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
@@ -135,17 +137,32 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
     for (const relation of relations) {
       const written = fence.written.get(relation.name);
       if (written === undefined) continue;
-      const turned = findTurnedZero(connections, relation, { written, records: named.records, gross });
-      if (turned === undefined) continue;
-      return {
-        kind: 'unclear',
-        why: `a zero in "${relation.name}" changed only its sign, which sessions do not record`,
-      };
+      const { name } = relation;
+      if (findRespelledKey(observed, relation, named.records)) {
+        return { kind: 'unclear', why: `a key of "${name}" was respelled and back; leave keys as they are` };
+      }
+      if (findTurnedZero(connections, relation, { written, records: named.records, gross }) !== undefined) {
+        return { kind: 'unclear', why: `a zero in "${name}" changed only its sign, which sessions do not record` };
+      }
     }
     return named;
   } catch (error) {
     return { kind: 'unclear', why: String(error) };
   }
+}
+
+/**
+ * A key that was respelled and spelled back leaves an entry in the session under the other spelling, for which it
+ * finds the old row and reports it as inserted. A row that was there before cannot have been inserted.
+ */
+function findRespelledKey(observed: Observed, relation: Relation, records: readonly ChangeRecord[]): boolean {
+  const inspection = inspectRelation(observed.before.catalog, relation.name);
+  if (inspection.kind !== 'usable' || !inspection.aliasedKey) return false;
+  const { base } = observed.connections;
+  return records.some(
+    ({ op, target, key }) =>
+      op === 'insert' && target === relation.name && readRow(base, relation, { key: key ?? {}, columns: [] }) !== null,
+  );
 }
 
 function shapeOf(relation: Relation) {

@@ -76,10 +76,10 @@ function judge(request: Request, rules: FenceRules, written: Map<string, Written
     case constants.SQLITE_PRAGMA:
       // The session extension asks for the columns of a table when it is first written.
       if (first === 'table_xinfo' && second !== null && rules.writable.has(second)) return undefined;
-      return `uses PRAGMA ${first ?? '?'}, and settings are not the agent's to read or change`;
+      return `uses PRAGMA ${first ?? '?'}, which agent SQL may not use`;
     case constants.SQLITE_TRANSACTION:
     case constants.SQLITE_SAVEPOINT:
-      return `uses ${first ?? 'transaction control'}, and the transaction is not the agent's to control`;
+      return `uses ${first ?? 'transaction control'}, but the transaction is not the agent’s to control`;
     default:
       return `uses ${STATEMENTS[code] ?? `an operation that SQLite calls ${code}`}, which is not allowed`;
   }

@@ -1,12 +1,17 @@
 import { DatabaseSync } from 'node:sqlite';
 import { quoteName } from '../../sqlite/connection.ts';
-import { type Catalog, indexCollations, keyIndex, type Relation } from './catalog.ts';
+import { type Catalog, indexCollations, keepsSignedZero, keyIndex, type Relation } from './catalog.ts';
 import { isControlName } from './control.ts';
 import { suggest } from './nearest.ts';
 
 /** A relation that the changeset can speak for, or why it cannot and what would help. */
 export type Inspection =
-  | { readonly kind: 'usable'; readonly relation: Relation }
+  | {
+      readonly kind: 'usable';
+      readonly relation: Relation;
+      /** Two different keys can be equal to SQL: 'A' and 'a' under NOCASE, 1 and 1.0 without affinity. */
+      readonly aliasedKey: boolean;
+    }
   | { readonly kind: 'unusable'; readonly why: string };
 
 const inspections = new WeakMap<Catalog, Map<string, Inspection>>();
@@ -56,8 +61,8 @@ function inspectTable(catalog: Catalog, relation: Relation): Inspection {
       `its key column "${nullable.name}" may be NULL, and a session leaves such rows out; declare it NOT NULL`,
     );
   }
-  const why = collationProblem(catalog, relation);
-  return why === undefined ? { kind: 'usable', relation } : unusable(why);
+  if (relation.rowidAlias !== undefined) return { kind: 'usable', relation, aliasedKey: false };
+  return inspectCollations(catalog, relation);
 }
 
 /**
@@ -65,22 +70,28 @@ function inspectTable(catalog: Catalog, relation: Relation): Inspection {
  * (a NOCASE column under `PRIMARY KEY (name COLLATE BINARY)`), two rows answer to one key and it may report the wrong
  * one. The comparison is made on an empty copy of the definition, which is also how an unknown collation comes out.
  */
-function collationProblem(catalog: Catalog, relation: Relation): string | undefined {
+function inspectCollations(catalog: Catalog, relation: Relation): Inspection {
   const definition = catalog.objects.find((object) => object.type === 'table' && object.name === relation.name)?.sql;
-  if (typeof definition !== 'string') return 'its definition cannot be read';
-  if (relation.rowidAlias !== undefined) return undefined;
+  if (typeof definition !== 'string') return unusable('its definition cannot be read');
   using copy = new DatabaseSync(':memory:', { allowExtension: false, enableDoubleQuotedStringLiterals: true });
   try {
     copy.exec(definition);
     const columns = relation.key.map(quoteName).join(', ');
     copy.exec(`create index effectmatch_columns on ${quoteName(relation.name)} (${columns})`);
   } catch (error) {
-    return `SQLite does not understand its definition here (${String(error)}); avoid application-defined functions and collations`;
+    return unusable(
+      `SQLite does not understand its definition here (${String(error)}); avoid application-defined functions and collations`,
+    );
   }
   const ofIndex = indexCollations(copy, keyIndex(copy, relation.name) ?? '');
   const ofColumns = indexCollations(copy, 'effectmatch_columns');
-  if (JSON.stringify(ofIndex) === JSON.stringify(ofColumns)) return undefined;
-  return 'its PRIMARY KEY uses another collation than its key columns; give both the same';
+  if (JSON.stringify(ofIndex) !== JSON.stringify(ofColumns)) {
+    return unusable('its PRIMARY KEY uses another collation than its key columns; give both the same');
+  }
+  const loose = relation.columns.some(
+    (column) => relation.key.includes(column.name) && keepsSignedZero(relation, column),
+  );
+  return { kind: 'usable', relation, aliasedKey: loose || ofColumns.some((collation) => collation !== 'BINARY') };
 }
 
 function unusable(why: string): Inspection {

@@ -43,9 +43,20 @@ function runStatement(db: DatabaseSync, { sql, positional, named }: CheckedState
   return undefined;
 }
 
-/** Nothing but white space, semicolons and comments. */
+/** Nothing but white space, semicolons and comments. A comment that is never closed reaches to the end. */
 function isBlank(sql: string): boolean {
-  return /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$))*$/.test(sql);
+  let at = 0;
+  while (at < sql.length) {
+    if (/[\s;]/.test(sql.charAt(at))) {
+      at += 1;
+      continue;
+    }
+    const closing = sql.startsWith('--', at) ? '\n' : sql.startsWith('/*', at) ? '*/' : undefined;
+    if (closing === undefined) return false;
+    const end = sql.indexOf(closing, at + 2);
+    at = end < 0 ? sql.length : end + closing.length;
+  }
+  return true;
 }
 
 function failed(reason: 'action-failed' | 'outlet-denied', detail: string): RunResult {

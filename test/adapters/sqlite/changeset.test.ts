@@ -8,8 +8,7 @@ import fc from 'fast-check';
 import { decodeChangeset } from '../../../src/adapters/sqlite/changeset.ts';
 import { nameRecords } from '../../../src/adapters/sqlite/records.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
-import type { ChangeRecord } from '../../../src/protocol/effect.ts';
-import { readTag, type Value } from '../../../src/protocol/value.ts';
+import { describe, difference, photograph } from './oracle.ts';
 
 const TABLES = {
   plain: {
@@ -96,7 +95,7 @@ test('property: decoded records are the difference that typeof() and hex() show'
       using db = new DatabaseSync(':memory:');
       for (const [name, { ddl }] of Object.entries(TABLES)) db.exec(`create table ${name} ${ddl}`);
       for (const write of seed) tryRun(db, sqlOf(write));
-      const before = photograph(db);
+      const before = photograph(db, TABLES);
       const session = db.createSession();
       db.exec('begin');
       for (const write of writes) tryRun(db, sqlOf(write));
@@ -108,7 +107,7 @@ test('property: decoded records are the difference that typeof() and hex() show'
       assert.equal(named.kind, 'records');
       const records = named.kind === 'records' ? named.records : [];
       seen += records.length;
-      assert.deepEqual(records.map(show).sort(), difference(before, photograph(db)));
+      assert.deepEqual(describe(TABLES, records), difference(TABLES, before, photograph(db, TABLES)));
     }),
     { numRuns: 400 },
   );
@@ -122,81 +121,6 @@ function tryRun(db: DatabaseSync, sql: string): void {
   } catch (error) {
     assert.match(String(error), /constraint failed|datatype mismatch|cannot store/, sql);
   }
-}
-
-type Photo = Map<string, Map<string, string>>;
-
-/** Per row, the text of each column as SQLite itself describes it; REAL by its bits. */
-function photograph(db: DatabaseSync): Photo {
-  const rows: Photo = new Map();
-  for (const [table, { columns, key }] of Object.entries(TABLES)) {
-    const cells = columns.flatMap((name) => [
-      `typeof(${name})`,
-      `hex(cast(${name} as blob))`,
-      `case typeof(${name}) when 'real' then ${name} end`,
-    ]);
-    const select = db.prepare(`select ${cells.map((cell, index) => `${cell} as c${index}`)} from ${table}`);
-    for (const found of select.all()) {
-      const cell = (at: number) => {
-        const real = found[`c${3 * at + 2}`];
-        return `${found[`c${3 * at}`]} ${typeof real === 'number' ? bits(real) : found[`c${3 * at + 1}`]}`;
-      };
-      const texts = new Map(columns.map((name, at) => [name as string, cell(at)]));
-      rows.set(`${table} ${key.map((name) => texts.get(name)).join('|')}`, texts);
-    }
-  }
-  return rows;
-}
-
-function difference(before: Photo, after: Photo): string[] {
-  const lines: string[] = [];
-  for (const id of new Set([...before.keys(), ...after.keys()])) {
-    const key: readonly string[] = TABLES[id.split(' ')[0] as Table].key;
-    const old = before.get(id);
-    const now = after.get(id);
-    const op = old === undefined ? 'insert' : now === undefined ? 'delete' : 'update';
-    const names = [...(old ?? now ?? new Map()).keys()].filter(
-      (name) => !key.includes(name) && (op !== 'update' || old?.get(name) !== now?.get(name)),
-    );
-    if (op === 'update' && names.length === 0) continue;
-    const side = (row: Map<string, string> | undefined) =>
-      row && Object.fromEntries(names.map((name) => [name, row.get(name)]));
-    lines.push(JSON.stringify([op, id, side(old) ?? null, side(now) ?? null]));
-  }
-  return lines.sort();
-}
-
-/** A record in the words of the oracle. */
-function show({ op, target, key, before, after }: ChangeRecord): string {
-  const names: readonly string[] = TABLES[target as Table].key;
-  const side = (row: typeof before) =>
-    row && Object.fromEntries(Object.entries(row).map(([name, value]) => [name, oracle(value)]));
-  return JSON.stringify([
-    op,
-    `${target} ${names.map((name) => oracle(key?.[name] ?? null)).join('|')}`,
-    side(before),
-    side(after),
-  ]);
-}
-
-function oracle(value: Value): string {
-  const hex = (text: string) => Buffer.from(text).toString('hex').toUpperCase();
-  if (value === null) return 'null ';
-  if (typeof value === 'string') return `text ${hex(value)}`;
-  if (typeof value === 'number') return `integer ${hex(String(value))}`;
-  const tag = readTag(value) ?? assert.fail(`not a tag: ${JSON.stringify(value)}`);
-  if (tag.tag === '$int') return `integer ${hex(tag.text)}`;
-  if (tag.tag === '$real') {
-    assert.match(tag.text, /[.e]|Infinity/, 'a REAL never reads as an integer');
-    return `real ${bits(Number(tag.text))}`;
-  }
-  return `${tag.tag === '$text' ? 'text' : 'blob'} ${tag.text.toUpperCase()}`;
-}
-
-function bits(real: number): string {
-  const buffer = Buffer.alloc(8);
-  buffer.writeDoubleBE(real);
-  return buffer.toString('hex');
 }
 
 /** A changeset with every operation and every storage class in it. */
