@@ -1,0 +1,13 @@
+import type { Backend } from './backend.ts';
+import { sqliteBackend } from './sqlite.ts';
+
+/** Every backend that the crash tests know; `soak --adapter` selects by the start of a name. */
+export const BACKENDS: readonly Backend[] = [sqliteBackend('wal'), sqliteBackend('delete')];
+
+export function backendNamed(name: string): Backend {
+  const found = BACKENDS.find((backend) => backend.name === name);
+  if (found === undefined) {
+    throw new Error(`no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`);
+  }
+  return found;
+}

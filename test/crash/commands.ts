@@ -1,0 +1,74 @@
+import type { JournalVerdict } from '../../src/contract/ledgers.ts';
+import type { Step } from '../../src/contract/steps.ts';
+import type { SignedLicense } from '../../src/protocol/license.ts';
+import type { Terminal } from '../../src/protocol/terminal.ts';
+import type { Recovered } from '../../src/runtime/recover.ts';
+import type { OperationShape } from './backends/backend.ts';
+
+/** Where a process finds backend, ledger and keys. Two machines are two of these with the same backend folder. */
+export interface Site {
+  readonly backend: string;
+  readonly folder: string;
+  readonly ledger: string;
+  readonly keyring: string;
+  readonly issuerKey: string;
+  readonly leaseMs: number;
+}
+
+/** An operation with the license that was signed for it. */
+export interface Operation extends OperationShape {
+  readonly license: SignedLicense;
+  readonly action: unknown;
+  readonly lineage: string;
+  readonly occurrence: string;
+}
+
+/** Where a process shall stop or die by its own hand. `log` receives the step's name first. */
+export interface Arming {
+  readonly step: Step;
+  readonly signal: 'SIGKILL' | 'SIGSTOP';
+  readonly log: string;
+}
+
+/** What became of a request for release. */
+export type Released = { readonly kind: 'released' } | { readonly kind: 'halted'; readonly why: string };
+
+/** What the parent may ask of a child, and what the child answers. */
+export interface Commands {
+  readonly open: { readonly asks: { readonly site: Site }; readonly answers: null };
+  readonly arm: { readonly asks: { readonly arming: Arming | null }; readonly answers: null };
+  readonly execute: { readonly asks: { readonly operation: Operation }; readonly answers: Terminal };
+  readonly stream: {
+    readonly asks: { readonly operations: readonly Operation[]; readonly releases: string };
+    readonly answers: number;
+  };
+  readonly load: { readonly asks: { readonly operation: Operation }; readonly answers: null };
+  readonly fire: { readonly asks: Record<never, never>; readonly answers: Terminal };
+  readonly recover: { readonly asks: Record<never, never>; readonly answers: readonly Recovered[] };
+  readonly release: {
+    readonly asks: { readonly operation: Operation; readonly releases: string };
+    readonly answers: Released;
+  };
+  /** The verdict about the operation as dependent work would read it; null when there is none. */
+  readonly terminal: { readonly asks: { readonly operation: Operation }; readonly answers: Terminal | null };
+  readonly verify: { readonly asks: Record<never, never>; readonly answers: JournalVerdict };
+  readonly steps: { readonly asks: Record<never, never>; readonly answers: readonly Step[] };
+  readonly close: { readonly asks: Record<never, never>; readonly answers: null };
+}
+
+export type CommandName = keyof Commands;
+
+/** One request to a child. */
+export type Request = {
+  [Name in CommandName]: { readonly id: number; readonly name: Name } & Commands[Name]['asks'];
+}[CommandName];
+
+/** A child's answer, or the fault that it met. */
+export type Reply =
+  | { readonly id: number; readonly kind: 'done'; readonly value: unknown }
+  | { readonly id: number; readonly kind: 'failed'; readonly code: string; readonly message: string };
+
+/** The continuation that every license of the crash tests registers. */
+export const CONTINUATION = 'follow-up';
+export const ISSUER = 'crash-test';
+export const ADAPTER = 'business';

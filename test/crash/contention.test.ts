@@ -1,0 +1,184 @@
+// Goal: one license buys one effect, however many processes, machines or restored ledgers present it.
+// Method: real processes with open runtimes fire at one license at the same moment; files are compared without the product.
+import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import type { Terminal } from '../../src/protocol/terminal.ts';
+import type { OperationKind } from './backends/backend.ts';
+import { BACKENDS } from './backends/index.ts';
+import type { Operation, Site } from './commands.ts';
+import { readFacts } from './facts.ts';
+import { type Child, Pool } from './pool.ts';
+import { Scene } from './scene.ts';
+import { findViolations } from './violations.ts';
+import { createTemplate, taskOf, type World } from './world.ts';
+
+const CONTENDERS = 8;
+const ROUNDS = 200;
+let pool: Pool;
+
+before(() => {
+  pool = new Pool(CONTENDERS + 2);
+});
+after(() => pool.close());
+
+/** A world of its own with this many operations. `append` matches however often it runs: only the marker is in the way. */
+async function withWorld(
+  backend: (typeof BACKENDS)[number],
+  count: number,
+  use: (scene: Scene, world: World) => Promise<void>,
+): Promise<void> {
+  using template = await createTemplate(
+    backend,
+    Array.from({ length: count }, (): OperationKind => 'append'),
+  );
+  using world = template.copy();
+  await using scene = new Scene(pool, world);
+  await use(scene, world);
+}
+
+/** All processes have the operation before any of them starts. */
+async function fireTogether(children: readonly Child[], operation: Operation): Promise<readonly Terminal[]> {
+  await Promise.all(children.map((child) => child.ask('load', { operation })));
+  return Promise.all(children.map((child) => child.ask('fire', {})));
+}
+
+const kindsOf = (terminals: readonly Terminal[]) => terminals.map((terminal) => terminal.kind).sort();
+
+for (const backend of BACKENDS) {
+  const rounds = ROUNDS / BACKENDS.length;
+  test(`${CONTENDERS} processes race one license ${rounds} times on ${backend.name}: one effect, seven refusals, each time`, async () => {
+    await withWorld(backend, rounds, async (scene, world) => {
+      const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
+      for (const operation of world.operations) {
+        const terminals = await fireTogether(children, operation);
+        assert.deepEqual(kindsOf(terminals), ['committed', ...Array(CONTENDERS - 1).fill('rejected')]);
+        for (const terminal of terminals) {
+          if (terminal.kind === 'rejected') assert.equal(terminal.reason, 'spent', terminal.detail);
+        }
+        const child = children[operation.n % CONTENDERS];
+        const seen = await child?.ask('terminal', { operation });
+        assert.equal(seen?.kind, 'committed', 'a refused replay never shadows the attempt that holds the claim');
+      }
+      const { releases } = world;
+      for (const operation of world.operations.slice(0, 20)) {
+        const asked = await Promise.all(children.map((child) => child.ask('release', { operation, releases })));
+        assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
+      }
+      const facts = readFacts(world);
+      const released = world.operations.slice(0, 20).map((operation) => operation.n);
+      assert.deepEqual(findViolations(world, facts, { stage: 'settled', released }), []);
+      for (const operation of world.operations) {
+        const ends = (facts.journals[0] ?? []).filter(
+          (line) => line.kind === 'terminal' && line.record.task === taskOf(operation),
+        );
+        const spent = ends.filter((line) => line.record.reason === 'spent' && line.record.claim === undefined);
+        assert.equal(ends.filter((line) => line.record.kind === 'committed').length, 1);
+        assert.equal(spent.length, CONTENDERS - 1);
+        assert.equal(ends.length, CONTENDERS);
+      }
+    });
+  });
+}
+
+/** Two machines that share a backend and nothing else of the store. */
+const MACHINES = [
+  { keyring: 'the same keyring', ownKeyring: false },
+  { keyring: 'keyrings of their own', ownKeyring: true },
+] as const;
+
+for (const { keyring, ownKeyring } of MACHINES) {
+  test(`one license on two machines with separate ledgers and ${keyring} has one effect, in 50 rounds`, async () => {
+    for (const backend of BACKENDS) {
+      await withWorld(backend, 50 / BACKENDS.length, async (scene, world) => {
+        const site = world.secondSite('second', { ownKeyring });
+        const [here, there] = await Promise.all([scene.fresh(), scene.fresh({ site })]);
+        for (const operation of world.operations) {
+          const together = operation.n % 2 === 0;
+          const pair = operation.n % 4 < 2 ? [here, there] : [there, here];
+          const terminals = together ? await fireTogether(pair, operation) : await fireInTurn(pair, operation);
+          assert.deepEqual(kindsOf(terminals), ['committed', 'rejected'], JSON.stringify(terminals));
+          if (!together) assert.equal(terminals[0]?.kind, 'committed');
+        }
+        await expectSound(world, [here, there], [world.site, site]);
+      });
+    }
+  });
+}
+
+async function fireInTurn(children: readonly Child[], operation: Operation): Promise<readonly Terminal[]> {
+  const terminals: Terminal[] = [];
+  for (const child of children) terminals.push(await child.ask('execute', { operation }));
+  return terminals;
+}
+
+/** Nothing is left to recover, the loser is never released, and both journals together explain the durable state. */
+async function expectSound(world: World, children: readonly Child[], sites: readonly Site[]): Promise<void> {
+  const { releases } = world;
+  for (const child of children) assert.deepEqual(await child.ask('recover', {}), []);
+  for (const operation of world.operations) {
+    const asked = await Promise.all(children.map((child) => child.ask('release', { operation, releases })));
+    assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
+  }
+  for (const child of children) assert.equal((await child.ask('verify', {})).kind, 'intact');
+  const facts = readFacts(
+    world,
+    sites.map((site) => site.ledger),
+  );
+  const released = world.operations.map((operation) => operation.n);
+  assert.deepEqual(findViolations(world, facts, { stage: 'settled', released }), []);
+}
+
+test('a machine that died with its claim is recovered as rejected when another machine has committed', async () => {
+  for (const backend of BACKENDS) {
+    await withWorld(backend, 2, async (scene, world) => {
+      const [operation, voided] = world.operations;
+      assert.ok(operation && voided);
+      const site = world.secondSite('second', { ownKeyring: false });
+      const there = await scene.fresh({ site });
+      await scene.dieAt('path:gate-passed', 'execute', { operation });
+      assert.equal((await there.ask('execute', { operation })).kind, 'committed');
+      const here = await scene.fresh();
+      const [recovered] = await here.ask('recover', {});
+      assert.ok(recovered?.kind === 'settled' && recovered.terminal.kind === 'rejected', JSON.stringify(recovered));
+      assert.equal(recovered.terminal.reason, 'decided-elsewhere');
+
+      await scene.dieAt('path:claimed', 'execute', { operation: voided });
+      await here.ask('recover', {});
+      assert.equal(
+        (await there.ask('execute', { operation: voided })).kind,
+        'rejected',
+        'the void marker holds everywhere',
+      );
+      const facts = readFacts(world, [world.site.ledger, site.ledger]);
+      assert.deepEqual(findViolations(world, facts, { stage: 'settled' }), []);
+    });
+  }
+});
+
+test('a ledger restored from before the claim cannot buy a second effect', async () => {
+  for (const backend of BACKENDS) {
+    for (const died of [undefined, 'adapter:commit-returned', 'path:promoted', 'path:terminal-recorded'] as const) {
+      await withWorld(backend, 1, async (scene, world) => {
+        const operation = world.operationOf('append');
+        const { releases } = world;
+        const backup = world.saveLedger('backup');
+        if (died === undefined) await scene.execute(operation);
+        else await scene.dieAt(died, 'execute', { operation });
+        await scene.recoverTwice();
+        const original = world.saveLedger('original');
+        copyFileSync(backup, world.site.ledger);
+
+        const restored = await scene.fresh();
+        assert.deepEqual(await restored.ask('recover', {}), []);
+        const again = await restored.ask('execute', { operation });
+        assert.equal(again.kind, 'rejected', JSON.stringify(again));
+        const released = await restored.ask('release', { operation, releases });
+        assert.equal(released.kind, 'halted');
+        await scene.done(restored);
+        const facts = readFacts(world, [original, world.site.ledger]);
+        assert.deepEqual([...scene.violations, ...findViolations(world, facts, { stage: 'settled' })], []);
+      });
+    }
+  }
+});

@@ -1,0 +1,128 @@
+// Goal: wherever and whenever a process dies, the journal never contradicts what is durable, and nobody has to decide.
+// Method: real processes end by SIGKILL at every named step and at random moments; fresh ones recover and release.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { STEPS, type Step } from '../../src/contract/steps.ts';
+import { OPERATION_KINDS, type OperationKind } from './backends/backend.ts';
+import { BACKENDS } from './backends/index.ts';
+import { chanceOf, chooseSeed } from './chance.ts';
+import { runLanes } from './lanes.ts';
+import { Pool } from './pool.ts';
+import { type KillPlan, runKillCase, runStartCase, runStreamCase } from './scenario.ts';
+import type { CaseResult } from './scene.ts';
+import { RECOVERY_STEPS, RELEASE_STEPS, REMOTE_STEPS } from './steps.ts';
+import { createTemplate, type Template, type World } from './world.ts';
+
+const LANES = 3;
+const seed = chooseSeed();
+const deaths = new Map<Step, number>();
+const templates: Template[] = [];
+let pool: Pool;
+let kills = 0;
+let startedAt = 0;
+
+before(async () => {
+  pool = new Pool(14);
+  for (const backend of BACKENDS) templates.push(await createTemplate(backend, OPERATION_KINDS));
+  startedAt = performance.now();
+});
+
+after(async () => {
+  const seconds = (performance.now() - startedAt) / 1000;
+  console.log(`${kills} kills in ${seconds.toFixed(1)} s (${(kills / seconds).toFixed(1)} per second), seed ${seed}`);
+  await pool.close();
+  for (const template of templates) template[Symbol.dispose]();
+});
+
+/** Runs cases on copies of the templates, in turn, and fails with the first world that is not sound. */
+async function runAll<T>(cases: readonly T[], run: (world: World, item: T) => Promise<CaseResult>): Promise<number> {
+  let died = 0;
+  await runLanes(cases, LANES, async (item, index) => {
+    const template = templates[index % templates.length];
+    assert.ok(template);
+    using world = template.copy();
+    const result = await run(world, item);
+    const where = `${world.backend.name}, seed ${seed}, case ${JSON.stringify(item)}`;
+    assert.deepEqual(result.violations, [], where);
+    for (const step of result.died) deaths.set(step, (deaths.get(step) ?? 0) + 1);
+    died += result.kills;
+  });
+  kills += died;
+  return died;
+}
+
+/** Every case once on every backend. */
+function onEveryBackend<T>(cases: readonly T[]): readonly T[] {
+  return cases.flatMap((item) => BACKENDS.map(() => item));
+}
+
+/** The steps that an undisturbed execution takes, in the order of the list. */
+async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
+  const template = templates[0];
+  assert.ok(template);
+  using world = template.copy();
+  const child = await pool.take();
+  await child.ask('open', { site: world.site });
+  await child.ask('execute', { operation: world.operationOf(kind) });
+  const steps = await child.ask('steps', {});
+  await pool.give(child);
+  return steps;
+}
+
+test('a process killed at any step of an execution leaves the approved outcome once, or nothing', async () => {
+  const cases: KillPlan[] = [];
+  for (const kind of OPERATION_KINDS) {
+    for (const execute of await stepsOf(kind)) cases.push({ kind, execute, recover: [], release: [] });
+  }
+  assert.equal(await runAll(onEveryBackend(cases), (world, plan) => runKillCase(pool, world, plan)), cases.length * 2);
+});
+
+test('a recovery killed at any of its steps is finished by the next one', async () => {
+  const cases: KillPlan[] = [];
+  const steps = await stepsOf('append');
+  const unsettled = steps.slice(steps.indexOf('path:claimed')).filter((step) => step !== 'path:terminal-recorded');
+  for (const execute of unsettled) {
+    for (const step of RECOVERY_STEPS) cases.push({ kind: 'append', execute, recover: [step], release: [] });
+  }
+  for (const step of RECOVERY_STEPS) {
+    cases.push({ kind: 'surprise', execute: 'path:discarded', recover: [step], release: [] });
+    cases.push({ kind: 'failing', execute: 'adapter:stage-opened', recover: [step], release: [] });
+    cases.push({ kind: 'bulk', execute: 'adapter:marker-written', recover: [step, ...RECOVERY_STEPS], release: [] });
+    cases.push({ kind: 'derive', execute: 'adapter:commit-returned', recover: [step, ...RECOVERY_STEPS], release: [] });
+  }
+  await runAll(cases, (world, plan) => runKillCase(pool, world, plan));
+});
+
+test('dependent work runs at most once, whoever dies while releasing it', async () => {
+  const cases: KillPlan[] = [];
+  for (const step of RELEASE_STEPS) {
+    cases.push({ kind: 'append', execute: undefined, recover: [], release: [step] });
+    cases.push({
+      kind: 'derive',
+      execute: 'adapter:commit-returned',
+      recover: [],
+      release: ['continuation:checked', step],
+    });
+    cases.push({ kind: 'append', execute: 'path:staged', recover: [], release: [step] });
+  }
+  await runAll(onEveryBackend(cases), (world, plan) => runKillCase(pool, world, plan));
+});
+
+test('a stream of operations cut off at random moments loses and repeats nothing', async () => {
+  const cases = Array.from({ length: 8 }, (_, index) => `${seed}/stream/${index}`);
+  await runAll(cases, (world, label) => runStreamCase(pool, world, chanceOf(label)));
+});
+
+test('a process killed while it starts does not keep the next one from working', async () => {
+  const cases = Array.from({ length: 8 }, (_, index) => `${seed}/start/${index}`);
+  await runAll(cases, (world, label) => runStartCase(pool, world, chanceOf(label)));
+});
+
+test('every step was died at, except those of the remote path, in at least 200 real kills', () => {
+  assert.deepEqual([...new Set([...deaths.keys(), ...REMOTE_STEPS])].sort(), [...STEPS].sort());
+  assert.deepEqual(
+    REMOTE_STEPS.filter((step) => deaths.has(step)),
+    [],
+  );
+  assert.ok(kills >= 200, `only ${kills} kills`);
+});

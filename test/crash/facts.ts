@@ -1,0 +1,66 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import type { StoredMarker } from './backends/backend.ts';
+import type { World } from './world.ts';
+
+/** One journal row, as SQL returns it, with its text as plain JSON. */
+export interface JournalLine {
+  readonly seq: number;
+  readonly kind: string;
+  readonly occurrence: string;
+  readonly slot: string;
+  readonly record: {
+    readonly occurrence?: string;
+    readonly execution?: string;
+    readonly task?: string;
+    readonly kind?: string;
+    readonly reason?: string;
+    readonly claim?: string;
+    readonly state?: string;
+    readonly continuation?: string;
+  };
+}
+
+/** What is durable, read from the files by plain SQL: no code of the product takes part. */
+export interface Facts {
+  /** One journal per ledger that was used on this backend. */
+  readonly journals: readonly (readonly JournalLine[])[];
+  readonly markers: readonly StoredMarker[];
+  readonly state: readonly string[];
+  /** Numbers of the operations whose dependent work ran, one entry per run. */
+  readonly releases: readonly number[];
+}
+
+/** Reads everything that a verdict about a world depends on. */
+export function readFacts(world: World, ledgers: readonly string[] = [world.site.ledger]): Facts {
+  return {
+    journals: ledgers.map(readJournal),
+    markers: world.backend.readMarkers(world.folder),
+    state: world.backend.readState(world.folder),
+    releases: readLines(world.releases).map(Number),
+  };
+}
+
+/** The journal of a ledger file. */
+export function readJournal(file: string): readonly JournalLine[] {
+  const db = new DatabaseSync(file, { timeout: 10_000 });
+  try {
+    return db
+      .prepare('select seq, kind, occurrence, slot, text from journal order by seq')
+      .all()
+      .map(({ seq, kind, occurrence, slot, text }) => ({
+        seq: Number(seq),
+        kind: String(kind),
+        occurrence: String(occurrence),
+        slot: String(slot),
+        record: JSON.parse(String(text)) as JournalLine['record'],
+      }));
+  } finally {
+    db.close();
+  }
+}
+
+/** The lines of a log that may not exist yet. */
+export function readLines(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
+}

@@ -1,0 +1,91 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Step } from '../../src/contract/steps.ts';
+import type { OperationKind } from './backends/backend.ts';
+import type { Chance } from './chance.ts';
+import type { Pool } from './pool.ts';
+import { type CaseResult, claimedTasks, Scene } from './scene.ts';
+import { taskOf, type World } from './world.ts';
+
+/** Where the processes of one case die. A recoverer or releaser is started for every step listed, one after another. */
+export interface KillPlan {
+  readonly kind: OperationKind;
+  readonly execute: Step | undefined;
+  readonly recover: readonly Step[];
+  readonly release: readonly Step[];
+}
+
+/** One operation, killed where the plan says; then recovered, presented again and released by fresh processes. */
+export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Promise<CaseResult> {
+  await using scene = new Scene(pool, world);
+  const operation = world.operationOf(plan.kind);
+  if (plan.execute === undefined) await scene.execute(operation);
+  else await scene.dieAt(plan.execute, 'execute', { operation });
+  for (const step of plan.recover) await scene.dieAt(step, 'recover', {});
+  await scene.recoverTwice();
+  scene.compare({ stage: 'settled' });
+
+  const { releases } = world;
+  let disturbed = false;
+  for (const step of plan.release)
+    disturbed = (await scene.dieAt(step, 'release', { operation, releases })) || disturbed;
+  await scene.releaseTwice(operation);
+  // Whoever died after acknowledging may have taken the only release along: at most once, never twice.
+  scene.compare({ stage: 'settled', released: disturbed ? [] : [operation.n] });
+  return scene.result();
+}
+
+const ROUNDS_CUT_OFF = 20;
+
+/** A stream of operations, cut off at random moments, recovered, and continued by the next process until it is done. */
+export async function runStreamCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
+  await using scene = new Scene(pool, world);
+  const { releases } = world;
+  let left = world.operations;
+  for (let round = 0; left.length > 0; round += 1) {
+    const child = await scene.fresh({ toDie: true });
+    const running = child.call('stream', { operations: left, releases });
+    // After many rounds the rest may run in peace, so that the case ends.
+    if (round < ROUNDS_CUT_OFF) {
+      await waitMicroseconds(chance.spread(50, 40_000));
+      child.signal('SIGKILL');
+    }
+    scene.buried(await running);
+    await scene.done(child);
+    await scene.recoverTwice();
+    const claimed = claimedTasks(scene.compare({ stage: 'settled' }));
+    left = left.filter((operation) => !claimed.has(taskOf(operation)));
+  }
+  const { journals } = scene.compare({ stage: 'settled' });
+  const acknowledged = new Set(
+    journals.flat().flatMap((line) => (line.record.state === 'released' ? [line.occurrence] : [])),
+  );
+  const waiting = world.operations.filter((operation) => !acknowledged.has(operation.occurrence));
+  await scene.releaseTwice(...waiting);
+  scene.compare({ stage: 'settled', released: waiting.map((operation) => operation.n) });
+  return scene.result();
+}
+
+/** A process that is killed while it opens its runtime leaves nothing that keeps the next one from working. */
+export async function runStartCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
+  await using scene = new Scene(pool, world);
+  const operation = world.operationOf('append');
+  for (let round = 0; round < 3; round += 1) {
+    const child = await scene.borrow({ toDie: true });
+    const opening = child.call('open', { site: world.site });
+    await waitMicroseconds(chance.spread(50, 40_000));
+    child.signal('SIGKILL');
+    const opened = await opening;
+    if (opened.kind === 'failed') scene.buried(opened);
+    scene.buried({ kind: 'died', exit: await child.exit });
+  }
+  await scene.execute(operation);
+  await scene.releaseTwice(operation);
+  scene.compare({ stage: 'settled', released: [operation.n] });
+  return scene.result();
+}
+
+/** Timers are too coarse for this; turning the loop lets the command leave before the time is up. */
+async function waitMicroseconds(microseconds: number): Promise<void> {
+  const until = process.hrtime.bigint() + BigInt(Math.round(microseconds * 1000));
+  while (process.hrtime.bigint() < until) await setImmediate();
+}

@@ -1,0 +1,157 @@
+import { parseArgs } from 'node:util';
+import { OPERATION_KINDS } from './backends/backend.ts';
+import { BACKENDS } from './backends/index.ts';
+import { type Chance, chanceOf, chooseSeed } from './chance.ts';
+import { Pool } from './pool.ts';
+import { runKillCase, runStartCase, runStreamCase } from './scenario.ts';
+import type { CaseResult } from './scene.ts';
+import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
+import { createTemplate, type Template, type World } from './world.ts';
+import { runExecutionZombie } from './zombie.ts';
+
+const LANES = 3;
+const USAGE = 'usage: npm run soak -- [--kills 1000] [--seed text] [--adapter sqlite] [--only case]';
+
+/** What a soak was asked to do. `only` repeats one case of a seed. */
+interface Asked {
+  readonly kills: number;
+  readonly seed: string;
+  readonly adapter: string;
+  readonly only: number | undefined;
+}
+
+function readArguments(): Asked {
+  const { values } = parseArgs({
+    options: {
+      kills: { type: 'string', default: '1000' },
+      seed: { type: 'string' },
+      adapter: { type: 'string', default: 'sqlite' },
+      only: { type: 'string' },
+    },
+  });
+  const kills = Number(values.kills);
+  const only = values.only === undefined ? undefined : Number(values.only);
+  if (!Number.isSafeInteger(kills) || kills < 1 || (only !== undefined && !Number.isSafeInteger(only))) {
+    throw new Error('--kills and --only take whole numbers');
+  }
+  return { kills, seed: chooseSeed(values.seed), adapter: values.adapter, only };
+}
+
+/** One case, chosen by its own label alone: kills at steps, at random moments and at start, and stopped processes. */
+async function runCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
+  const list = <T>(most: number, from: readonly T[]) =>
+    Array.from({ length: chance.below(most + 1) }, () => chance.pick(from));
+  const kind = chance.pick(OPERATION_KINDS);
+  const turn = chance.fraction();
+  if (turn < 0.2) return runStreamCase(pool, world, chance);
+  if (turn < 0.25) return runStartCase(pool, world, chance);
+  if (turn < 0.35) {
+    const stop = chance.pick(EXECUTION_STEPS.filter((step) => step !== 'path:discarded'));
+    const order = chance.pick(['recover-first', 'wake-together'] as const);
+    return runExecutionZombie(pool, world, { kind: 'append', stop, order });
+  }
+  return runKillCase(pool, world, {
+    kind,
+    execute: chance.fraction() < 0.1 ? undefined : chance.pick(EXECUTION_STEPS),
+    recover: list(3, RECOVERY_STEPS),
+    release: list(2, RELEASE_STEPS),
+  });
+}
+
+/** Runs cases until enough processes have died, then says what happened in one line of JSON. */
+class Soak {
+  readonly #asked: Asked;
+  readonly #pool = new Pool(14);
+  readonly #templates: Template[] = [];
+  readonly #startedAt = performance.now();
+  readonly #wrong: { readonly case: number; readonly violations: readonly string[] }[] = [];
+  #kills = 0;
+  #cases = 0;
+  #next = 0;
+  #stopping = false;
+
+  constructor(asked: Asked) {
+    this.#asked = asked;
+  }
+
+  async run(): Promise<number> {
+    const { adapter, seed, only } = this.#asked;
+    console.error(`seed ${seed}`);
+    const backends = BACKENDS.filter((backend) => backend.name === adapter || backend.name.startsWith(`${adapter}-`));
+    if (backends.length === 0)
+      throw new Error(`no adapter "${adapter}"; there are ${BACKENDS.map(({ name }) => name)}`);
+    for (const backend of backends) this.#templates.push(await createTemplate(backend, OPERATION_KINDS));
+    const progress = setInterval(() => this.#report(), 2000);
+    try {
+      if (only === undefined) await Promise.all(Array.from({ length: LANES }, () => this.#lane()));
+      else await this.#runNumbered(only);
+    } finally {
+      clearInterval(progress);
+      await this.close();
+    }
+    console.log(JSON.stringify(this.#summary()));
+    for (const { case: at, violations } of this.#wrong) {
+      console.error(`case ${at}: ${violations.join('\n  ')}`);
+      console.error(`repeat it with: npm run soak -- --adapter ${adapter} --seed ${seed} --only ${at}`);
+    }
+    return this.#wrong.length > 0 ? 1 : 0;
+  }
+
+  /** Ends all processes and removes all files; also in the middle of a case. */
+  async close(): Promise<void> {
+    this.#stopping = true;
+    await this.#pool.close();
+    for (const template of this.#templates) template[Symbol.dispose]();
+  }
+
+  async #lane(): Promise<void> {
+    while (!this.#stopping && this.#wrong.length === 0 && this.#kills < this.#asked.kills) {
+      this.#next += 1;
+      await this.#runNumbered(this.#next - 1);
+    }
+  }
+
+  async #runNumbered(at: number): Promise<void> {
+    const chance = chanceOf(`${this.#asked.seed}/${at}`);
+    using world = chance.pick(this.#templates).copy();
+    const result = await runCase(this.#pool, world, chance).catch((error: unknown) => ({
+      kills: 0,
+      violations: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
+    }));
+    if (this.#stopping) return;
+    this.#cases += 1;
+    this.#kills += result.kills;
+    if (result.violations.length > 0) this.#wrong.push({ case: at, violations: result.violations });
+  }
+
+  #summary() {
+    const seconds = (performance.now() - this.#startedAt) / 1000;
+    return {
+      adapter: this.#asked.adapter,
+      seed: this.#asked.seed,
+      cases: this.#cases,
+      kills: this.#kills,
+      violations: this.#wrong.length,
+      seconds: Math.round(seconds),
+      killsPerSecond: Math.round((this.#kills / seconds) * 10) / 10,
+    };
+  }
+
+  #report(): void {
+    const { kills, cases, killsPerSecond, violations } = this.#summary();
+    const line = `${kills} of ${this.#asked.kills} kills, ${cases} cases, ${killsPerSecond} per second, ${violations} violations`;
+    process.stderr.write(process.stderr.isTTY ? `\r${line}\u001b[K` : `${line}\n`);
+  }
+}
+
+try {
+  const soak = new Soak(readArguments());
+  process.once('SIGINT', () => {
+    console.error('\nstopped; cleaning up');
+    soak.close().finally(() => process.exit(130));
+  });
+  process.exitCode = await soak.run();
+} catch (error) {
+  console.error(`${error instanceof Error ? error.message : error}\n${USAGE}`);
+  process.exitCode = 1;
+}
