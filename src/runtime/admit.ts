@@ -50,15 +50,10 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
   const { probe, markers } = adapter;
   try {
     const first = await stageProbe(adapter, { occurrence, execution, token });
-    if (first === undefined) {
-      throw new EffectMatchError(
-        'ERR_EM_ADAPTER_UNAVAILABLE',
-        `adapter "${context.name}" could not hold a candidate for its admission probe; is the backend locked?`,
-      );
-    }
+    if (first === undefined) throw unavailable(context, 'hold a candidate');
     await probeCandidate(context, adapter, first, token);
 
-    await markers.void(marker(context, 'void', occurrence, execution));
+    await voidProbe(context, adapter, marker(context, 'void', occurrence, execution));
     const second = await stageProbe(adapter, { occurrence, execution, token });
     if (second !== undefined) {
       const permit = { marker: marker(context, 'committed', occurrence, execution) } as unknown as ConsumedPermit;
@@ -71,6 +66,23 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
   } finally {
     await markers.forget(occurrence);
   }
+}
+
+const VOID_TRIES = 20;
+
+/** Other processes that start at the same moment probe too: a void marker they kept out has fenced nothing yet. */
+async function voidProbe(context: AdmissionContext, adapter: PromotableAdapter, marker: MarkerText): Promise<void> {
+  for (let tries = 0; tries < VOID_TRIES; tries += 1) {
+    if ((await adapter.markers.void(marker)).kind !== 'busy') return;
+  }
+  throw unavailable(context, 'write a marker');
+}
+
+function unavailable(context: AdmissionContext, what: string): EffectMatchError {
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    `adapter "${context.name}" could not ${what} for its admission probe; is the backend locked?`,
+  );
 }
 
 async function probeCandidate(
