@@ -26,9 +26,10 @@ export async function openStore(config: RuntimeConfig): Promise<Store> {
 
 /** A deployment that has run once has a keyring and a store. Without them a path is wrong, or nothing ever ran. */
 export function assertPresent(config: RuntimeConfig): void {
-  const { keyring, store } = config;
+  const { keyring } = config;
   if (typeof keyring === 'string' && !existsSync(keyring)) throw absent('keyring', keyring);
-  if (typeof store === 'string' && !existsSync(store)) throw absent('store', store);
+  const store = typeof config.store === 'string' ? config.store : config.store.file;
+  if (store !== undefined && !existsSync(store)) throw absent('store', store);
 }
 
 function openPresentKeyring({ keyring }: RuntimeConfig): Keyring {

@@ -62,7 +62,7 @@ async function findOne(ledgers: Ledgers, prefix: string): Promise<OccurrenceId> 
   if (second === undefined) return only;
   const list = candidates.map((candidate) => `\n  ${candidate}`).join('');
   const many = candidates.length >= 10 ? 'at least 10' : candidates.length;
-  throw new GuidedError('ERR_EM_USAGE', `${many} occurrences begin with ${prefix}:${list}`, 'write more of the id');
+  throw new GuidedError('ERR_EM_NOT_FOUND', `${many} occurrences begin with ${prefix}:${list}`, 'write more of the id');
 }
 
 async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Found> {

@@ -16,6 +16,8 @@ export interface LedgerContext {
 }
 
 export interface LedgersFactory {
+  /** The file it lives in, where it is one: who only reads looks there first, because opening creates it. */
+  readonly file?: string;
   open(context: LedgerContext): Promise<Ledgers>;
 }
 

@@ -85,10 +85,14 @@ test('reading verbs do without the business database, and the store is found fro
   assert.ok(!readdirSync(office.folder).includes('books.db'));
 
   rmSync(office.path('effectmatch.db'));
-  const gone = await runCommand(['journal', '--json'], { cwd: office.folder });
-  assert.equal(errorOf(gone).code, 'ERR_EM_NOT_FOUND');
-  assert.match(errorOf(gone).message, /there is no store at .*effectmatch\.db/);
-  assert.ok(!readdirSync(office.folder).includes('effectmatch.db'));
+  const ledger = new URL('../../src/ledger/sqlite/index.ts', import.meta.url);
+  office.writeConfig({ store: `(await import('${ledger}')).sqliteLedgers('effectmatch.db')` }, 'factory.config.ts');
+  for (const name of ['effectmatch.config.ts', 'factory.config.ts']) {
+    const gone = await runCommand(['journal', '--config', name, '--json'], { cwd: office.folder });
+    assert.equal(errorOf(gone).code, 'ERR_EM_NOT_FOUND', name);
+    assert.match(errorOf(gone).message, /there is no store at .*effectmatch\.db/);
+    assert.ok(!readdirSync(office.folder).includes('effectmatch.db'), name);
+  }
 });
 
 test('a keyring that others can read is refused with the command that helps', {

@@ -113,7 +113,7 @@ test('verdicts of remote backends have exit codes 3 and 4, no verdict has 5, and
   const begin = ids.map((id) => id.slice(0, 5)).find((start, index, all) => all.indexOf(start) !== index) ?? '';
   const many = await call(begin);
   assert.equal(many.code, 1);
-  assert.match(many.stderr, new RegExp(`^error ERR_EM_USAGE: \\d+ occurrences begin with ${begin}:\n`));
+  assert.match(many.stderr, new RegExp(`^error ERR_EM_NOT_FOUND: \\d+ occurrences begin with ${begin}:\n`));
   for (const id of ids.filter((candidate) => candidate.startsWith(begin))) assert.ok(many.stderr.includes(`  ${id}\n`));
   assert.match(many.stderr, /\nnext: write more of the id\n$/);
 

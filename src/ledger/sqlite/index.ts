@@ -14,5 +14,5 @@ export interface SqliteLedgerOptions {
  */
 export function sqliteLedgers(file: string, options: SqliteLedgerOptions = {}): LedgersFactory {
   const patience = { deadlineMs: options.deadlineMs ?? 30_000 };
-  return { open: async (context) => new SqliteLedgers(context, await openConnections(file, patience)) };
+  return { file, open: async (context) => new SqliteLedgers(context, await openConnections(file, patience)) };
 }
