@@ -1,2 +1,44 @@
-/** Records, effects and comparison, without any I/O: what another implementation or a verifier needs. @module */
+/**
+ * Records, effects, comparison and rendering, without any I/O: what a verifier, an approval tool or another
+ * implementation needs.
+ *
+ * @module
+ */
+export { type Binding, bindingRecord, type ClaimRecord, claimRecord } from './binding.ts';
+export { type CertificateRecord, certificateRecord, type Outlet, type Survey } from './boundary.ts';
 export { canonical } from './canon.ts';
+export { type Checkpoint, checkpointRecord } from './checkpoint.ts';
+export {
+  type Acknowledgement,
+  acknowledgementRecord,
+  type Continuation,
+  continuationOf,
+  type Halt,
+} from './continuation.ts';
+export type { CountedEffect, Diff } from './diff.ts';
+export type {
+  ApprovedEffect,
+  Cell,
+  ChangeRecord,
+  Effect,
+  Op,
+  Profile,
+  Requirement,
+  StateRead,
+  StateReading,
+} from './effect.ts';
+export { type Capability, type Frame, frameRecord, type Policy, policyRecord, type Source } from './frame.ts';
+export { type License, licenseRecord, type Proposal, type SignedLicense } from './license.ts';
+export { type Approved, approvedRecord, type Manifest, manifestRecord } from './manifest.ts';
+export { type MarkerRecord, markerRecord } from './marker.ts';
+export { type MatchResult, matchBags, type Prepared, prepareApproved } from './match.ts';
+export { type Evidence, establish, type Observation } from './observation.ts';
+export { classify, type Outcome } from './outcome.ts';
+export { type PermitRecord, permitRecord } from './permit.ts';
+export { canonObserved } from './profile.ts';
+export type { Digest, ExecutionId, OccurrenceId, RecordKind } from './record.ts';
+export type { Registration, Target } from './registration.ts';
+export { renderApproved, renderDiff } from './render.ts';
+export { renderTerminal } from './render-terminal.ts';
+export { assertAssured, type Terminal, terminalRecord } from './terminal.ts';
+export { encodeBytes, encodeData, encodeInteger, encodeReal, type Row, type Value } from './value.ts';

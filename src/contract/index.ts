@@ -1,0 +1,42 @@
+/**
+ * The ports that adapters and ledgers implement, and the steps and proofs that order them.
+ *
+ * @module
+ */
+export type {
+  Adapter,
+  AdapterContext,
+  AdapterFactory,
+  AdapterIdentity,
+  Assigned,
+  CandidateFacts,
+  ChannelReport,
+  Dispatch,
+  Evidence,
+  Markers,
+  PromotableAdapter,
+  PromotableProbe,
+  Promotion,
+  RemoteAdapter,
+  RemoteProbe,
+  RemoteRequest,
+  Stage,
+  Staged,
+  TargetCount,
+  VoidResult,
+} from './adapter.ts';
+export { type Clock, type IdSource, instant, systemClock } from './clock.ts';
+export type {
+  ClaimEntry,
+  ClaimRequest,
+  ClaimResult,
+  JournalEntry,
+  JournalVerdict,
+  LedgerContext,
+  Ledgers,
+  LedgersFactory,
+  PermitState,
+} from './ledgers.ts';
+export type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
+export type { Sealed, Sealer } from './seal.ts';
+export { type Reached, STEPS, type Step, unobserved } from './steps.ts';
