@@ -1,3 +1,4 @@
+import { EffectMatchError } from '../errors.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import { assertAssured, type Gate, type Terminal, type TerminalOf, terminalRecord } from '../protocol/terminal.ts';
@@ -14,10 +15,30 @@ export async function finish(
   terminal: Terminal,
   durability: 'flushed' | 'relaxed' = 'flushed',
 ): Promise<Terminal> {
-  assertAssured(terminal);
-  const stored = await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), durability);
+  const stored = await recordTerminal(deployment, terminal, durability);
   deployment.reached('path:terminal-recorded');
   return stored;
+}
+
+/**
+ * Records a terminal and returns what stands. "Not established" contradicts no verdict: where another worker has
+ * found one meanwhile, that one stands, and it is no conflict to have known less.
+ */
+export async function recordTerminal(
+  deployment: Deployment,
+  terminal: Terminal,
+  durability: 'flushed' | 'relaxed',
+): Promise<Terminal> {
+  assertAssured(terminal);
+  try {
+    return await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), durability);
+  } catch (error) {
+    const conflicts = error instanceof EffectMatchError && error.code === 'ERR_EM_TERMINAL_CONFLICT';
+    if (!conflicts || terminal.kind !== 'indeterminate') throw error;
+    const stored = await deployment.ledgers.terminal(terminal.occurrence);
+    if (stored?.execution !== terminal.execution) throw error;
+    return stored;
+  }
 }
 
 /** What every terminal of an attempt says, whatever became of it. */

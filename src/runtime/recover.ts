@@ -4,7 +4,7 @@ import { claimRecord } from '../protocol/binding.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { permitRecord } from '../protocol/permit.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
-import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
+import type { Terminal } from '../protocol/terminal.ts';
 import type { AttemptFacts } from './attempt.ts';
 import {
   type Admitted,
@@ -13,7 +13,7 @@ import {
   type Deployment,
   isPromotable,
 } from './deployment.ts';
-import { commitment, rejection } from './finish.ts';
+import { commitment, recordTerminal, rejection } from './finish.ts';
 import { readBack, remoteTerminal } from './remote.ts';
 import { settle } from './settle.ts';
 
@@ -121,10 +121,8 @@ async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, e
     return unresolved('the approved outcome was stored as digests only; resolve it with evidence');
   }
   const outcome = await readBack(admitted, occurrence, approved, undefined);
-  const terminal = remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, true);
-  if (terminal.kind !== 'indeterminate') return conclude(deployment, terminal);
-  await conclude(deployment, terminal);
-  return unresolved(terminal.gap);
+  const concluded = await conclude(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, true));
+  return concluded.terminal.kind === 'indeterminate' ? unresolved(concluded.terminal.gap) : concluded;
 }
 
 /** The approved outcome as it was stored with the claim, if it still is the one that was approved. */
@@ -139,9 +137,8 @@ function interrupted(deployment: Deployment, attempt: AttemptFacts, claim: Diges
   return rejection(deployment, attempt, 'recovery', { reason: 'interrupted', detail }, { claim });
 }
 
-async function conclude(deployment: Deployment, terminal: Terminal): Promise<Result> {
-  assertAssured(terminal);
-  const stored = await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), 'flushed');
+async function conclude(deployment: Deployment, terminal: Terminal): Promise<Extract<Result, { kind: 'settled' }>> {
+  const stored = await recordTerminal(deployment, terminal, 'flushed');
   deployment.reached('recovery:terminal-recorded');
   return { kind: 'settled', terminal: stored };
 }
