@@ -8,7 +8,7 @@ import { Keyring } from '../crypto/keyring.ts';
 import type { Target } from '../protocol/registration.ts';
 import type { Row } from '../protocol/value.ts';
 import { type MemoryOptions, memoryAdapter, PROBE_TARGET } from './world/adapter.ts';
-import { MemoryBackend, type Write } from './world/backend.ts';
+import { type Logic, MemoryBackend } from './world/backend.ts';
 import type { Fault } from './world/faults.ts';
 import { MemoryProcess } from './world/process.ts';
 import { MemoryRemote, remoteAdapter } from './world/remote.ts';
@@ -30,7 +30,7 @@ export const WORLD_TARGETS: readonly Target[] = [
 
 const START_MS = Date.UTC(2026, 0, 1, 10);
 const ISSUER = 'ap-team';
-const secret = createHash('sha256').update('effectmatch/world').digest();
+const keyring = new Keyring([{ id: 'world', secret: createHash('sha256').update('effectmatch/world').digest() }]);
 const key = generateApprover(ISSUER);
 
 export interface WorldOptions extends MemoryOptions {
@@ -88,16 +88,16 @@ export class World {
       disturb: (kind) => this.disturb(kind),
       stepClock: (byMs) => this.advance(byMs),
     });
-    const { remote = 'MEDIATED', values = 'plain' } = this.#options;
+    const { remote: capability = 'MEDIATED', values = 'plain' } = this.#options;
     return {
       process,
       config: {
         store: process.ledgers(this.#store),
-        keyring: new Keyring([{ id: 'world', secret }]),
+        keyring,
         issuers: { [ISSUER]: { key: key.publicKey, may: ['books', 'bank'] } },
         adapters: {
           books: process.adapter(memoryAdapter(this.books, { values })),
-          bank: process.adapter(remoteAdapter(this.bank, remote)),
+          bank: process.adapter(remoteAdapter(this.bank, { capability, values })),
         },
         recoverAtStart: false,
       },
@@ -110,7 +110,7 @@ export class World {
     process.arm(fault);
     if (fault.kind !== 'logic') return;
     const { how } = fault;
-    for (const backend of [this.books, this.bank.backend]) backend.logic = interfere(how);
+    for (const backend of [this.books, this.bank.backend]) backend.logic = interfere(how, process);
   }
 
   advance(byMs: number): void {
@@ -139,11 +139,13 @@ export class World {
 }
 
 /** Server logic that adds to the first write of an operation, drops it, or writes something else in its place. */
-function interfere(how: 'add' | 'remove' | 'alter') {
+function interfere(how: 'add' | 'remove' | 'alter', process: MemoryProcess): Logic {
   let writes = 0;
-  return (write: Write): readonly Write[] => {
+  return (write) => {
+    if (write.target === PROBE_TARGET.name) return [write];
     writes += 1;
-    if (write.target === PROBE_TARGET.name || writes > 1) return [write];
+    if (writes > 1) return [write];
+    process.noteStruck();
     if (how === 'remove') return [];
     if (how === 'add') return [write, { op: 'insert', target: 'audit', row: { id: 'server', text: 'logic' } }];
     if (write.op === 'insert') return [{ ...write, row: { ...write.row, ...alteration(write.target) } }];

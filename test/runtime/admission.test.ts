@@ -140,7 +140,7 @@ test('honest adapters are admitted and admission leaves nothing behind', async (
 
 test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {
   await admitLiar((world) =>
-    overlayAdapter(remoteAdapter(world.bank, 'OPAQUE'), () => ({
+    overlayAdapter(remoteAdapter(world.bank, { capability: 'OPAQUE' }), () => ({
       probe: { exclusiveCredential: async () => false, idempotent: async () => false },
     })),
   );

@@ -122,3 +122,13 @@ export async function claimedOccurrence(runtime: Runtime): Promise<OccurrenceId>
   assert.equal(claims.length, 1);
   return (claims[0] as { readonly record: { readonly occurrence: OccurrenceId } }).record.occurrence;
 }
+
+/** For `pause`: does the work in front of the first such call, and nothing otherwise. */
+export function once(at: string, work: () => Promise<void>): (call: string) => Promise<void> {
+  let done = false;
+  return async (call) => {
+    if (call !== at || done) return;
+    done = true;
+    await work();
+  };
+}

@@ -9,16 +9,7 @@ import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { read } from '../../src/protocol/draft.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
 import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
-import {
-  assertRejected,
-  type Deployed,
-  type DeployOptions,
-  deploy,
-  invoiceWorld,
-  ofKind,
-  onlyOne,
-  PAY,
-} from './deploy.ts';
+import { assertRejected, type DeployOptions, deploy, invoiceWorld, ofKind, once, onlyOne, PAY } from './deploy.ts';
 
 interface Case {
   readonly deploy?: (world: World) => DeployOptions;
@@ -193,17 +184,15 @@ test('a clock that steps back between claim and gate does not make the permit ol
 });
 
 test('recovery that voids a request in front of its gate wins, and the request is never sent', async () => {
-  let second: Deployed | undefined;
-  const world = invoiceWorld({
-    async pause(call) {
-      if (call !== 'ledgers.consumePermit' || second !== undefined) return;
-      second = await deploy(world);
-      const { kind } = onlyOne(await second.runtime.recover({ now: true }));
-      assert.equal(kind, 'settled');
-    },
-  });
+  let meanwhile = async (_call: string): Promise<void> => {};
+  const world = invoiceWorld({ pause: (call) => meanwhile(call) });
   await using deployed = await deploy(world);
-  const terminal = await deployed.runtime.execute(await deployed.approve({ adapter: 'bank' }), PAY);
+  await using other = await deploy(world);
+  const license = await deployed.approve({ adapter: 'bank' });
+  meanwhile = once('ledgers.consumePermit', async () => {
+    assert.equal(onlyOne(await other.runtime.recover({ now: true })).kind, 'settled');
+  });
+  const terminal = await deployed.runtime.execute(license, PAY);
   assertRejected(terminal, 'recovery', 'interrupted');
   assert.ok(!deployed.process.trace.includes('adapter.dispatch'));
   assert.deepEqual(await deployed.runtime.ledgers.attempts(terminal.occurrence), [terminal]);

@@ -1,5 +1,6 @@
 // Goal: the list of steps that crash tests iterate over is the list of steps that the code has.
-// Method: compare STEPS with every literal that the source passes to `reached`, both ways.
+// Method: compare STEPS with every literal that the source passes to `reached`, both ways; what only the suites for
+// others contain (src/testing) does not count.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -9,7 +10,7 @@ const calls = globSync('src/**/*.ts')
   .filter((file) => !file.startsWith('src/testing/'))
   .flatMap((file) => {
     const text = readFileSync(file, 'utf8');
-    return [...text.matchAll(/\breached\(([^)]*)\)/g)].map(([, argument = '']) => ({ file, argument }));
+    return [...text.matchAll(/\breached\(([^)]*)\)(?!\s*\{)/g)].map(([, argument = '']) => ({ file, argument }));
   });
 
 test('every call of reached names a step by a literal, and the step is listed', () => {

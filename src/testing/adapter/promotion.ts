@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Promotion } from '../../contract/adapter.ts';
+import type { PromotableAdapter, Promotion } from '../../contract/adapter.ts';
 import { nameSchema } from '../../protocol/record.ts';
-import { mintProofs } from '../proofs.ts';
+import { mintProofs, type Proofs } from '../proofs.ts';
 import { type AdapterKit, type Bench, type Held, openBench } from './kit.ts';
 
 /** State and marker become durable together, once; whoever comes second, promotion or recovery, finds the first. */
@@ -46,9 +46,8 @@ export function promotionTests(kit: AdapterKit): void {
     const { marker } = await promote(first);
     const after = await bench.specimen.readDurable();
     const other = await bench.again();
-    const second = await bench.hold('twice', undefined, other);
     const proofs = mintProofs(other, 'twice', 'another execution');
-    assertRefused((await promote({ stage: second.stage, proofs })).promotion);
+    await assertFenced(bench, other, proofs);
     assert.deepEqual(await bench.specimen.readDurable(), after);
     assert.deepEqual(await other.markers.find(proofs.occurrence), marker);
     assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), { kind: 'inserted' });
@@ -57,13 +56,12 @@ export function promotionTests(kit: AdapterKit): void {
   test('a void marker fences a later promotion', async () => {
     await using bench = await openBench(kit);
     const other = await bench.again();
-    const { voidMarker, occurrence } = mintProofs(other, 'fenced');
-    const marker = voidMarker();
+    const proofs = mintProofs(other, 'fenced');
+    const marker = proofs.voidMarker();
     assert.deepEqual(await other.markers.void(marker), { kind: 'inserted' });
-    const held = await bench.hold('fenced');
-    assertRefused((await promote(held)).promotion);
+    await assertFenced(bench, bench.adapter, proofs);
     await bench.assertUntouched();
-    assert.deepEqual(await bench.adapter.markers.find(occurrence), marker);
+    assert.deepEqual(await bench.adapter.markers.find(proofs.occurrence), marker);
     await bench.hold('next', undefined, other);
   });
 
@@ -148,9 +146,20 @@ async function promote({ stage, proofs }: Held) {
   return { promotion: await stage.promote(permit), marker: permit.marker };
 }
 
+/** An occurrence that is decided is refused with a name for it: when it is staged, or else when it is promoted. */
+async function assertFenced(bench: Bench, adapter: PromotableAdapter, proofs: Proofs): Promise<void> {
+  const action = adapter.parseAction(bench.specimen.effect.action);
+  const staged = await adapter.stage(proofs.claim, proofs.certificate, action);
+  if (staged.kind === 'failed') assertName(staged.reason);
+  else assertRefused((await promote({ stage: staged.stage, proofs })).promotion);
+}
+
 function assertRefused(promotion: Promotion): void {
   assert.ok(promotion.kind === 'refused', `expected a refusal and got ${promotion.kind}`);
-  const { reason } = promotion;
+  assertName(promotion.reason);
+}
+
+function assertName(reason: string): void {
   assert.ok(nameSchema.safeParse(reason).success, `"${reason}" is not a name that a terminal can carry`);
 }
 

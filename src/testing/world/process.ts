@@ -47,8 +47,14 @@ export class MemoryProcess {
     return this.#struck;
   }
 
+  /** For a fault that strikes outside the process, in the logic of its backend. */
+  noteStruck(): void {
+    this.#struck = true;
+  }
+
   arm(fault: Fault): void {
     this.#fault = fault;
+    this.#struck = false;
     this.#counts.clear();
     this.trace.length = 0;
   }

@@ -5,7 +5,7 @@ import { invariant } from '../../errors.ts';
 import type { ApprovedEffect, CellRow, ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
-import { PROBE_TARGET, readRows } from './adapter.ts';
+import { type MemoryOptions, PROBE_TARGET, readRows } from './adapter.ts';
 import type { MemoryBackend, Write } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
 import { normaliseManifest } from './normalise.ts';
@@ -60,14 +60,15 @@ export class MemoryRemote {
 /** A MEDIATED adapter for a service in memory, or an OPAQUE one, which sends what the action says. */
 export function remoteAdapter(
   remote: MemoryRemote,
-  capability: 'MEDIATED' | 'OPAQUE' = 'MEDIATED',
+  options: MemoryOptions & { readonly capability?: 'MEDIATED' | 'OPAQUE' } = {},
 ): AdapterFactory<MemoryAction> {
-  return { open: async (context) => openRemote(remote, capability, context) };
+  const { capability = 'MEDIATED', values = 'plain' } = options;
+  return { open: async (context) => openRemote(remote, { capability, values }, context) };
 }
 
 function openRemote(
   remote: MemoryRemote,
-  capability: 'MEDIATED' | 'OPAQUE',
+  { capability, values }: { readonly capability: 'MEDIATED' | 'OPAQUE'; readonly values: 'plain' | 'digest' },
   { clock }: AdapterContext,
 ): RemoteAdapter<MemoryAction> {
   const { backend } = remote;
@@ -75,7 +76,7 @@ function openRemote(
   return {
     capability,
     identity: { kind: 'memory-remote', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
-    registration: { profile: 'row-event', values: 'plain', targets },
+    registration: { profile: 'row-event', values, targets },
     profiles: ['row-event'],
     channels: REMOTE_CHANNELS,
     normalise: async (manifest) => normaliseManifest(targets, manifest),
