@@ -86,6 +86,7 @@ const killedProcess: Act = {
       desk.leave(approver.sign(await runtime.prepare(PAYMENT), VALID));
     }
     const killed = await ask('pay-and-die');
+    expect('what the killed process said', killed.answer, undefined);
     expect('the signal', killed.signal, 'SIGKILL');
     tell('killed', `process ${killed.pid}, by ${killed.signal}`);
     expect('the database', look('the commit itself was real'), PAID);
