@@ -56,6 +56,7 @@ interface AdapterBase<Action> {
   describeAction(action: Action): Value;
   /** Lists every reachable outlet, fresh, with the trusted connection. */
   survey(): Promise<Survey>;
+  /** Ends what is still held, without a trace. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -76,7 +77,10 @@ export type Staged =
 export interface Stage extends AsyncDisposable {
   /** Identity of the candidate (transaction, version): the permit is bound to it. */
   readonly candidate: string;
-  /** Declared state as the candidate sees it, protected against change until the stage ends. */
+  /**
+   * Declared state beneath the candidate, without what its own action wrote (an approval may depend on the very row
+   * that it changes), protected against change until the stage ends.
+   */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /** Records and channels; the core's `establish` decides completeness. */
   observe(): Promise<Evidence>;
@@ -130,7 +134,10 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   buildRequest(approved: Approval, action: Action): RemoteRequest;
   /** Sends once, never again. `occurrence` is the idempotency key. */
   dispatch(permit: RequestPermit, request: RemoteRequest): Promise<Dispatch>;
-  /** Independent read-back. Recovery may know only the occurrence, which was the idempotency key. */
+  /**
+   * Independent read-back. Recovery may know only the occurrence, which was the idempotency key. A request that is not
+   * found may still be on its way: its channels are then `silent`, because an empty outcome would be a verdict.
+   */
   readBack(occurrence: OccurrenceId, request: RemoteRequest | undefined): Promise<Evidence>;
   readonly probe: RemoteProbe;
 }

@@ -1,9 +1,14 @@
 // Goal: what an execution records is what became of it, for held candidates and for requests.
 // Method: one execution each in a world in memory; the backend is read past the runtime and compared.
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
 import { insert, update } from '../../src/protocol/draft.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
+import { freshSqlite } from '../adapters/sqlite-kit.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const PAID = { id: 1, status: 'paid', amount: 35 };
@@ -55,8 +60,8 @@ test('a candidate that differs is discarded before the rejection is recorded, an
   assert.deepEqual(world.books.rows().invoice?.[0], PENDING);
   assert.deepEqual(world.books.rows().audit, []);
   const { trace } = deployed.process;
-  assert.ok(trace.indexOf('path:discarded') < trace.indexOf('ledgers.record'), trace.join(' '));
-  assert.ok(trace.indexOf('stage.discard') < trace.indexOf('path:discarded'), trace.join(' '));
+  const order = trace.filter((entry) => ['stage.discard', 'path:discarded', 'ledgers.record'].includes(entry));
+  assert.deepEqual(order, ['stage.discard', 'path:discarded', 'ledgers.record']);
 });
 
 test('an action that fails is rejected at the stage and leaves nothing', async () => {
@@ -164,4 +169,15 @@ test("two adapters of one deployment do not spend each other's licenses", async 
   ofKind('committed', await deployed.runtime.execute(books, write));
   assert.deepEqual(world.books.rows().audit, [{ id: 'x', text: 'y' }]);
   assert.deepEqual(world.bank.backend.rows().audit, []);
+});
+
+test('closing a runtime twice is closing it once', async () => {
+  await using specimen = await freshSqlite();
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-close-'));
+  const world = invoiceWorld();
+  const adapters = { ...world.start().config.adapters, books: specimen.factory };
+  const { runtime } = await deploy(world, { adapters, store: sqliteLedgers(join(folder, 'store.db')) });
+  await runtime.close();
+  await runtime[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
 });

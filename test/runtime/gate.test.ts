@@ -165,6 +165,15 @@ test('a boundary with an unclassified outlet is refused before anything is stage
   }
 });
 
+test('a candidate that the gate refuses is discarded before its rejection is recorded', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world, { at: { 'path:observed': () => world.disturb('schema') } });
+  const license = await deployed.approve();
+  assertRejected(await deployed.runtime.execute(license, PAY), 'final-gate', 'boundary-changed');
+  const order = deployed.process.trace.filter((call) => ['stage.discard', 'ledgers.record'].includes(call));
+  assert.deepEqual(order, ['stage.discard', 'ledgers.record']);
+});
+
 test('an outlet that opens while a candidate is held is a changed boundary', async () => {
   const world = invoiceWorld();
   const opens = () => {

@@ -28,7 +28,7 @@ export class MemoryProcess {
   readonly #surroundings: Surroundings;
   /** Steps reached and calls made since the fault was armed, in order. */
   readonly trace: string[] = [];
-  readonly #adapters: Adapter[] = [];
+  readonly #opened: { close(): Promise<void> }[] = [];
   #alive = true;
   #fault: Fault = { kind: 'none' };
   #counts = new Map<string, number>();
@@ -70,14 +70,20 @@ export class MemoryProcess {
   };
 
   ledgers(factory: LedgersFactory): LedgersFactory {
-    return { open: async (context) => this.#watchLedgers(await factory.open(context)) };
+    return {
+      open: async (context) => {
+        const ledgers = await factory.open(context);
+        this.#opened.push(ledgers);
+        return this.#watchLedgers(ledgers);
+      },
+    };
   }
 
   adapter<A>(factory: AdapterFactory<A>): AdapterFactory<A> {
     return {
       open: async (context) => {
         const adapter = await factory.open(context);
-        this.#adapters.push(adapter);
+        this.#opened.push(adapter);
         return this.#watchAdapter(adapter);
       },
     };
@@ -195,8 +201,8 @@ export class MemoryProcess {
     this.#struck = true;
     if (ending === 'die') {
       this.#alive = false;
-      // What a process holds in memory ends with it.
-      for (const adapter of this.#adapters) void adapter.close();
+      // What a process holds ends with it.
+      for (const opened of this.#opened) void opened.close();
     }
     throw new FaultStruck(ending === 'die' ? 'the process died' : 'something was thrown');
   }
