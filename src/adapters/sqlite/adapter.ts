@@ -36,6 +36,7 @@ import { normaliseManifest } from './normalise.ts';
 import { readState } from './reading.ts';
 import { openStage } from './stage.ts';
 import { surveyCatalog } from './survey.ts';
+import { Turns } from './turns.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 
@@ -96,6 +97,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
   readonly #stages = new Set<Stage>();
+  readonly #turns = new Turns();
   #catalog: Catalog;
   #survey: { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey } | undefined;
 
@@ -142,16 +144,40 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
-    const { db, file, identity, backend, busyTimeoutMs, context } = this.#opened;
-    if (this.#fileNow() !== identity) {
-      return { kind: 'failed', reason: 'backend-replaced', detail: 'another file is at the path of the database' };
+    const { busyTimeoutMs, db } = this.#opened;
+    const since = performance.now();
+    const endTurn = await this.#turns.take(busyTimeoutMs);
+    if (endTurn === undefined) {
+      return { kind: 'failed', reason: 'busy', detail: `another stage held the database for ${busyTimeoutMs} ms` };
     }
-    const { registration } = this;
+    try {
+      if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+      const leftMs = Math.max(0, busyTimeoutMs - (performance.now() - since));
+      const staged = await this.#openStage(claim, action, { busyTimeoutMs: leftMs, endTurn });
+      if (staged.kind === 'failed') endTurn();
+      return staged;
+    } catch (error) {
+      endTurn();
+      throw error;
+    }
+  }
+
+  async #openStage(
+    claim: Claim,
+    action: CheckedAction,
+    turn: { readonly busyTimeoutMs: number; readonly endTurn: () => void },
+  ): Promise<Staged> {
+    const { db, file, identity, backend, context } = this.#opened;
     const tools = {
-      ...{ file, backend, busyTimeoutMs, registration, base: db, reached: context.reached },
+      ...{ file, backend, busyTimeoutMs: turn.busyTimeoutMs, base: db, reached: context.reached },
+      registration: this.registration,
       affinity: this.#affinity,
       catalog: this.#catalog,
-      onEnd: (stage: Stage) => this.#stages.delete(stage),
+      isReplaced: () => this.#fileNow() !== identity,
+      onEnd: (stage: Stage) => {
+        this.#stages.delete(stage);
+        turn.endTurn();
+      },
     };
     const staged = await openStage(tools, claim.sealed.record.occurrence, action);
     if (staged.kind === 'held') this.#stages.add(staged.stage);

@@ -2,6 +2,7 @@ import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { EffectMatchError } from '../../errors.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { Catalog } from './catalog.ts';
+import { foldName } from './control.ts';
 import { suggest } from './nearest.ts';
 import { inspectRelation } from './relation.ts';
 
@@ -65,7 +66,7 @@ export function admitRegistration(options: SqliteOptions, catalog: Catalog): Reg
   if (relations.length === 0) throw refused('no relations are registered; name the tables that operations may write');
   const seen = new Set<string>();
   const targets = relations.map(({ name, volatile }) => {
-    const folded = name.toLowerCase();
+    const folded = foldName(name);
     if (seen.has(folded)) throw refused(`relation "${name}" is registered twice; SQLite ignores case in names`);
     seen.add(folded);
     return admitRelation(catalog, name, volatile);

@@ -20,7 +20,12 @@ const TABLES: { readonly [name: string]: string } = {
 
 /** Whether a table name is one of ours, in any spelling that SQLite takes for the same. */
 export function isControlName(name: string): boolean {
-  return name.toLowerCase().startsWith(CONTROL_PREFIX);
+  return foldName(name).startsWith(CONTROL_PREFIX);
+}
+
+/** A name as SQLite compares names: upper and lower case of the ASCII letters are the same, all others are not. */
+export function foldName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
 /**

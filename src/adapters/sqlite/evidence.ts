@@ -34,7 +34,6 @@ export interface Snapshot {
   readonly totalChanges: bigint;
   /** Moves on the trusted connection whenever any other connection commits: nothing may, while the stage is held. */
   readonly baseVersion: unknown;
-  readonly atMs: number;
 }
 
 /** Highest rowid ever used, by table with AUTOINCREMENT; text where someone wrote something else there. */
@@ -48,19 +47,24 @@ export interface Connections {
 
 export function takeSnapshot({ candidate, base }: Connections, known: Catalog): Snapshot {
   const catalog = readCatalog(candidate, known);
-  const clock = candidate.prepare("select total_changes(), unixepoch('now', 'subsec')");
-  clock.setReadBigInts(true);
-  clock.setReturnArrays(true);
-  const row: unknown = clock.get();
-  invariant(Array.isArray(row) && typeof row[0] === 'bigint' && typeof row[1] === 'number', 'SQLite tells the time');
+  const total = candidate.prepare('select total_changes() as total');
+  total.setReadBigInts(true);
+  const totalChanges = total.get()?.total;
+  invariant(typeof totalChanges === 'bigint', 'SQLite counts changes');
   return {
     catalog,
     settings: readSettings(candidate),
     sequence: readSequence(candidate, catalog),
-    totalChanges: row[0],
+    totalChanges,
     baseVersion: readPragma(base, 'data_version'),
-    atMs: Math.round(row[1] * 1000),
   };
+}
+
+/** Milliseconds since the epoch on the clock that CURRENT_TIMESTAMP and its relatives read. */
+export function readClock(db: DatabaseSync): number {
+  const seconds = db.prepare("select unixepoch('now', 'subsec') as seconds").get()?.seconds;
+  invariant(typeof seconds === 'number', 'SQLite tells the time');
+  return Math.round(seconds * 1000);
 }
 
 /** The connection's settings as one text. */
@@ -77,7 +81,7 @@ function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
   );
 }
 
-/** Fingerprint of everything an observation is made from. The clock is left out: it is the only thing that moves. */
+/** Fingerprint of everything that an observation is made from. */
 export function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
   const facts = [now.catalog.text, now.settings, [...now.sequence], now.totalChanges, now.baseVersion];
   const text = JSON.stringify(facts, (_, value) => (typeof value === 'bigint' ? String(value) : value));
@@ -92,8 +96,7 @@ export interface Observed {
   readonly relations: readonly Relation[];
   readonly fence: FenceLog;
   readonly before: Snapshot;
-  /** When the action had run. */
-  readonly ranUntilMs: number;
+  readonly window: Evidence['window'];
 }
 
 /** Reads the candidate: records and channels. Nothing is concluded here. */
@@ -123,7 +126,7 @@ export function observeCandidate(observed: Observed): Evidence {
     channels,
     unattributed: 0,
     assigned: assignedKeys(observed, records, gross),
-    window: { fromMs: before.atMs, toMs: observed.ranUntilMs },
+    window: observed.window,
   };
 }
 

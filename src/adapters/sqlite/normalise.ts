@@ -80,7 +80,7 @@ function normaliseInsert(place: Place, row: CellRow): { readonly key: CellRow; r
   const { relation, where } = place;
   for (const name of Object.keys(row)) findColumn(relation, name, where);
   const cells = (columns: readonly Column[]): CellRow =>
-    Object.fromEntries(columns.map((column) => [column.name, insertedCell(place, column, row[column.name])]));
+    Object.fromEntries(columns.map((column) => [column.name, insertedCell(place, column, ownCell(row, column.name))]));
   return {
     key: cells(relation.key.map((name) => findColumn(relation, name, where))),
     after: cells(comparedColumns(place)),
@@ -124,7 +124,7 @@ function normaliseUpdate(
   const names = Object.keys(after).filter((name) => !target.volatile.includes(name));
   if (names.length === 0) throw invalid(where, 'all columns it names are volatile, which are not compared');
   const cells = (side: CellRow): CellRow =>
-    Object.fromEntries(names.map((name) => [name, normaliseCell(place, name, side[name] ?? { any: true })]));
+    Object.fromEntries(names.map((name) => [name, normaliseCell(place, name, ownCell(side, name) ?? { any: true })]));
   const images = { before: cells(before), after: cells(after) };
   for (const name of names) refuseStandstill(place, name, images);
   return images;
@@ -150,7 +150,10 @@ function normaliseRemoved(place: Place, before: CellRow): CellRow {
     if (relation.key.includes(name)) throw invalid(where, `"${name}" is part of the key; state it there`);
   }
   return Object.fromEntries(
-    comparedColumns(place).map(({ name }) => [name, normaliseCell(place, name, before[name] ?? { any: true })]),
+    comparedColumns(place).map(({ name }) => [
+      name,
+      normaliseCell(place, name, ownCell(before, name) ?? { any: true }),
+    ]),
   );
 }
 
@@ -162,6 +165,11 @@ function comparedColumns({ relation, target }: Place): readonly Column[] {
 function normaliseCellKey(place: Place, key: CellRow | undefined): CellRow {
   checkKeyColumns(place.relation, Object.keys(key ?? {}), place.where);
   return Object.fromEntries(Object.entries(key ?? {}).map(([name, cell]) => [name, normaliseCell(place, name, cell)]));
+}
+
+/** A column may be called `constructor`, which every object seems to have. */
+function ownCell(row: CellRow, name: string): Cell | undefined {
+  return Object.hasOwn(row, name) ? row[name] : undefined;
 }
 
 function normaliseCell({ tools, relation, where }: Place, name: string, cell: Cell): Cell {

@@ -18,7 +18,7 @@ import { type CheckedAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
 import { PROBE_TABLE, readMeta } from './control.ts';
-import { fingerprintEvidence, type Observed, observeCandidate, takeSnapshot } from './evidence.ts';
+import { fingerprintEvidence, type Observed, observeCandidate, readClock, takeSnapshot } from './evidence.ts';
 import { type FenceRules, lowerFence, raiseFence } from './fence.ts';
 import { findMarker } from './markers.ts';
 import { promoteCandidate } from './promotion.ts';
@@ -37,6 +37,8 @@ export interface StageTools {
   readonly reached: AdapterContext['reached'];
   /** The schema as the last survey saw it. */
   readonly catalog: Catalog;
+  /** Whether another file is at the path by now. */
+  readonly isReplaced: () => boolean;
   /** Called when a held stage is over, however it ended. */
   readonly onEnd: (stage: Stage) => void;
 }
@@ -46,6 +48,8 @@ export interface StageTools {
  * new, so it has no temporary objects, and it is closed with the stage, so it keeps none.
  */
 export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
+  // Asked before, because opening would create a missing file, and after the lock, because it may change in between.
+  if (tools.isReplaced()) return REPLACED;
   const db = openCandidate(tools.file);
   try {
     const staged = await stageAction(tools, db, { occurrence, action });
@@ -79,7 +83,7 @@ async function stageAction(
     return failed('busy', `another writer held the database for ${tools.busyTimeoutMs} ms`);
   }
   tools.reached('adapter:stage-opened');
-  if (readMeta(db) !== tools.backend) return failed('backend-replaced', 'the file is not the database that was opened');
+  if (tools.isReplaced() || readMeta(db) !== tools.backend) return REPLACED;
   const connections = { candidate: db, base: tools.base };
   const before = takeSnapshot(connections, tools.catalog);
   if (before.catalog.text !== tools.catalog.text) {
@@ -90,14 +94,15 @@ async function stageAction(
   }
   const relations = writableRelations(tools, action);
   const session = db.createSession();
+  const fromMs = readClock(db);
   const fence = raiseFence(db, fenceRules(tools.catalog, relations, action));
-  const ran = runStatements(db, action, fence);
+  const ran = runStatements(db, action, { fence, quotesValues: tools.registration.values === 'plain' });
   lowerFence(db);
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
   const candidate = `sqlite:${tools.backend}:${randomBytes(16).toString('hex')}`;
-  const ranUntilMs = takeSnapshot(connections, before.catalog).atMs;
-  const observed = { candidate, connections, session, relations, fence, before, ranUntilMs };
+  const window = { fromMs, toMs: readClock(db) };
+  const observed = { candidate, connections, session, relations, fence, before, window };
   return { kind: 'held', stage: new HeldStage(tools, occurrence, observed) };
 }
 
@@ -214,6 +219,8 @@ function closeCandidate(db: DatabaseSync): void {
     db.close();
   }
 }
+
+const REPLACED = failed('backend-replaced', 'the file at this path is not the database that was opened; open it again');
 
 function failed(reason: string, detail: string): Staged {
   return { kind: 'failed', reason, detail };

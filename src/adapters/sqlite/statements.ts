@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
+import { extendedCode } from '../../sqlite/connection.ts';
 import type { CheckedAction, CheckedStatement } from './action.ts';
 import type { FenceLog } from './fence.ts';
 
@@ -10,11 +11,20 @@ export type RunResult =
 
 const MAX_DETAIL = 1000;
 
-/** Runs the statements in order, behind the fence, inside the open transaction. Stops at the first thing that is wrong. */
-export function runStatements(db: DatabaseSync, action: CheckedAction, fence: FenceLog): RunResult {
+/**
+ * Runs the statements in order, behind the fence, inside the open transaction, and stops at the first thing that is
+ * wrong. SQLite's own messages can quote values (a trigger's RAISE, a piece of SQL), so where the journal is to keep
+ * no values, `quotesValues: false` keeps only the kind of error.
+ */
+export function runStatements(
+  db: DatabaseSync,
+  action: CheckedAction,
+  options: { readonly fence: FenceLog; readonly quotesValues: boolean },
+): RunResult {
+  const { fence, quotesValues } = options;
   for (const [index, statement] of action.statements.entries()) {
     const prefix = action.statements.length > 1 ? `statement ${index + 1}: ` : '';
-    const error = runStatement(db, statement);
+    const error = runStatement(db, statement, quotesValues);
     // A denial counts even where SQLite found a way on without what was denied.
     const denied = fence.denied[0];
     if (denied !== undefined) return failed('outlet-denied', `${prefix}${denied}`);
@@ -24,7 +34,8 @@ export function runStatements(db: DatabaseSync, action: CheckedAction, fence: Fe
 }
 
 /** Returns what went wrong, undefined where nothing did. */
-function runStatement(db: DatabaseSync, { sql, positional, named }: CheckedStatement): string | undefined {
+function runStatement(db: DatabaseSync, statement: CheckedStatement, quotesValues: boolean): string | undefined {
+  const { sql, positional, named } = statement;
   try {
     const prepared = db.prepare(sql);
     if (!sql.startsWith(prepared.sourceSQL)) return 'SQLite read another text than was submitted';
@@ -37,10 +48,19 @@ function runStatement(db: DatabaseSync, { sql, positional, named }: CheckedState
   } catch (error) {
     // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) end the transaction together with the error.
     const ended = db.isTransaction ? '' : ' (which rolled the whole transaction back)';
-    return `${error instanceof Error ? error.message : String(error)}${ended}`;
+    return `${quotesValues ? wordsOf(error) : kindOf(error)}${ended}`;
   }
   invariant(db.isTransaction, 'a statement that succeeds leaves the transaction open');
   return undefined;
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function kindOf(error: unknown): string {
+  const code = extendedCode(error);
+  return code === undefined ? 'the statement could not be bound' : `SQLite error ${code}`;
 }
 
 /** Nothing but white space, semicolons and comments. A comment that is never closed reaches to the end. */

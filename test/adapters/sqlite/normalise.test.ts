@@ -264,6 +264,20 @@ test('normalising twice changes nothing, and nothing is written', async () => {
   assert.deepEqual(once.watch, [{ target: 'free', key: { name: 'x' }, columns: ['v'] }]);
 });
 
+test('columns with names that every object has are columns like any other', async () => {
+  const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+  const file = freshFile(
+    `create table odd (id integer primary key, ${names.map((name) => `"${name}" default 1`)}); insert into odd (id) values (1)`,
+  );
+  await using adapter = await open({ file, relations: ['odd'] });
+  const inserted = await normaliseOne(adapter, insert('odd', { id: 2 }));
+  assert.deepEqual(inserted.after, Object.fromEntries(names.map((name) => [name, { is: 1 }])));
+  const removed = await normaliseOne(adapter, remove('odd', { id: 1 }));
+  assert.deepEqual(removed.before, Object.fromEntries(names.map((name) => [name, { any: true }])));
+  const { records } = await observe(adapter, { sql: 'update odd set "constructor" = 2' });
+  assert.deepEqual(records[0]?.after, { constructor: 2 });
+});
+
 test('what cannot be meant is refused with what to change', async () => {
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS });

@@ -16,6 +16,8 @@ const SCHEMA = `
     item text collate nocase, price real, loose, primary key (orders, pos)) without rowid;
   create table tally (name text primary key not null collate nocase, n);
   create table bag (k not null primary key, v);
+  create index by_note on customer (lower(note)) where note is not null;
+  create unique index one_big on orders (customer, coalesce(total, 0)) where state like '%!!';
   create view open_orders as select id, customer from orders where state = 'new';
   create trigger counted after insert on orders begin
     insert into tally (name, n) values ('orders', 1) on conflict (name) do update set n = n + 1; end;
@@ -118,10 +120,10 @@ test('property: a complete observation is the difference between before and afte
         await candidate.discard();
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
-  assert.ok(counts.complete > 60 && counts.records > 100, JSON.stringify(counts));
-  assert.ok(counts.respelled > 3, JSON.stringify(counts));
+  assert.ok(counts.complete > 30 && counts.records > 50, JSON.stringify(counts));
+  assert.ok(counts.respelled > 1, JSON.stringify(counts));
 });
 
 function rowsOf(file: string): Photo {

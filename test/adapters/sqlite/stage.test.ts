@@ -7,6 +7,8 @@ import { renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { readCatalog } from '../../../src/adapters/sqlite/catalog.ts';
+import { fingerprintEvidence, takeSnapshot } from '../../../src/adapters/sqlite/evidence.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import {
   change,
@@ -176,6 +178,32 @@ test('evidence names every channel, and a recheck of an untouched candidate give
   assert.notEqual(other.candidate, evidence.candidate, 'the same action again is another candidate');
 });
 
+test('anything written after an observation changes the evidence, even what cancels out', () => {
+  const file = freshFile(SCHEMA);
+  using candidate = new DatabaseSync(file);
+  using base = new DatabaseSync(file, { readOnly: true });
+  candidate.exec('begin immediate');
+  const session = candidate.createSession();
+  const catalog = readCatalog(candidate);
+  const evidence = () => fingerprintEvidence(session.changeset(), takeSnapshot({ candidate, base }, catalog));
+  const seen = new Set([evidence()]);
+  assert.ok(seen.has(evidence()));
+  for (const sql of [
+    'insert into t values (9, 9)',
+    'delete from t where id = 9',
+    'update t set v = v',
+    'pragma user_version = 3',
+    'pragma defer_foreign_keys = on',
+    'create table more (a)',
+    'update sqlite_sequence set seq = 77',
+  ]) {
+    candidate.exec(sql);
+    const now = evidence();
+    assert.ok(!seen.has(now), sql);
+    seen.add(now);
+  }
+});
+
 test('keys that SQLite assigns are bounded by what was there before, also for AUTOINCREMENT', async () => {
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS });
@@ -277,6 +305,33 @@ test('a schema that changed after the survey, and a file that was replaced, are 
     outlets.map((outlet) => outlet.outlet),
     ['database file'],
   );
+});
+
+test('stages of one process take turns in the order they asked', async () => {
+  const file = freshFile(SCHEMA);
+  await using adapter = await open({ file, relations: RELATIONS, busyTimeoutMs: 10_000 });
+  const order: number[] = [];
+  const stages = Array.from({ length: 8 }, async (_, index) => {
+    const candidate = await held(adapter, UPDATE);
+    order.push(index);
+    await new Promise((resolve) => setImmediate(resolve));
+    if (index === 3) assert.deepEqual(await candidate.promote(permit('occ_unused')).catch(() => 'broken'), 'broken');
+    await candidate.discard();
+  });
+  await Promise.all(stages);
+  assert.deepEqual(order, [0, 1, 2, 3, 4, 5, 6, 7]);
+});
+
+test('with values kept as digests a failure names the kind of error and no value', async () => {
+  const file = freshFile(`${SCHEMA} create trigger picky before insert on t begin
+    select raise(abort, 'no ' || new.v || ' here') where new.v is not null; end`);
+  const insert = { sql: "insert into t (v) values ('private')" };
+  await using plain = await open({ file, relations: RELATIONS });
+  const told = await stage(plain, insert);
+  assert.match(told.kind === 'failed' ? told.detail : '', /no private here/);
+  await using digest = await open({ file, relations: RELATIONS, values: 'digest' });
+  const untold = await stage(digest, insert);
+  assert.equal(untold.kind === 'failed' && untold.detail, 'SQLite error 1811');
 });
 
 test('closing the adapter ends a held candidate', async () => {
