@@ -52,7 +52,7 @@ export async function ensureControlTables(db: DatabaseSync, options: { readonly 
   return created;
 }
 
-/** The backend id as a connection sees it; undefined where the control tables do not exist. */
+/** The backend id as a connection sees it; undefined where there is none, or where it was removed from a copy. */
 export function readMeta(db: DatabaseSync): string | undefined {
   const tables = db
     .prepare('select count(*) as n from sqlite_schema where type = ? and name in (?, ?, ?)')
@@ -60,15 +60,14 @@ export function readMeta(db: DatabaseSync): string | undefined {
   if (tables?.n !== 3) return undefined;
   const rows = db.prepare(`select name, value from ${META_TABLE}`).all();
   const meta = Object.fromEntries(rows.map((row) => [String(row.name), String(row.value)]));
-  if (meta.version === undefined && meta.backend === undefined) return undefined;
-  if (meta.version !== VERSION) {
+  if (meta.version !== undefined && meta.version !== VERSION) {
     throw new EffectMatchError(
       'ERR_EM_STORE_NEWER',
       `the control tables have version ${meta.version}, this release knows ${VERSION}; use the newer release`,
     );
   }
-  const backend = meta.backend;
-  if (backend === undefined || !/^[0-9a-f]{32}$/.test(backend)) throw damaged('the backend id is not readable');
+  const { backend } = meta;
+  if (backend !== undefined && !/^[0-9a-f]{32}$/.test(backend)) throw damaged('the backend id is not readable');
   return backend;
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { SqliteOptions } from '../../../src/adapters/sqlite/index.ts';
-import { change, dump, freshFile, freshPath, observe, open } from './database.ts';
+import { change, copyOf, dump, freshFile, freshPath, observe, open } from './database.ts';
 
 const GOOD = 'create table t (id integer primary key, v)';
 
@@ -115,6 +115,19 @@ test('options that make no sense are refused', async () => {
   await refuse({ values: 'hashed' }, /neither plain nor digest/);
   await refuse({ busyTimeoutMs: -1 }, /busyTimeoutMs/);
   await refuse({ busyTimeoutMs: Number.NaN }, /busyTimeoutMs/);
+});
+
+test('a copy has the id of its original until the id is removed, then it gets one of its own', async () => {
+  const file = freshFile(GOOD);
+  await using original = await open({ file, relations: ['t'] });
+  const copy = copyOf(file);
+  const same = await open({ file: copy, relations: ['t'] });
+  assert.equal(same.identity.backend, original.identity.backend);
+  await same.close();
+  change(copy, "delete from effectmatch_meta where name = 'backend'");
+  await using own = await open({ file: copy, relations: ['t'] });
+  assert.match(own.identity.backend, /^[0-9a-f]{32}$/);
+  assert.notEqual(own.identity.backend, original.identity.backend);
 });
 
 test('the backend id stays with the file, and control tables of a newer release are refused', async () => {

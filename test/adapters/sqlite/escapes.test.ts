@@ -304,6 +304,18 @@ test('names with quotes, spaces and other case are one relation each', async () 
   assert.deepEqual(gapsOf(adapter, evidence), []);
 });
 
+test('a trigger of an old schema with a string in double quotes fails closed', async () => {
+  using old = new DatabaseSync(freshPath(), { enableDoubleQuotedStringLiterals: true });
+  const file = old.location() ?? assert.fail();
+  old.exec(
+    'create table t (id integer primary key, v); create trigger q after insert on t begin update t set v = "x"; end',
+  );
+  old.close();
+  await using adapter = await open({ file, relations: ['t'] });
+  const staged = await stage(adapter, { sql: 'insert into t (v) values (1)' });
+  assert.match(staged.kind === 'failed' ? staged.detail : '', /no such column: "x"/);
+});
+
 test('every function of this SQLite is allowed on purpose or denied on purpose', () => {
   using db = new DatabaseSync(':memory:');
   const rows = db.prepare('select distinct name, builtin from pragma_function_list').all();
