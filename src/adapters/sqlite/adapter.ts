@@ -153,7 +153,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     try {
       if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
       const leftMs = Math.max(0, busyTimeoutMs - (performance.now() - since));
-      const staged = await this.#openStage(claim, action, { busyTimeoutMs: leftMs, endTurn });
+      const staged = await this.#openStage(claim, action, { lockWithinMs: leftMs, endTurn });
       if (staged.kind === 'failed') endTurn();
       return staged;
     } catch (error) {
@@ -165,11 +165,11 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   async #openStage(
     claim: Claim,
     action: CheckedAction,
-    turn: { readonly busyTimeoutMs: number; readonly endTurn: () => void },
+    turn: { readonly lockWithinMs: number; readonly endTurn: () => void },
   ): Promise<Staged> {
-    const { db, file, identity, backend, context } = this.#opened;
+    const { db, file, identity, backend, busyTimeoutMs, context } = this.#opened;
     const tools = {
-      ...{ file, backend, busyTimeoutMs: turn.busyTimeoutMs, base: db, reached: context.reached },
+      ...{ file, backend, busyTimeoutMs, lockWithinMs: turn.lockWithinMs, base: db, reached: context.reached },
       registration: this.registration,
       affinity: this.#affinity,
       catalog: this.#catalog,

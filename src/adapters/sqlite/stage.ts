@@ -29,7 +29,10 @@ import { runStatements } from './statements.ts';
 export interface StageTools {
   readonly file: string;
   readonly backend: string;
+  /** How long a COMMIT may wait for readers. */
   readonly busyTimeoutMs: number;
+  /** How much of that is left for getting the write lock. */
+  readonly lockWithinMs: number;
   readonly registration: Registration;
   readonly affinity: Affinity;
   /** The trusted connection: it sees the committed state beneath the candidate, which cannot move meanwhile. */
@@ -77,7 +80,7 @@ async function stageAction(
 ): Promise<Staged> {
   const { occurrence, action } = request;
   try {
-    await retryWhileBusy(() => beginHeld(db), { deadlineMs: tools.busyTimeoutMs });
+    await retryWhileBusy(() => beginHeld(db), { deadlineMs: tools.lockWithinMs });
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
     return failed('busy', `another writer held the database for ${tools.busyTimeoutMs} ms`);
