@@ -156,6 +156,23 @@ test('a backend that cannot hold the probe now is unavailable, which is not a li
   );
 });
 
+test('a probe marker that something keeps out for a while is tried again, and not for ever', async () => {
+  const keptOut = (times: number) => (world: World) =>
+    overlayAdapter(memoryAdapter(world.books), (opened) => {
+      const adapter = opened as PromotableAdapter;
+      let tries = 0;
+      const markers = overlay(adapter.markers, {
+        async void(marker) {
+          tries += 1;
+          return tries <= times ? { kind: 'busy', why: 'another process starts' } : adapter.markers.void(marker);
+        },
+      });
+      return { markers };
+    });
+  await admitLiar(keptOut(3));
+  await assert.rejects(admitLiar(keptOut(Number.POSITIVE_INFINITY)), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+});
+
 test('a refused adapter is closed, and so is everything opened before it', async () => {
   const world = invoiceWorld();
   const closed: string[] = [];

@@ -8,7 +8,7 @@ import type { Halt } from '../../src/protocol/continuation.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import type { Lineage } from '../../src/runtime/continuation.ts';
 import { overlay } from '../../src/testing/world.ts';
-import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY } from './deploy.ts';
+import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';
 
 async function commit(deployed: Deployed, adapter = 'books') {
   return ofKind('committed', await deployed.runtime.execute(await deployed.approve({ adapter }), PAY));
@@ -94,15 +94,24 @@ test('state-missing: the backend was restored to before the commit', async () =>
   assert.equal((await deployed.runtime.continuation(terminal, 'reconcile').release(() => 1)).kind, 'released');
 });
 
-test("state-missing: another commit's marker, or a void one, does not stand for this commit", async () => {
+test('state-missing: a marker counts only if it is the marker of this very commit', async () => {
   const world = invoiceWorld();
   await using deployed = await deploy(world);
   const terminal = await commit(deployed);
-  world.books.write({ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'pending' } });
-  const other = await commit(deployed);
-  const foreign = world.books.markers.get(other.occurrence) ?? assert.fail();
-  world.books.markers.set(terminal.occurrence, foreign);
-  await assertHalts(deployed, 'state-missing', terminal);
+  const { text } = world.books.markers.get(terminal.occurrence) ?? assert.fail();
+  const others = {
+    occurrence: `occ_${'0'.repeat(40)}`,
+    execution: `exe_${'0'.repeat(32)}`,
+    observed: '0'.repeat(64),
+    permit: '0'.repeat(64),
+  };
+  for (const [field, value] of Object.entries(others)) {
+    const marker = reseal(world, { ...JSON.parse(text), [field]: value });
+    world.books.markers.set(terminal.occurrence, marker);
+    await assertHalts(deployed, 'state-missing', terminal);
+  }
+  world.books.markers.set(terminal.occurrence, reseal(world, JSON.parse(text)));
+  assert.equal((await deployed.runtime.continuation(terminal, 'reconcile').release(() => 1)).kind, 'released');
 });
 
 test('state-missing: the adapter is not configured where the work asks', async () => {

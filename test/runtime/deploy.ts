@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import type { MarkerText } from '../../src/contract/proof.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import type { SignOptions } from '../../src/crypto/approver.ts';
+import { createSealer } from '../../src/crypto/seal.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { row, update } from '../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
+import { markerRecord } from '../../src/protocol/marker.ts';
 import type { OccurrenceId } from '../../src/protocol/record.ts';
 import type { Gate, Terminal, TerminalOf } from '../../src/protocol/terminal.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
@@ -131,4 +134,11 @@ export function once(at: string, work: () => Promise<void>): (call: string) => P
     done = true;
     await work();
   };
+}
+
+/** A committed marker with other content, sealed with the keys of the world. */
+export function reseal(world: World, content: unknown): MarkerText {
+  const { text, seal } = createSealer(world.start().config.keyring).seal(markerRecord, markerRecord.parse(content));
+  const { occurrence } = content as { readonly occurrence: string };
+  return { occurrence, disposition: 'committed', text, sealKey: seal.key, sealMac: seal.mac };
 }
