@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { EffectMatchError, type ErrorCode } from '../../src/errors.ts';
 import { pendingMigrations } from '../../src/ledger/migrate.ts';
 import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
 import { claimFixture, fixtureContext, fixtureTerminal } from '../../src/testing/ledger/fixtures.ts';
 import { temporaryFolder } from './sqlite-store.ts';
 
@@ -65,6 +66,22 @@ test('twenty openings of a file that does not exist yet, at once, make one store
   for (const [index, ledgers] of opened.entries()) await claimFixture(ledgers, context, `by ${index}`);
   assert.equal((await opened[0]?.journal())?.length, 20);
   for (const ledgers of opened) await ledgers.close();
+});
+
+test('a store that another process is just creating is waited for and not created a second time', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'ledger.db');
+  const other = new DatabaseSync(file);
+  other.exec('pragma journal_mode = wal; begin immediate');
+  for (const { sql } of MIGRATIONS) other.exec(sql);
+  other.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${MIGRATIONS.length}`);
+  const opening = sqliteLedgers(file).open(context);
+  setTimeout(() => other.exec('commit'), 40);
+  const ledgers = await opening;
+  await claimFixture(ledgers, context, 'a');
+  assert.equal((await ledgers.verify()).kind, 'intact');
+  await ledgers.close();
+  other.close();
 });
 
 test('a missing folder and a path that is a folder are refused, and nothing is created', async () => {

@@ -27,7 +27,7 @@ import {
 import { temporaryFolder } from './sqlite-store.ts';
 
 const context = fixtureContext();
-const ROWS = 13;
+const ROWS = 15;
 const CHECKPOINTED = 11;
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -37,7 +37,7 @@ let exported: Sealed<Checkpoint>;
 const claims = new Map<string, ClaimRecord>();
 const claimed = (name: string): ClaimRecord => claims.get(name) ?? assert.fail(`no claim ${name}`);
 
-/** Every kind of row, a checkpoint in the middle of the journal and one after row 11; rows 12 and 13 are its tail. */
+/** Every kind of row, a checkpoint in the middle of the journal and one after row 11; rows 12 to 15 are its tail. */
 before(async () => {
   folder = await temporaryFolder();
   original = join(folder.path, 'original.db');
@@ -63,6 +63,8 @@ before(async () => {
   await ledgers.keep(fixtureDigest('document'), '{"outlets":[]}');
   const d = await claim('d');
   await ledgers.record(fixtureTerminal(context, d, 'diverged'), 'flushed');
+  await ledgers.record(fixtureReplay(context, d, 'replay in the tail'), 'flushed');
+  await claim('e');
   assert.deepEqual(await ledgers.verify(exported), { kind: 'intact', rows: ROWS, checkpointed: CHECKPOINTED });
   await ledgers.close();
 });
@@ -126,6 +128,30 @@ describe('journal rows', () => {
       for (const sql of changes) assert.equal((await verdictAfter(sql)).kind, 'tampered', sql);
     });
   }
+
+  for (let seq = CHECKPOINTED + 1; seq <= ROWS; seq += 1) {
+    test(`row ${seq}, not yet checkpointed: index columns that were changed with a recomputed digest are found`, async () => {
+      for (const sql of [
+        `update journal set slot = slot || 'x' where seq = ${seq}`,
+        `update journal set occurrence = 'occ_${'0'.repeat(40)}' where seq = ${seq}`,
+        `update journal set kind = case kind when 'claim' then 'terminal' else 'claim' end where seq = ${seq}`,
+      ]) {
+        await using store = await changed((db) => {
+          db.exec(sql);
+          redigest(db);
+        });
+        assert.equal((await store.ledgers.verify()).kind, 'tampered', sql);
+      }
+    });
+  }
+
+  test('a row that nothing depends on, dropped from the tail, leaves a gap that is found', async () => {
+    assert.deepEqual(await verdictAfter('delete from journal where seq = 14'), {
+      kind: 'tampered',
+      seq: 14,
+      what: 'the row is missing',
+    });
+  });
 
   test('two rows that change places are found, also when their digests are recomputed', async () => {
     for (const [one, two] of [
@@ -336,7 +362,7 @@ describe('what is read is checked when it is read', () => {
   });
 
   test('a row missing from the tail is never covered by a checkpoint', async () => {
-    for (const seq of [12, 13]) {
+    for (const seq of [12, 15]) {
       await using store = await changed((db) => db.exec(`delete from journal where seq = ${seq}`));
       await fails(store.ledgers.checkpoint());
     }
