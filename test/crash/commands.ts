@@ -65,6 +65,8 @@ export type Request = {
 
 /** A child's answer, or the fault that it met. */
 export type Reply =
+  /** An operation of a stream has ended; the next one follows at once. */
+  | { readonly id: number; readonly kind: 'progress' }
   | { readonly id: number; readonly kind: 'done'; readonly value: unknown }
   | { readonly id: number; readonly kind: 'failed'; readonly code: string; readonly message: string };
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { STEPS, type Step } from '../../src/contract/steps.ts';
-import { OPERATION_KINDS, type OperationKind } from './backends/backend.ts';
+import { OPERATION_KINDS, type OperationKind, WORLD_KINDS } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
 import { chanceOf, chooseSeed } from './chance.ts';
 import { runLanes } from './lanes.ts';
@@ -23,7 +23,7 @@ let startedAt = 0;
 
 before(async () => {
   pool = new Pool(14);
-  for (const backend of BACKENDS) templates.push(await createTemplate(backend, OPERATION_KINDS));
+  for (const backend of BACKENDS) templates.push(await createTemplate(backend, WORLD_KINDS));
   startedAt = performance.now();
 });
 

@@ -27,6 +27,7 @@ export class Child {
   readonly #waiting = new Map<number, (answer: Answer<unknown>) => void>();
   readonly exit: Promise<Exit>;
   readonly ready: Promise<unknown>;
+  #onProgress = () => {};
   #loaded = false;
   #ended: Exit | undefined;
   #asked = 0;
@@ -50,6 +51,7 @@ export class Child {
       this.#loaded = true;
     });
     this.#process.on('message', (reply: Reply) => {
+      if (reply.kind === 'progress') return this.#onProgress();
       const settle = this.#waiting.get(reply.id);
       this.#waiting.delete(reply.id);
       if (reply.kind === 'done') settle?.({ kind: 'done', value: reply.value });
@@ -74,7 +76,11 @@ export class Child {
   }
 
   /** Sends a command; the answer is `died` when the process ends before it answers, `failed` when it hangs. */
-  call<Name extends CommandName>(name: Name, asks: Commands[Name]['asks']): Promise<Answer<Commands[Name]['answers']>> {
+  call<Name extends CommandName>(
+    name: Name,
+    asks: Commands[Name]['asks'],
+    onProgress: () => void = () => {},
+  ): Promise<Answer<Commands[Name]['answers']>> {
     if (this.#ended !== undefined) return Promise.resolve({ kind: 'died', exit: this.#ended });
     this.#asked += 1;
     const id = this.#asked;
@@ -84,6 +90,7 @@ export class Child {
         resolve({ kind: 'failed', code: 'hangs', message: `no answer to ${name} in ${HANGS_MS} ms` });
       };
       const timer = setTimeout(hangs, HANGS_MS);
+      this.#onProgress = onProgress;
       this.#waiting.set(id, (answer) => {
         clearTimeout(timer);
         resolve(answer as Answer<Commands[Name]['answers']>);
@@ -151,6 +158,7 @@ export class Pool {
    * warmed-up code is quicker, and killing it would waste that.
    */
   async take(options: { readonly toDie: boolean } = { toDie: false }): Promise<Child> {
+    if (this.#closed) throw new Error('the pool is closed');
     const isLoaded = (candidate: Child) => candidate.loaded;
     const at = options.toDie ? this.#idle.findIndex(isLoaded) : this.#idle.findLastIndex(isLoaded);
     const child = this.#idle.splice(Math.max(at, 0), 1)[0] ?? this.#start();

@@ -35,18 +35,22 @@ export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Pro
 }
 
 const ROUNDS_CUT_OFF = 20;
+/** So many operations are left alone first: they show how long one takes on a machine as busy as this one is now. */
+const UNDISTURBED = 3;
 
 /** A stream of operations, cut off at random moments, recovered, and continued by the next process until it is done. */
 export async function runStreamCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
   await using scene = new Scene(pool, world);
   const { releases } = world;
   let left = world.operations;
-  for (let round = 0; left.length > 0; round += 1) {
+  for (let round = 0; left.length > 0 && scene.violations.length === 0; round += 1) {
     const child = await scene.fresh({ toDie: true });
-    const running = child.call('stream', { operations: left, releases });
+    const progress = new Progress();
+    const running = child.call('stream', { operations: left, releases }, () => progress.count());
     // After many rounds the rest may run in peace, so that the case ends.
     if (round < ROUNDS_CUT_OFF) {
-      await waitMicroseconds(chance.spread(50, 40_000));
+      await progress.reached(chance.below(UNDISTURBED), running);
+      await waitMicroseconds(chance.spread(50, Math.max(progress.lastMs * 1500, 3000)));
       child.signal('SIGKILL');
     }
     scene.buried(await running);
@@ -82,6 +86,32 @@ export async function runStartCase(pool: Pool, world: World, chance: Chance): Pr
   await scene.releaseTwice(operation);
   scene.compare({ stage: 'settled', released: [operation.n] });
   return scene.result();
+}
+
+/** How far a stream has come, and how long its last operation took. */
+class Progress {
+  lastMs = 0;
+  #ended = 0;
+  #at = performance.now();
+  #notify = () => {};
+
+  count(): void {
+    const now = performance.now();
+    this.lastMs = now - this.#at;
+    this.#at = now;
+    this.#ended += 1;
+    this.#notify();
+  }
+
+  /** Returns when so many operations have ended, or the whole stream has. */
+  async reached(operations: number, running: Promise<unknown>): Promise<void> {
+    while (this.#ended < operations) {
+      const notified = new Promise<boolean>((resolve) => {
+        this.#notify = () => resolve(true);
+      });
+      if (!(await Promise.race([notified, running.then(() => false)]))) return;
+    }
+  }
 }
 
 /** Timers are too coarse for this; turning the loop lets the command leave before the time is up. */

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { OPERATION_KINDS } from './backends/backend.ts';
+import { OPERATION_KINDS, WORLD_KINDS } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
 import { type Chance, chanceOf, chooseSeed } from './chance.ts';
 import { Pool } from './pool.ts';
@@ -80,7 +80,7 @@ class Soak {
     const backends = BACKENDS.filter((backend) => backend.name === adapter || backend.name.startsWith(`${adapter}-`));
     if (backends.length === 0)
       throw new Error(`no adapter "${adapter}"; there are ${BACKENDS.map(({ name }) => name)}`);
-    for (const backend of backends) this.#templates.push(await createTemplate(backend, OPERATION_KINDS));
+    for (const backend of backends) this.#templates.push(await createTemplate(backend, WORLD_KINDS));
     const progress = setInterval(() => this.#report(), 2000);
     try {
       if (only === undefined) await Promise.all(Array.from({ length: LANES }, () => this.#lane()));

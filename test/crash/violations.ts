@@ -94,12 +94,16 @@ function compareState(world: World, facts: Facts, committed: ReadonlySet<number>
   const expected = tally(world.backend.expectState(world.operations, committed));
   const found = tally(facts.state);
   const lines = new Set([...expected.keys(), ...found.keys()]);
-  return [...lines].flatMap((line) => {
+  const wrong = [...lines].flatMap((line) => {
     const wanted = expected.get(line) ?? 0;
     const seen = found.get(line) ?? 0;
     return wanted === seen ? [] : [`durable state: "${line}" is there ${seen} times instead of ${wanted}`];
   });
+  const more = wrong.length - LINES_SHOWN;
+  return more <= 0 ? wrong : [...wrong.slice(0, LINES_SHOWN), `durable state: ${more} more lines differ`];
 }
+
+const LINES_SHOWN = 8;
 
 function tally(lines: readonly string[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();

@@ -62,10 +62,11 @@ async function release(operation: Operation, releases: string) {
   return result.kind === 'released' ? { kind: 'released' } : { kind: 'halted', why: result.why };
 }
 
-async function stream(operations: readonly Operation[], releases: string): Promise<number> {
+async function stream(id: number, operations: readonly Operation[], releases: string): Promise<number> {
   for (const operation of operations) {
     const terminal = await current().execute(operation.license, operation.action);
     if (terminal.kind === 'committed') await release(operation, releases);
+    process.send?.({ id, kind: 'progress' });
   }
   return operations.length;
 }
@@ -80,7 +81,7 @@ async function answer(request: Request): Promise<unknown> {
     case 'execute':
       return current().execute(request.operation.license, request.operation.action);
     case 'stream':
-      return stream(request.operations, request.releases);
+      return stream(request.id, request.operations, request.releases);
     case 'load':
       loaded = request.operation;
       return null;

@@ -93,6 +93,15 @@ export class Template implements Disposable {
 /** Lays down a backend and has every operation approved: prepared by the runtime, signed by the approver. */
 export async function createTemplate(backend: Backend, kinds: readonly OperationKind[]): Promise<Template> {
   const root = mkdtempSync(join(tmpdir(), 'effectmatch-crash-'));
+  try {
+    return await fillTemplate(root, backend, kinds);
+  } catch (error) {
+    rmSync(root, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function fillTemplate(root: string, backend: Backend, kinds: readonly OperationKind[]): Promise<Template> {
   const folder = join(root, 'template');
   mkdirSync(folder);
   const shapes = kinds.map((kind, index) => ({ n: index + 1, kind }));

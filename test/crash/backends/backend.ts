@@ -10,6 +10,20 @@ import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 export const OPERATION_KINDS = ['append', 'derive', 'bulk', 'surprise', 'failing'] as const;
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
+/** The operations of a world, in the order in which a stream of them runs: mostly honest ones, every kind among them. */
+export const WORLD_KINDS: readonly OperationKind[] = [
+  'append',
+  'derive',
+  'bulk',
+  'surprise',
+  'append',
+  'failing',
+  'bulk',
+  'append',
+  'derive',
+  'append',
+];
+
 /** Whether the outcome of such an operation is the approved one, so that `committed` is what an honest run says. */
 export function isApproved(kind: OperationKind): boolean {
   return kind === 'append' || kind === 'derive' || kind === 'bulk';
