@@ -62,17 +62,13 @@ function checkOf(assigned: Assigned): Check {
   return (_value, text) => fresh.has(text);
 }
 
-/** Within one effect: equal labels have equal values, and different labels of one place have different values. */
-function labelsAgree({ labels, shape }: Wanted, { texts }: Found): boolean {
-  for (let i = 1; i < labels.length; i += 1) {
-    for (let j = 0; j < i; j += 1) {
-      const [a, b] = [labels[i] as Wanted['labels'][number], labels[j] as Wanted['labels'][number]];
-      const equal = texts[a.slot] === texts[b.slot];
-      if (a.label === b.label ? !equal : equal && shape.slots[a.slot]?.place === shape.slots[b.slot]?.place)
-        return false;
-    }
-  }
-  return true;
+/** Within one effect equal labels have equal values. That different labels differ is decided for all effects at once. */
+function labelsAgree({ labels }: Wanted, { texts }: Found): boolean {
+  if (labels.length < 2) return true;
+  return labels.every(({ label, slot }) => {
+    const first = labels.find((other) => other.label === label);
+    return first === undefined || texts[first.slot] === texts[slot];
+  });
 }
 
 const NONE: readonly number[] = [];

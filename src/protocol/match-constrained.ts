@@ -77,14 +77,16 @@ function tally(found: readonly Found[], pairings: readonly Pairing[]): readonly 
 
 /**
  * Takes pairs as long as they agree with those taken before: equal labels have equal values, different labels of one
- * place have different ones. Pairs with backend evidence come first, because that is where a value originates.
+ * place have different ones. Rows in which values originate come before rows that refer to them, so that of two
+ * rows that contradict each other the reference is the wrong one.
  */
 function splitByLabels({ admission, found }: Field, pairings: readonly Pairing[]) {
   const values = new Map<string, string>();
   const takers = new Map<string, string>();
   const agreed: Pairing[] = [];
   const against: Pairing[] = [];
-  const isOrigin = ({ wanted }: Pairing) => wanted.labels.some(({ slot }) => admission.hasEvidence(wanted.shape, slot));
+  const isOrigin = ({ wanted }: Pairing) =>
+    wanted.labels.every(({ slot }) => admission.hasEvidence(wanted.shape, slot));
   for (const pairing of [...pairings.filter(isOrigin), ...pairings.filter((pairing) => !isOrigin(pairing))]) {
     const { wanted } = pairing;
     const claims = wanted.labels.map(({ label, slot }) => {

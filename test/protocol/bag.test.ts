@@ -1,0 +1,141 @@
+// Goal: a bag is a multiset of effects, and no two different effects are ever taken for one.
+// Method: fast-check; canonical JSON as the independent notion of equality, arrays of effects as the model of a bag.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { comparisonKey, EffectBag, effectKey, sameValue, valueText } from '../../src/protocol/bag.ts';
+import { canonical } from '../../src/protocol/canon.ts';
+import type { Effect } from '../../src/protocol/effect.ts';
+import type { Row, Value } from '../../src/protocol/value.ts';
+
+// Few characters, among them those that the texts use themselves, so that collisions would be found.
+const tricky = fc.string({ unit: fc.constantFrom('1', ':', 's', 'r', ';', 'é'), maxLength: 4 });
+const { value } = fc.letrec<{ value: Value }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 2 },
+    fc.constantFrom<Value>(null, true, false, 0, 1, 11, -1, 1.5, '', 'n', 't', 'd1;', { $int: '1' }),
+    tricky,
+    fc.array(tie('value'), { maxLength: 2 }),
+    fc.dictionary(tricky, tie('value'), { maxKeys: 2 }),
+  ),
+}));
+const row: fc.Arbitrary<Row> = fc.dictionary(tricky, value, { maxKeys: 3 });
+const effect: fc.Arbitrary<Effect> = fc.record(
+  { op: fc.constantFrom('insert', 'update', 'delete'), target: tricky, key: row, before: row, after: row },
+  { requiredKeys: ['op', 'target'] },
+);
+
+test('property: two values share a text exactly if they are the same value', () => {
+  fc.assert(
+    fc.property(value, value, (a, b) => {
+      const same = canonical(a) === canonical(b);
+      assert.equal(valueText(a) === valueText(b), same);
+      assert.equal(sameValue(a, b), same);
+      assert.ok(sameValue(a, structuredClone(a)));
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test('property: two effects share a key exactly if they are the same effect', () => {
+  // Neighbours: an effect and the same with one character or image moved, which is where a separator would fail.
+  const moved = effect.chain((one) =>
+    fc
+      .record(
+        {
+          op: fc.constant(one.op),
+          target: fc.constantFrom(one.target, `${one.target}1`, `1:${one.target}`),
+          key: fc.constantFrom(one.key ?? {}, one.before ?? {}, {}),
+          before: fc.constantFrom(one.before ?? {}, one.after ?? {}, one.key ?? {}),
+          after: fc.constantFrom(one.after ?? {}, one.before ?? {}),
+        },
+        { requiredKeys: ['op', 'target'] },
+      )
+      .map((other): [Effect, Effect] => [one, other]),
+  );
+  fc.assert(
+    fc.property(fc.oneof(moved, fc.tuple(effect, effect)), ([a, b]) => {
+      assert.equal(effectKey(a) === effectKey(b), canonical(a) === canonical(b));
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test('the order of columns does not matter, an absent image and an empty one differ in a bag but not in comparison', () => {
+  const one: Effect = { op: 'update', target: 't', key: { a: 1, b: 2 }, after: { y: 1, x: 2 } };
+  assert.equal(effectKey(one), effectKey({ op: 'update', target: 't', key: { b: 2, a: 1 }, after: { x: 2, y: 1 } }));
+  assert.notEqual(effectKey(one), effectKey({ ...one, before: {} }));
+  assert.equal(comparisonKey(one, undefined), comparisonKey({ ...one, before: {} }, undefined));
+  assert.equal(comparisonKey(one, new Set(['y'])), comparisonKey({ ...one, after: { x: 2 } }, undefined));
+});
+
+test('what is not plain data has no text', () => {
+  for (const value of [undefined, 1n, Symbol('x'), () => 0]) {
+    assert.throws(() => valueText(value as unknown as Value), { code: 'ERR_EM_INVARIANT' });
+  }
+  assert.notEqual(valueText(-0), valueText(0));
+});
+
+// Few different effects, so that multiplicities above one are common.
+const few: fc.Arbitrary<Effect> = fc.constantFrom('a', 'b', 'c').map((target) => ({ op: 'insert', target }));
+const effects = fc.array(few, { maxLength: 8 });
+const occurrences = (list: readonly Effect[], one: Effect) =>
+  list.filter((other) => canonical(other) === canonical(one)).length;
+
+test('property: union, subtract, equals and size are those of multisets', () => {
+  fc.assert(
+    fc.property(effects, effects, (left, right) => {
+      const [a, b] = [EffectBag.of(left), EffectBag.of(right)];
+      assert.equal(a.size, left.length);
+      assert.equal(a.union(b).size, left.length + right.length);
+      for (const one of [...left, ...right]) {
+        assert.equal(a.count(one), occurrences(left, one));
+        assert.equal(a.union(b).count(one), occurrences(left, one) + occurrences(right, one));
+        assert.equal(a.subtract(b).count(one), Math.max(0, occurrences(left, one) - occurrences(right, one)));
+      }
+      const sameEffects = canonical(left.map(canonical).sort()) === canonical(right.map(canonical).sort());
+      assert.equal(a.equals(b), sameEffects);
+    }),
+  );
+});
+
+test('property: the laws of bags hold', () => {
+  fc.assert(
+    fc.property(effects, effects, effects, (x, y, z) => {
+      const [a, b, c] = [EffectBag.of(x), EffectBag.of(y), EffectBag.of(z)];
+      const empty = new EffectBag();
+      assert.ok(a.union(b).equals(b.union(a)), 'union commutes');
+      assert.ok(a.union(b.union(c)).equals(a.union(b).union(c)), 'union associates');
+      assert.ok(a.union(empty).equals(a) && a.subtract(empty).equals(a), 'the empty bag is neutral');
+      assert.ok(a.union(b).subtract(b).equals(a), 'subtract undoes union');
+      assert.ok(a.subtract(b.union(c)).equals(a.subtract(b).subtract(c)), 'subtracting twice is subtracting the sum');
+      assert.equal(a.equals(b), a.subtract(b).size === 0 && b.subtract(a).size === 0, 'equal means no difference');
+    }),
+  );
+});
+
+test('entries come in the order of the keys with their multiplicity, and operations leave their bags alone', () => {
+  const [a, b]: [Effect, Effect] = [
+    { op: 'insert', target: 'a' },
+    { op: 'insert', target: 'b' },
+  ];
+  const bag = new EffectBag().add(b).add(a, 2).add(b, 0);
+  const counted = [
+    { ...a, count: 2 },
+    { ...b, count: 1 },
+  ];
+  assert.deepEqual(
+    [...bag.entries()].map(([, effect]) => effect),
+    counted,
+  );
+  bag.union(bag).subtract(bag);
+  assert.deepEqual(
+    [...bag.entries()],
+    [
+      [effectKey(a), counted[0]],
+      [effectKey(b), counted[1]],
+    ],
+  );
+  assert.throws(() => bag.add(a, -1), { code: 'ERR_EM_INVARIANT' });
+  assert.throws(() => bag.add(a, 0.5), { code: 'ERR_EM_INVARIANT' });
+});
