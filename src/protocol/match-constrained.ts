@@ -45,7 +45,7 @@ function matchLabelled(field: Field, related: ReadonlySet<string>): ConstrainedM
   const { wanted, found, candidates, admission, budget } = field;
   const deduction = new Deduction(wanted, found, related);
   deduction.run(candidates, admission, budget);
-  const graph = new Graph(field, deduction, deduction);
+  const graph = new Graph(field, deduction);
   const covered = graph.flow.fill(budget);
   if (budget.exhausted) return { kind: 'budget' };
   if (!covered) return partOf(field, graph, 'labels');

@@ -3,7 +3,7 @@ import type { Budget } from './budget.ts';
 import type { ApprovedEffect, Cell } from './effect.ts';
 import type { Admission, Candidates } from './match-candidates.ts';
 import { Flow } from './match-flow.ts';
-import { type Deduction, fixedUnder, type LabelReading } from './match-labels.ts';
+import { fixedUnder, type LabelReading } from './match-labels.ts';
 import type { Found, Wanted } from './match-shape.ts';
 import type { Value } from './value.ts';
 
@@ -36,7 +36,7 @@ export class Graph {
   readonly groups: readonly Group[];
   readonly flow: Flow;
 
-  constructor(field: Field, reading: LabelReading, deduction?: Deduction) {
+  constructor(field: Field, reading: LabelReading) {
     const { found, candidates, admission, budget } = field;
     this.groups = groupWanted(field, reading);
     const demand = found.map(({ required, optional }) => required + optional);
@@ -46,7 +46,7 @@ export class Graph {
       for (const right of candidates.of(sample.shape, fixedUnder(sample, reading.bound))) {
         if (!budget.spend()) return;
         const one = found[right] as Found;
-        if (admission.admits(sample, one) && permits(deduction, reading, sample, one)) this.flow.addEdge(left, right);
+        if (admission.admits(sample, one) && permits(reading, sample, one)) this.flow.addEdge(left, right);
       }
     });
     found.forEach(({ optional }, right) => {
@@ -127,9 +127,9 @@ function signatureOf({ shape, cells, fixed, labels }: Wanted, { bound, open, voi
 }
 
 /** Open labels may not take what a bound one has. */
-function permits(deduction: Deduction | undefined, { open }: LabelReading, wanted: Wanted, found: Found): boolean {
-  return wanted.labels.every(({ label, slot }) => {
-    if (deduction === undefined || !open.has(label)) return true;
-    return deduction.permits(label, wanted.shape.slots[slot]?.place as string, found.texts[slot] as string);
+function permits(reading: LabelReading, { labels, shape }: Wanted, { texts }: Found): boolean {
+  return labels.every(({ label, slot }) => {
+    const place = shape.slots[slot]?.place as string;
+    return !reading.open.has(label) || reading.permits(label, place, texts[slot] as string);
   });
 }

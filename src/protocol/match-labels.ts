@@ -8,10 +8,17 @@ export interface LabelReading {
   readonly open: ReadonlySet<string>;
   /** Labels for which no value is left. */
   readonly void: ReadonlySet<string>;
+  /** Whether a value of a place is still to be had for an open label. */
+  permits(label: string, place: string, text: string): boolean;
 }
 
 /** Reads every label as an anonymous constraint: what must hold at least. */
-export const WITHOUT_LABELS: LabelReading = { bound: new Map(), open: new Set(), void: new Set() };
+export const WITHOUT_LABELS: LabelReading = {
+  bound: new Map(),
+  open: new Set(),
+  void: new Set(),
+  permits: () => true,
+};
 
 /** One text per value of a place: at most one label may take it. */
 export function tokenText(place: string, text: string): string {
@@ -101,14 +108,9 @@ export class Deduction implements LabelReading {
     }
   }
 
-  /** Whether a value of a place is still to be had for a label. */
   permits(label: string, place: string, text: string): boolean {
     const taker = this.#taken.get(tokenText(place, text));
     return taker === undefined || taker === label;
-  }
-
-  places(label: string): ReadonlySet<string> {
-    return this.#places.get(label) ?? new Set();
   }
 
   /** Cells with backend evidence speak first: where things contradict each other, the origin of a value is right. */
@@ -158,7 +160,7 @@ export class Deduction implements LabelReading {
 
   #bind(label: string, text: string): void {
     this.open.delete(label);
-    const places = [...this.places(label)];
+    const places = [...(this.#places.get(label) ?? [])];
     if (places.every((place) => this.permits(label, place, text))) {
       this.bound.set(label, text);
       for (const place of places) this.#taken.set(tokenText(place, text), label);
