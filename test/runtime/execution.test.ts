@@ -5,9 +5,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { digestText } from '../../src/crypto/digest.ts';
 import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
 import { insert, update } from '../../src/protocol/draft.ts';
+import type { Effect } from '../../src/protocol/effect.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
+import { observedText } from '../../src/protocol/outcome.ts';
 import { freshSqlite } from '../adapters/sqlite-kit.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
@@ -146,6 +149,22 @@ test('values that are not to be stored are in neither journal nor ledger', async
   const kept = JSON.stringify([terminal, holder, await deployed.runtime.ledgers.journal()]);
   assert.doesNotMatch(kept, /geheim|pending/);
   assert.match(kept, /\$digest/);
+});
+
+test('what was observed is kept as a digest, and where values are not stored as one that nobody can guess', async () => {
+  const effect = {
+    op: 'update',
+    target: 'invoice',
+    key: { id: 1 },
+    before: { status: 'pending' },
+    after: { status: 'paid' },
+  };
+  const guess = digestText('effectmatch/observed/v1', observedText([effect as Effect]));
+  for (const values of ['plain', 'digest'] as const) {
+    await using deployed = await deploy(invoiceWorld({ values }));
+    const terminal = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+    assert.equal(terminal.observed === guess, values === 'plain');
+  }
 });
 
 test('a plan revision is announced by preparing, and a requirement that does not hold is not prepared', async () => {

@@ -8,6 +8,7 @@ import type { MarkerText } from '../../src/contract/proof.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { OccurrenceId } from '../../src/protocol/record.ts';
+import type { Recovered } from '../../src/runtime/recover.ts';
 import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
 import {
   assertRejected,
@@ -347,6 +348,41 @@ test('remote: whoever could not establish the outcome takes the verdict of who c
     const { occurrence } = onlyTerminal(await live.runtime.ledgers.journal());
     assert.equal((await live.runtime.ledgers.attempts(occurrence)).length, 1);
     assert.deepEqual(await other.runtime.recover({ now: true }), []);
+  }
+});
+
+test('two verdicts that contradict each other are a fault: the first one stands', async () => {
+  const lies = { kind: 'evidence', how: 'alter' } as const;
+  for (const liar of ['the attempt', 'recovery']) {
+    let meanwhile = async (_call: string): Promise<void> => {};
+    const world = invoiceWorld({ pause: (call) => meanwhile(call) });
+    await using live = await deploy(world);
+    await using other = await deploy(world);
+    const license = await live.approve({ adapter: 'bank' });
+    if (liar === 'the attempt') {
+      world.arm(live.process, lies);
+      meanwhile = once('ledgers.record', async () => {
+        assert.equal(onlyOne(await other.runtime.recover({ now: true })).kind, 'settled');
+      });
+      await assert.rejects(live.runtime.execute(license, PAY), { code: 'ERR_EM_TERMINAL_CONFLICT' });
+    } else {
+      world.arm(other.process, lies);
+      // The attempt is about to record what it knows; recovery waits with what it believes until it has.
+      let late: Promise<readonly Recovered[]> = Promise.resolve([]);
+      meanwhile = once('ledgers.record', async () => {
+        late = other.runtime.recover({ now: true });
+        meanwhile = once('ledgers.record', async () => {
+          await execution;
+        });
+      });
+      const execution = live.runtime.execute(license, PAY);
+      await execution;
+      const recovered = onlyOne(await late);
+      assert.ok(recovered.kind === 'unresolved', JSON.stringify(recovered));
+      assert.match(recovered.why, /does not agree/);
+    }
+    const { occurrence } = onlyTerminal(await live.runtime.ledgers.journal());
+    ofKind('committed', await live.runtime.terminal(occurrence));
   }
 });
 
