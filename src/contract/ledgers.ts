@@ -41,6 +41,8 @@ export interface Ledgers {
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Extends the lease of a live attempt on the store's clock; false when the claim is not this execution's. */
   renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
+  /** Whether this execution holds the occurrence. The final gate asks; `holder` says more and costs more. */
+  holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean>;
   /** Who holds the occurrence, whatever became of it. */
   holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
   /** Claims without a conclusive terminal (none, or `indeterminate`), oldest first. */

@@ -113,6 +113,10 @@ class MemoryLedgers implements Ledgers {
     return true;
   }
 
+  async holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
+    return (await this.holder(occurrence))?.claim.record.execution === execution;
+  }
+
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {
     const claim = this.#journal.claimOf(occurrence);
     const lease = this.#memory.leases.get(occurrence);

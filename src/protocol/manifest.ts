@@ -4,7 +4,8 @@ import { defineRecord, labelSchema, nameSchema } from './record.ts';
 import type { Registration } from './registration.ts';
 import type { Value } from './value.ts';
 
-const valueSchema = z.json() as unknown as z.ZodType<Value>;
+/** Plain data: `canonical`, which every record passes first, has refused everything else. */
+const valueSchema = z.custom<Value>((value) => value !== undefined);
 const columnSchema = z.string().min(1).max(256);
 const targetSchema = z.string().min(1).max(512);
 const rowSchema = z.record(columnSchema, valueSchema);

@@ -35,6 +35,10 @@ function holds(requirement: Requirement, found: StateReading): boolean {
 }
 
 /** What a task-state digest covers: every reading, the application's own revision, and A's salt. */
-export function taskStateText(approved: Approved, readings: readonly StateReading[], revision: string | undefined): string {
+export function taskStateText(
+  approved: Approved,
+  readings: readonly StateReading[],
+  revision: string | undefined,
+): string {
   return canonical({ readings, revision: revision ?? null, salt: approved.salt });
 }

@@ -113,8 +113,7 @@ async function checkAuthority(deployment: Deployment, established: Established):
       detail: `plan revision ${announced} replaced ${planRevision} of task "${task}"`,
     };
   }
-  const holder = await deployment.ledgers.holder(attempt.occurrence);
-  if (holder?.claim.record.execution !== attempt.execution) {
+  if (!(await deployment.ledgers.holds(attempt.occurrence, attempt.execution))) {
     return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
   }
   return undefined;

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EffectMatchError, type ErrorCode, invariant } from '../errors.ts';
 
@@ -58,9 +58,11 @@ export function openDatabase(file: string, options: { readonly readOnly?: boolea
 export function pinDurability(db: DatabaseSync): string {
   const mode = readPragma(db, 'journal_mode');
   setPragma(db, mode === 'wal' ? { name: 'synchronous', value: 'full', reads: 2 } : EXTRA);
-  // Only macOS listens to these; there a plain fsync does not reach the disk.
-  setPragma(db, { name: 'fullfsync', value: 'on', reads: 1 });
-  setPragma(db, { name: 'checkpoint_fullfsync', value: 'on', reads: 1 });
+  if (process.platform === 'darwin') {
+    // There a plain fsync does not reach the disk; no other system listens to these.
+    setPragma(db, { name: 'fullfsync', value: 'on', reads: 1 });
+    setPragma(db, { name: 'checkpoint_fullfsync', value: 'on', reads: 1 });
+  }
   return String(mode);
 }
 
@@ -76,9 +78,26 @@ export function setPragma(
   invariant(found === pragma.reads, `pragma ${pragma.name} is ${pragma.value} (it reads back as ${found})`);
 }
 
+const compiled = new WeakMap<DatabaseSync, Map<string, StatementSync>>();
+
+/** The compiled form of a statement of ours, kept as long as its connection: compiling costs more than running. */
+export function statement(db: DatabaseSync, sql: string): StatementSync {
+  let known = compiled.get(db);
+  if (known === undefined) {
+    known = new Map();
+    compiled.set(db, known);
+  }
+  let prepared = known.get(sql);
+  if (prepared === undefined) {
+    prepared = db.prepare(sql);
+    known.set(sql, prepared);
+  }
+  return prepared;
+}
+
 /** The value of a pragma that answers with one row of one column. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
-  const row = db.prepare(`pragma ${name}`).get();
+  const row = statement(db, `pragma ${name}`).get();
   return row === undefined ? undefined : Object.values(row)[0];
 }
 

@@ -41,7 +41,7 @@ const BOTH: Readonly<Record<string, Case>> = {
       announcedPlan: async (task: string) => ((await ledgers.announcedPlan(task)) ?? 0) + 1,
     })),
   },
-  'claim-lost': { deploy: ledgersWith(() => ({ holder: async () => undefined })) },
+  'claim-lost': { deploy: ledgersWith(() => ({ holds: async () => false })) },
 };
 
 const booksWith = (world: World, change: (adapter: PromotableAdapter) => Partial<PromotableAdapter>) => ({

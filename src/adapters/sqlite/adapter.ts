@@ -17,7 +17,15 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { asFault, openDatabase, pinDurability, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
+import {
+  asFault,
+  openDatabase,
+  pinDurability,
+  primaryCode,
+  readPragma,
+  retryWhileBusy,
+  SQLITE,
+} from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction } from './action.ts';
 import {
   admitFile,
@@ -99,6 +107,8 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   readonly #stages = new Set<Stage>();
   readonly #turns = new Turns();
   #catalog: Catalog;
+  /** The file's version, as the trusted connection counts commits of others, when the catalogue was read. */
+  #catalogVersion: unknown;
   #survey: { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey } | undefined;
 
   constructor(opened: Opened) {
@@ -192,9 +202,15 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     this.#affinity.close();
   }
 
+  /** Read again whenever any other connection has committed since; nothing else can change a schema. */
   async #readCatalog(): Promise<Catalog> {
-    this.#catalog = await this.#trying(() => readCatalog(this.#opened.db, this.#catalog));
-    return this.#catalog;
+    const { db } = this.#opened;
+    return await this.#trying(() => {
+      const version = readPragma(db, 'data_version');
+      if (version !== this.#catalogVersion) this.#catalog = readCatalog(db, this.#catalog);
+      this.#catalogVersion = version;
+      return this.#catalog;
+    });
   }
 
   async #trying<T>(attempt: () => T): Promise<T> {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { quoteName, readPragma } from '../../sqlite/connection.ts';
+import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
 
 /** One row of `sqlite_schema`. */
 export interface SchemaObject {
@@ -52,13 +52,15 @@ const FILE_SETTINGS = [
   'auto_vacuum',
 ] as const;
 
+const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
+
 /**
  * Reads the schema fresh. Cheap on purpose, as it runs several times per execution: one scan of `sqlite_schema` and
  * six pragmas; the relations are described again only when that text is not `known`'s.
  */
 export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
   const settings = Object.fromEntries(FILE_SETTINGS.map((name) => [name, readPragma(db, name)]));
-  const rows = db.prepare('select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid').all();
+  const rows = statement(db, SCHEMA_ROWS).all();
   const text = JSON.stringify([settings, rows]);
   if (known?.text === text) return known;
   const objects = rows.map((row) => ({

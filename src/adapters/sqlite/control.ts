@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
-import { immediate, retryWhileBusy } from '../../sqlite/connection.ts';
+import { immediate, retryWhileBusy, statement } from '../../sqlite/connection.ts';
 import type { Catalog } from './catalog.ts';
 
 /** Names that start with this belong to EffectMatch: agent SQL neither reads nor writes them. */
@@ -69,6 +69,11 @@ export function readMeta(db: DatabaseSync): string | undefined {
   const { backend } = meta;
   if (backend !== undefined && !/^[0-9a-f]{32}$/.test(backend)) throw damaged('the backend id is not readable');
   return backend;
+}
+
+/** The backend id in a file whose schema is known to be ours. */
+export function readBackend(db: DatabaseSync): unknown {
+  return statement(db, `select value from main.${META_TABLE} where name = 'backend'`).get()?.value;
 }
 
 /**

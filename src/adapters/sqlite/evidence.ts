@@ -3,7 +3,7 @@ import type { DatabaseSync, Session } from 'node:sqlite';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
 import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import { quoteName, readPragma } from '../../sqlite/connection.ts';
+import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
 import { type Catalog, type Relation, readCatalog } from './catalog.ts';
 import { decodeChangeset } from './changeset.ts';
 import type { FenceLog } from './fence.ts';
@@ -47,7 +47,7 @@ export interface Connections {
 
 export function takeSnapshot({ candidate, base }: Connections, known: Catalog): Snapshot {
   const catalog = readCatalog(candidate, known);
-  const total = candidate.prepare('select total_changes() as total');
+  const total = statement(candidate, 'select total_changes() as total');
   total.setReadBigInts(true);
   const totalChanges = total.get()?.total;
   invariant(typeof totalChanges === 'bigint', 'SQLite counts changes');
@@ -62,7 +62,7 @@ export function takeSnapshot({ candidate, base }: Connections, known: Catalog): 
 
 /** Milliseconds since the epoch on the clock that CURRENT_TIMESTAMP and its relatives read. */
 export function readClock(db: DatabaseSync): number {
-  const seconds = db.prepare("select unixepoch('now', 'subsec') as seconds").get()?.seconds;
+  const seconds = statement(db, "select unixepoch('now', 'subsec') as seconds").get()?.seconds;
   invariant(typeof seconds === 'number', 'SQLite tells the time');
   return Math.round(seconds * 1000);
 }
@@ -74,11 +74,9 @@ export function readSettings(db: DatabaseSync): string {
 
 function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
   if (!catalog.relations.has('sqlite_sequence')) return new Map();
-  const statement = db.prepare('select name, seq from sqlite_sequence');
-  statement.setReadBigInts(true);
-  return new Map(
-    statement.all().map((row) => [String(row.name), typeof row.seq === 'bigint' ? row.seq : String(row.seq)]),
-  );
+  const rows = statement(db, 'select name, seq from sqlite_sequence');
+  rows.setReadBigInts(true);
+  return new Map(rows.all().map((row) => [String(row.name), typeof row.seq === 'bigint' ? row.seq : String(row.seq)]));
 }
 
 /** Fingerprint of everything that an observation is made from. */
@@ -219,9 +217,9 @@ function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gros
   const inserted = new Set(records.filter((record) => record.op === 'insert').map((record) => record.target));
   return observed.relations.flatMap(({ name, rowidAlias }) => {
     if (rowidAlias === undefined || !inserted.has(name)) return [];
-    const statement = base.prepare(`select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
-    statement.setReadBigInts(true);
-    const highest = statement.get()?.highest;
+    const top = statement(base, `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
+    top.setReadBigInts(true);
+    const highest = top.get()?.highest;
     const inUse = typeof highest === 'bigint' ? highest : 0n;
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;

@@ -17,7 +17,7 @@ import {
 import { type CheckedAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
-import { PROBE_TABLE, readMeta } from './control.ts';
+import { PROBE_TABLE, readBackend } from './control.ts';
 import { fingerprintEvidence, type Observed, observeCandidate, readClock, takeSnapshot } from './evidence.ts';
 import { type FenceRules, lowerFence, raiseFence } from './fence.ts';
 import { findMarker } from './markers.ts';
@@ -86,12 +86,13 @@ async function stageAction(
     return failed('busy', `another writer held the database for ${tools.busyTimeoutMs} ms`);
   }
   tools.reached('adapter:stage-opened');
-  if (tools.isReplaced() || readMeta(db) !== tools.backend) return REPLACED;
+  if (tools.isReplaced()) return REPLACED;
   const connections = { candidate: db, base: tools.base };
   const before = takeSnapshot(connections, tools.catalog);
   if (before.catalog.text !== tools.catalog.text) {
     return failed('boundary-changed', 'the schema changed after it was certified; certify again');
   }
+  if (readBackend(db) !== tools.backend) return REPLACED;
   if (findMarker(db, occurrence) !== undefined) {
     return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
   }

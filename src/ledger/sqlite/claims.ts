@@ -66,6 +66,16 @@ export function renewLease(session: Session, occurrence: string, execution: Exec
   return changes === 1;
 }
 
+/** Whether the entry among the occurrences, and the claim in the journal that it stands for, name this execution. */
+export function holdsOccurrence(session: Session, occurrence: string, execution: ExecutionId): boolean {
+  const row = session
+    .sql(
+      `select 1 from occurrence join journal using (seq, occurrence) where occurrence = ? and execution = ? and slot = '${CLAIM_SLOT}'`,
+    )
+    .get(occurrence, execution);
+  return row !== undefined;
+}
+
 /** Who holds the occurrence, with the license and the outcome it was claimed under, all checked. */
 export function findHolder(session: Session, occurrence: string): ClaimEntry | undefined {
   const row = session.sql(`${LEASES} where occurrence = ?`).get(occurrence);

@@ -19,7 +19,15 @@ import { asFault, immediate, openDatabase, retryWhileBusy, setPragma } from '../
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
-import { announcedRevision, claimOccurrence, findHolder, listUnsettled, raiseRevision, renewLease } from './claims.ts';
+import {
+  announcedRevision,
+  claimOccurrence,
+  findHolder,
+  holdsOccurrence,
+  listUnsettled,
+  raiseRevision,
+  renewLease,
+} from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { type Connections, unusable } from './open.ts';
 import { createSession, lastRows, listRows, pageRows, type Session } from './session.ts';
@@ -69,6 +77,10 @@ export class SqliteLedgers implements Ledgers {
   /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
     return await this.#write(this.#relaxed, (session) => renewLease(session, occurrence, execution, leaseMs));
+  }
+
+  async holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
+    return await this.#read((session) => holdsOccurrence(session, occurrence, execution));
   }
 
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {

@@ -122,6 +122,8 @@ export function claimTests(kit: LedgerKit): void {
     const before = await bench.ledgers.holder(occurrence);
     assert.equal(before?.leaseExpired, true);
     assert.equal(await bench.ledgers.renew(occurrence, fixtureExecution('someone else'), 60_000), false);
+    assert.equal(await bench.ledgers.holds(occurrence, fixtureExecution('someone else')), false);
+    assert.equal(await bench.ledgers.holds(occurrence, execution), true);
     assert.equal((await bench.ledgers.holder(occurrence))?.leaseExpired, true);
     assert.equal(await bench.ledgers.renew(occurrence, execution, 60_000), true);
     const renewed = await bench.ledgers.holder(occurrence);
@@ -135,6 +137,7 @@ export function claimTests(kit: LedgerKit): void {
       index: 0,
     });
     assert.equal(await bench.ledgers.renew(unknown, execution, 60_000), false);
+    assert.equal(await bench.ledgers.holds(unknown, execution), false);
     assert.equal(await bench.ledgers.holder(unknown), undefined);
   });
 

@@ -18,6 +18,7 @@ export const CALLS = [
   'ledgers.announcedPlan',
   'ledgers.claim',
   'ledgers.holder',
+  'ledgers.holds',
   'ledgers.unsettled',
   'ledgers.consumePermit',
   'ledgers.voidPermit',
@@ -30,7 +31,7 @@ export const CALLS = [
 export type Call = (typeof CALLS)[number];
 
 /** Those that one execution with its continuation makes twice. */
-const REPEATED: readonly Call[] = ['adapter.read', 'adapter.survey', 'ledgers.holder', 'ledgers.acknowledge'];
+const REPEATED: readonly Call[] = ['adapter.read', 'adapter.survey', 'ledgers.acknowledge'];
 
 /** An exception in a living process, which cleans up behind itself, or the end of the process, which does not. */
 export type Ending = 'throw' | 'die';
