@@ -31,16 +31,12 @@ export function sameValue(a: Value | undefined, b: Value | undefined): boolean {
 
 /** An injective text of a row. The order of the columns does not matter. */
 export function rowText(row: Row): string {
-  return columnsText(row, undefined, valueText);
+  return columnsText(row);
 }
 
-/** Column names in the order of their UTF-16 code units. Rows made by this package usually have it already. */
+/** Column names in the order of their UTF-16 code units. */
 export function sortedColumns(row: object): readonly string[] {
-  const columns = Object.keys(row);
-  for (let index = 1; index < columns.length; index += 1) {
-    if ((columns[index - 1] as string) > (columns[index] as string)) return columns.sort();
-  }
-  return columns;
+  return isSorted(row) ? Object.keys(row) : Object.keys(row).sort();
 }
 
 /** The key of an effect in a bag: two different effects never share one, column order aside. */
@@ -54,47 +50,36 @@ export function effectKey(effect: Effect): string {
  * without columns, because the operation already says which images there are.
  */
 export function comparisonKey(effect: Effect, skip: ReadonlySet<string> | undefined): string {
-  return imagesKey(effect, skip, valueText);
-}
-
-/** Images of values or of what is approved about them. */
-interface Images<T> extends Pick<Effect, 'op' | 'target'> {
-  readonly key?: Columns<T>;
-  readonly before?: Columns<T>;
-  readonly after?: Columns<T>;
-}
-
-type Columns<T> = { readonly [column: string]: T };
-
-/** The {@link comparisonKey} of an effect whose values have to be read first. */
-export function imagesKey<T>(
-  { op, target, key, before, after }: Images<T>,
-  skip: ReadonlySet<string> | undefined,
-  textOf: (value: T | undefined) => string,
-): string {
-  const images = `${columnsText(key, skip, textOf)}${columnsText(before, skip, textOf)}${columnsText(after, skip, textOf)}`;
-  return `${op[0]}${target.length}:${target}${images}`;
+  const { op, target, key, before, after } = effect;
+  return `${op[0]}${target.length}:${target}${columnsText(key, skip)}${columnsText(before, skip)}${columnsText(after, skip)}`;
 }
 
 function imageText(row: Row | undefined): string {
   return row === undefined ? '-' : rowText(row);
 }
 
-function columnsText<T>(
-  columns: Columns<T> | undefined,
-  skip: ReadonlySet<string> | undefined,
-  textOf: (value: T | undefined) => string,
-): string {
+function columnsText(columns: Row | undefined, skip?: ReadonlySet<string>): string {
+  if (columns === undefined) return 'r0:';
   let text = '';
   let count = 0;
-  if (columns !== undefined) {
-    for (const column of sortedColumns(columns)) {
-      if (skip?.has(column)) continue;
-      count += 1;
-      text += `${column.length}:${column}${textOf(columns[column])}`;
-    }
-  }
+  const write = (column: string): void => {
+    if (skip?.has(column)) return;
+    count += 1;
+    text += `${column.length}:${column}${valueText(columns[column])}`;
+  };
+  if (isSorted(columns)) for (const column in columns) write(column);
+  else for (const column of Object.keys(columns).sort()) write(column);
   return `r${count}:${text}`;
+}
+
+/** Whether the columns are in the order of their UTF-16 code units; in rows made by this package they usually are. */
+function isSorted(columns: object): boolean {
+  let last = '';
+  for (const column in columns) {
+    if (column < last) return false;
+    last = column;
+  }
+  return true;
 }
 
 function isList(value: object): value is readonly Value[] {

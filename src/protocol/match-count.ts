@@ -57,14 +57,14 @@ export class ExactCount {
 
   #take(effect: Effect, required: boolean): void {
     const skip = this.#prepared.volatile.get(effect.target);
-    const key = comparisonKey(effect, skip);
-    const position = this.#prepared.positions.get(key);
+    const position = this.#prepared.index.find(effect, skip);
     const left = position === undefined ? 0 : (this.#left[position] ?? 0);
     if (position !== undefined && left > 0) {
       this.#left[position] = left - 1;
       if (skip !== undefined) this.taken.push(effect);
       return;
     }
+    const key = comparisonKey(effect, skip);
     const remainder = this.remainders.get(key);
     if (remainder === undefined) {
       this.remainders.set(key, { effects: [effect], required: required ? 1 : 0 });

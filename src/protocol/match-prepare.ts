@@ -1,9 +1,10 @@
-import { invariant } from '../errors.ts';
-import { imagesKey, valueText } from './bag.ts';
+import { sortedColumns } from './bag.ts';
 import { isExact } from './constraint.ts';
-import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
+import type { ApprovedEffect, CellRow, Effect } from './effect.ts';
+import { ExactIndex } from './match-exact.ts';
 import { layOutWanted, type Shape, shapeOf, type Wanted } from './match-shape.ts';
 import type { Registration } from './registration.ts';
+import type { Row, Value } from './value.ts';
 
 type Skip = ReadonlySet<string> | undefined;
 
@@ -11,8 +12,8 @@ type Skip = ReadonlySet<string> | undefined;
 export interface Prepared {
   /** Per target the columns that are not compared. */
   readonly volatile: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Exact effects by comparison key: position in `exact` and `counts`. */
-  readonly positions: ReadonlyMap<string, number>;
+  /** Finds exact effects: position in `exact` and `counts`. */
+  readonly index: Pick<ExactIndex, 'find'>;
   readonly exact: readonly ApprovedEffect[];
   readonly counts: Float64Array;
   /** The shapes of effects with constraints, by their text. */
@@ -29,7 +30,7 @@ export interface ApprovedEffects {
 /** Strips volatile columns from A and sorts its effects by how they can be compared. */
 export function prepareApproved(approved: ApprovedEffects): Prepared {
   const volatile = volatileColumns(approved.registration);
-  const positions = new Map<string, number>();
+  const index = new ExactIndex();
   const shapes = new Map<string, Shape>();
   const exact: ApprovedEffect[] = [];
   const counts: number[] = [];
@@ -43,17 +44,17 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
       constrained.push(layOutWanted(effect, shape));
       continue;
     }
-    const key = imagesKey(effect, skip, exactText);
-    const position = positions.get(key);
+    const only = exactEffect(effect);
+    const position = index.find(only, skip);
     if (position === undefined) {
-      positions.set(key, exact.length);
+      index.add(only, skip, exact.length);
       exact.push(effect);
       counts.push(effect.count);
     } else {
       counts[position] = (counts[position] ?? 0) + effect.count;
     }
   }
-  return { volatile, positions, exact, counts: Float64Array.from(counts), shapes, constrained };
+  return { volatile, index, exact, counts: Float64Array.from(counts), shapes, constrained };
 }
 
 /** Key columns identify the row that A names, so they are compared even where they are declared volatile. */
@@ -78,7 +79,23 @@ function isExactRow(cells: CellRow | undefined, skip: Skip): boolean {
   return true;
 }
 
-function exactText(cell: Cell | undefined): string {
-  invariant(cell !== undefined && isExact(cell), 'only exact effects are counted');
-  return valueText(cell.is);
+/** An effect whose compared columns are all exact, as it would be observed. */
+function exactEffect({ op, target, key, before, after }: ApprovedEffect): Effect {
+  return {
+    op,
+    target,
+    ...(key && { key: exactRow(key) }),
+    ...(before && { before: exactRow(before) }),
+    ...(after && { after: exactRow(after) }),
+  };
+}
+
+/** Columns that are not exact are volatile here, and not compared. */
+function exactRow(cells: CellRow): Row {
+  const row: { [column: string]: Value } = {};
+  for (const column of sortedColumns(cells)) {
+    const cell = cells[column];
+    if (cell !== undefined && isExact(cell)) row[column] = cell.is;
+  }
+  return row;
 }

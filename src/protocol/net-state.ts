@@ -1,6 +1,6 @@
 import { rowText, sameValue } from './bag.ts';
 import type { Effect } from './effect.ts';
-import { type Change, changedColumns, type Relation } from './relation.ts';
+import { type Change, findChanges, type Relation } from './relation.ts';
 import type { Row } from './value.ts';
 
 interface Place {
@@ -13,6 +13,8 @@ interface Place {
 interface KeyedRow extends Place {
   was: Row | null;
   is: Row | null;
+  /** Whether several records were folded into it; a single one has the same columns on both sides. */
+  folded: boolean;
 }
 
 /** How many more (or, below zero, fewer) of this row there are than at first. */
@@ -62,8 +64,10 @@ export class NetState {
     const id = rowId(place.target, place.key);
     const row = this.#keyed.get(id);
     if (row === undefined) {
-      this.#keyed.set(id, { ...place, was: before, is: after });
+      const { relation, target, key } = place;
+      this.#keyed.set(id, { relation, target, key, was: before, is: after, folded: false });
     } else {
+      row.folded = true;
       const rest = continueFrom(row, before);
       row.is = after === null ? null : { ...rest, ...after };
     }
@@ -120,13 +124,13 @@ function continueFrom(row: KeyedRow, before: Row | null): Row | null {
   return { ...before, ...is };
 }
 
-function netEffect({ relation, target, key, was, is }: KeyedRow): Effect | undefined {
+function netEffect({ relation, target, key, was, is, folded }: KeyedRow): Effect | undefined {
   if (was === null) return is === null ? undefined : { op: 'insert', target, key, after: is };
   if (is === null) return { op: 'delete', target, key, before: was };
-  for (const column of Object.keys({ ...was, ...is })) {
+  for (const column of folded ? Object.keys({ ...was, ...is }) : []) {
     if (Object.hasOwn(was, column) && Object.hasOwn(is, column)) continue;
     throw relation.fault('rewrite of a row', `column ${JSON.stringify(column)} is not reported on both sides`);
   }
-  const changed = changedColumns(was, is);
-  return Object.keys(changed.before).length === 0 ? undefined : { op: 'update', target, key, ...changed };
+  const changes = findChanges(was, is);
+  return changes && { op: 'update', target, key, before: changes.before, after: changes.after };
 }

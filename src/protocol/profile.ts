@@ -2,7 +2,8 @@ import { unreachable } from '../errors.ts';
 import type { ChangeRecord, Effect } from './effect.ts';
 import { NetState } from './net-state.ts';
 import type { Registration } from './registration.ts';
-import { type Change, changedColumns, Relation } from './relation.ts';
+import { type Change, type Changes, findChanges, Relation } from './relation.ts';
+import type { Row } from './value.ts';
 
 /**
  * Canon_p for the adapter's records: the profile fixes the unit of change and the columns that are compared.
@@ -61,10 +62,14 @@ function eventOf(change: Change): Effect {
       return { ...named, before: change.before };
     case 'update': {
       const { before, after, newKey } = change;
-      if (newKey === undefined) return { ...named, ...changedColumns(before, after) };
-      return { ...named, ...changedColumns({ ...before, ...key }, { ...after, ...newKey }) };
+      if (newKey === undefined) return { ...named, ...changesOf(before, after) };
+      return { ...named, ...changesOf({ ...before, ...key }, { ...after, ...newKey }) };
     }
     default:
       return unreachable(change);
   }
+}
+
+function changesOf(before: Row, after: Row): Changes {
+  return findChanges(before, after) ?? { before: {}, after: {} };
 }

@@ -21,6 +21,8 @@ export class Relation {
   /** Compared and volatile columns without the key. Sorted, so that the rows made here have sorted columns. */
   readonly #columns: readonly string[];
   readonly #volatile: ReadonlySet<string>;
+  /** Whether a column is named like something that every object inherits, such as `constructor`. */
+  readonly #inherits: boolean;
 
   constructor(target: Target) {
     const known = new Set([...target.columns, ...target.volatile, ...target.key]);
@@ -29,6 +31,7 @@ export class Relation {
     this.#key = [...target.key].sort();
     this.#columns = [...known].filter((column) => !target.key.includes(column)).sort();
     this.#volatile = new Set(target.volatile);
+    this.#inherits = [...known].some((column) => column in {});
   }
 
   /** Checks a record completely. A row that was inserted or deleted must be there whole. */
@@ -50,8 +53,7 @@ export class Relation {
       case 'update': {
         const before = this.#readImage(op, record.before);
         const after = this.#readImage(op, record.after);
-        const lone = this.#columns.find((column) => Object.hasOwn(before, column) !== Object.hasOwn(after, column));
-        if (lone !== undefined) throw this.fault(op, `column ${JSON.stringify(lone)} is in one of its images only`);
+        this.#demandPairs(before, after);
         const key = this.#readKey(record, record.before);
         return { target, op, key, before, after, newKey: key && this.#readNewKey(key, record.after) };
       }
@@ -79,14 +81,28 @@ export class Relation {
     if (image === null) return row;
     let known = 0;
     for (const column of this.#columns) {
-      const value = readColumn(image, column);
+      const value = this.#readColumn(image, column);
       if (value === undefined) continue;
       row[column] = value;
       known += 1;
     }
-    for (const column of this.#key) if (Object.hasOwn(image, column)) known += 1;
+    for (const column of this.#key) if (this.#readColumn(image, column) !== undefined) known += 1;
     if (known !== Object.keys(image).length) throw this.fault(op, this.#describeStranger(image));
     return row;
+  }
+
+  #demandPairs(before: Row, after: Row): void {
+    for (const column of this.#columns) {
+      const paired =
+        (this.#readColumn(before, column) === undefined) === (this.#readColumn(after, column) === undefined);
+      if (!paired) throw this.fault('update', `column ${JSON.stringify(column)} is in one of its images only`);
+    }
+  }
+
+  /** Own columns only: a column may be named like something that every object inherits. */
+  #readColumn(row: Row | null, column: string): Value | undefined {
+    if (row === null || (this.#inherits && !Object.hasOwn(row, column))) return undefined;
+    return row[column];
   }
 
   #describeStranger(image: Row): string {
@@ -101,8 +117,8 @@ export class Relation {
     if (this.#key.length === 0) return undefined;
     const key: MutableRow = {};
     for (const column of this.#key) {
-      const inKey = readColumn(record.key, column);
-      const inImage = readColumn(image, column);
+      const inKey = this.#readColumn(record.key, column);
+      const inImage = this.#readColumn(image, column);
       const value = inKey === undefined ? inImage : inKey;
       if (value === undefined) throw this.fault(record.op, `key column ${JSON.stringify(column)} is not reported`);
       if (inImage !== undefined && !sameValue(value, inImage)) {
@@ -115,32 +131,34 @@ export class Relation {
 
   /** Key columns that the image does not have are unchanged. */
   #readNewKey(key: Row, after: Row | null): Row | undefined {
-    const newKey: MutableRow = { ...key };
-    let changed = false;
+    let newKey: MutableRow | undefined;
     for (const column of this.#key) {
-      const value = readColumn(after, column);
+      const value = this.#readColumn(after, column);
       if (value === undefined || sameValue(value, key[column])) continue;
+      newKey ??= { ...key };
       newKey[column] = value;
-      changed = true;
     }
-    return changed ? newKey : undefined;
+    return newKey;
   }
 }
 
-/** The columns in which two rows with the same columns differ, on both sides. */
-export function changedColumns(before: Row, after: Row): { readonly before: Row; readonly after: Row } {
-  const was: MutableRow = {};
-  const is: MutableRow = {};
+export interface Changes {
+  readonly before: Row;
+  readonly after: Row;
+}
+
+/** The columns in which two rows with the same columns differ, on both sides; undefined where there are none. */
+export function findChanges(before: Row, after: Row): Changes | undefined {
+  let was: MutableRow | undefined;
+  let is: MutableRow | undefined;
   for (const column of sortedColumns(before)) {
-    const [old, now] = [before[column], after[column]];
+    const old = before[column];
+    const now = after[column];
     if (old === undefined || now === undefined || sameValue(old, now)) continue;
+    was ??= {};
+    is ??= {};
     was[column] = old;
     is[column] = now;
   }
-  return { before: was, after: is };
-}
-
-/** Own columns only: a column may be named like something that every object inherits. */
-function readColumn(row: Row | null, column: string): Value | undefined {
-  return row !== null && Object.hasOwn(row, column) ? row[column] : undefined;
+  return was === undefined || is === undefined ? undefined : { before: was, after: is };
 }
