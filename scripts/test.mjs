@@ -1,14 +1,15 @@
-// Runs the test files with node:test. `--fast` leaves out the kill, stop and contention runs under test/crash;
+// Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many random faults;
 // `--only <part>` keeps files whose path contains the part.
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
+const SLOW = ['test/crash/', 'test/cli/', 'test/runtime/fault-properties.test.ts'];
 const fast = process.argv.includes('--fast');
 const only = process.argv.indexOf('--only');
 const part = only === -1 ? '' : process.argv[only + 1];
 const files = globSync('test/**/*.test.ts')
-  .filter((file) => !(fast && file.startsWith('test/crash/')) && file.includes(part))
+  .filter((file) => !(fast && SLOW.some((slow) => file.startsWith(slow))) && file.includes(part))
   .sort();
 if (files.length === 0) {
   console.error('no test files found: run this from the project root');
@@ -19,7 +20,7 @@ const result = spawnSync(
   process.execPath,
   [
     '--test',
-    `--test-concurrency=${availableParallelism()}`,
+    `--test-concurrency=${availableParallelism() + 1}`,
     `--test-reporter=${reporter}`,
     '--test-timeout=540000',
     ...files,

@@ -1,5 +1,5 @@
 // How long it takes to compare E with A: linear in the effects, and beside the same comparison in Python.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setFlagsFromString } from 'node:v8';
@@ -130,6 +130,10 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     figure('memory of E at 10000, each', bytesPerEffect(Array.from({ length: 10_000 }, (_, id) => image(id))), 'bytes'),
   );
 
+  if (spawnSync('python3', ['--version']).status !== 0) {
+    progress('python3 is not installed: the figures beside Python are not measured');
+    return cells;
+  }
   progress('beside Python, 500 effects');
   const python = new Python();
   try {
