@@ -1,7 +1,7 @@
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { type Output, printable, type Tone } from './output.ts';
+import { type Output, printableLine, type Tone } from './output.ts';
 
 /** Every kind of row, by the word that `--kind` takes. */
 export const ENTRY_KINDS = [
@@ -78,8 +78,8 @@ export function createLineWriter(ledgers: Ledgers, output: Output): (entry: Jour
       entry.kind.padEnd(15),
       output.paint(tone, state.padEnd(13)),
       shortId(occurrence),
-      printable(known),
-      printable(reason),
+      printableLine(known),
+      printableLine(reason),
     ];
     return columns.join('  ').trimEnd();
   };

@@ -54,6 +54,11 @@ export function printable(text: string): string {
   );
 }
 
+/** The same on one line: a line break in a record must not start what looks like a row of its own. */
+export function printableLine(text: string): string {
+  return printable(text).replaceAll('\n', '\\n');
+}
+
 /** Every line moved to the right. */
 export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));

@@ -4,7 +4,7 @@ import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { loadConfig } from './load-config.ts';
 import { assertPresent } from './open-store.ts';
-import { type Output, printable } from './output.ts';
+import { type Output, printableLine } from './output.ts';
 import type { Verb } from './verb.ts';
 
 /** Settles what interrupted processes left behind. */
@@ -34,7 +34,7 @@ from several machines at once.`,
 };
 
 function describe(result: Recovered, { paint }: Output): string {
-  const about = `${result.occurrence}  ${printable(result.task)}`;
+  const about = `${result.occurrence}  ${printableLine(result.task)}`;
   switch (result.kind) {
     case 'settled': {
       const { terminal } = result;
@@ -42,9 +42,9 @@ function describe(result: Recovered, { paint }: Output): string {
       return `${paint('good', 'settled')}     ${about}  ${terminal.kind}${reason}`;
     }
     case 'running':
-      return `${paint('caution', 'running')}     ${about}  ${printable(result.why)}`;
+      return `${paint('caution', 'running')}     ${about}  ${printableLine(result.why)}`;
     case 'unresolved':
-      return `${paint('bad', 'unresolved')}  ${about}  ${printable(result.why)}`;
+      return `${paint('bad', 'unresolved')}  ${about}  ${printableLine(result.why)}`;
   }
 }
 

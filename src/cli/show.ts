@@ -10,7 +10,7 @@ import { GuidedError, usageError } from './guided-error.ts';
 import { toneOf } from './journal-entries.ts';
 import { loadConfig } from './load-config.ts';
 import { openStore } from './open-store.ts';
-import { indent, type Output, printable } from './output.ts';
+import { indent, type Output, printableLine } from './output.ts';
 import { describeAttempt } from './show-attempt.ts';
 import type { Verb } from './verb.ts';
 
@@ -127,7 +127,7 @@ function describeVerdict({ holder, terminal }: Found, { paint }: Output): string
 
 function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {
   const { task, adapter, claimedAt, execution, license: digest } = claim.record;
-  line(`  task      ${printable(task)}, plan revision ${license.planRevision}, on ${adapter}`);
+  line(`  task      ${printableLine(task)}, plan revision ${license.planRevision}, on ${adapter}`);
   line(`  claimed   ${claimedAt} by ${execution}`);
   line(`  license   ${digest}`);
   line(

@@ -1,4 +1,4 @@
-import type { RecordKind } from '../protocol/record.ts';
+import type { Digest, RecordKind } from '../protocol/record.ts';
 
 /** A record with the runtime's HMAC over its domain label and canonical text. */
 export interface Sealed<T> {
@@ -12,4 +12,9 @@ export interface Sealer {
   seal<T>(kind: RecordKind<T>, record: T): Sealed<T>;
   /** Throws `ERR_EM_SEAL_INVALID` or `ERR_EM_KEY_UNKNOWN`; returns the parsed record only when the seal holds. */
   open<T>(kind: RecordKind<T>, text: string, seal: { readonly key: string; readonly mac: string }): Sealed<T>;
+  /**
+   * A keyed digest of a text that is no record, such as the place of a row in a journal, under the key generation
+   * named. Throws `ERR_EM_KEY_UNKNOWN`. Compare it with what is stored in constant time where an attacker can try.
+   */
+  mac(key: string, domain: string, text: string): Digest;
 }

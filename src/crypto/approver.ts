@@ -85,7 +85,14 @@ export function approver(options: {
   return {
     issuer,
     publicKey: publicKey.text,
-    sign(proposal, { expiresIn, notBefore, nonce }) {
+    sign(proposal, options) {
+      const { expiresIn, notBefore, nonce } = options ?? {};
+      if (expiresIn === undefined) {
+        throw new EffectMatchError(
+          'ERR_EM_USAGE',
+          "say how long the license is valid, for example { expiresIn: '10m' }",
+        );
+      }
       const { draft, approved } = parseProposal(proposal);
       const now = clock.now();
       const from = notBefore === undefined ? now - CLOCK_SKEW_MS : checkTime(notBefore);

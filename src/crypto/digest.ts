@@ -48,3 +48,8 @@ export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource
   const digest = digestValueOf('effectmatch/occurrence/v1', { issuer, nonce, license, index });
   return `occ_${digest.slice(0, 40)}` as OccurrenceId;
 }
+
+/** Digest of the text that an approver reads. Salted with A's salt, so that it does not betray the values shown. */
+export function renderingDigest(salt: string, rendering: string): Digest {
+  return digestText('effectmatch/rendering/v1', `${salt}\n${rendering}`);
+}

@@ -2,8 +2,8 @@ import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal } from '../protocol/license.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
-import { renderApproved } from '../protocol/render.ts';
-import { digestRecord, digestText } from './digest.ts';
+import { renderLicense } from '../protocol/render-license.ts';
+import { digestRecord, renderingDigest } from './digest.ts';
 import { readFields } from './handover.ts';
 
 /** What the approver decides, with stand-ins, so that the license's own schema checks the rest. */
@@ -16,16 +16,16 @@ const DECIDED_BY_APPROVER = {
 };
 
 /**
- * Checks a proposal, as an object or as JSON text, and that its parts belong together: the outcome renders to the
- * text shown, and the draft names both by their digests. Throws `ERR_EM_MANIFEST_INVALID` when they do not.
+ * Checks a proposal, as an object or as JSON text, and that its parts belong together: outcome and terms render to
+ * the text shown, and the draft names outcome and text by their digests. Throws `ERR_EM_MANIFEST_INVALID` when they do not.
  */
 export function parseProposal(input: unknown): Proposal {
   const fields = readFields('proposal', input, ['draft', 'approved', 'rendering']);
   const approved = approvedRecord.parse(fields.approved);
   const draft = parseDraft(fields.draft);
-  const rendering = renderApproved(approved);
-  if (fields.rendering !== rendering) throw mismatch('the text it shows is not what its outcome renders to');
-  if (digestText('effectmatch/rendering/v1', rendering) !== draft.rendering) {
+  const rendering = renderLicense(draft, approved);
+  if (fields.rendering !== rendering) throw mismatch('the text it shows is not what it renders to');
+  if (renderingDigest(approved.salt, rendering) !== draft.rendering) {
     throw mismatch('its draft names another rendering');
   }
   if (digestRecord(approvedRecord, approved) !== draft.approved) throw mismatch('its draft names another outcome');

@@ -20,13 +20,7 @@ export function createSealer(keyring: Keyring): Sealer {
       return { record, text, seal: { key: keyring.current, mac: mac.toString('hex') } };
     },
     open(kind, text, seal) {
-      const key = keyring.derive(seal.key, kind.kind);
-      if (key === undefined) {
-        throw new EffectMatchError(
-          'ERR_EM_KEY_UNKNOWN',
-          `${kind.kind}: sealed with a key that is not in the keyring; add that generation again to read old records`,
-        );
-      }
+      const key = knownKey(keyring, seal.key, kind.kind);
       if (!holds(key, kind.domain, text, seal.mac)) {
         throw new EffectMatchError(
           'ERR_EM_SEAL_INVALID',
@@ -35,7 +29,18 @@ export function createSealer(keyring: Keyring): Sealer {
       }
       return { record: kind.parseText(text), text, seal: { key: seal.key, mac: seal.mac } };
     },
+    mac: (key, domain, text) =>
+      computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()).toString('hex') as Digest,
   };
+}
+
+function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
+  const key = keyring.derive(id, purpose);
+  if (key !== undefined) return key;
+  throw new EffectMatchError(
+    'ERR_EM_KEY_UNKNOWN',
+    `${purpose}: sealed with a key that is not in the keyring; add that generation again to read old records`,
+  );
 }
 
 /**

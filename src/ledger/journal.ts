@@ -42,12 +42,15 @@ export const settlementSlot = (execution: string): string => `settlement:${execu
 export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continuation'>): string =>
   `${of.state}:${of.continuation}`;
 
-/** Covers position, kind, slot and content, so that a row that moves no longer fits. */
+/**
+ * Covers position, kind, slot and content, so that a row that moves no longer fits. Keyed, so that whoever can write
+ * the file but has no key cannot close the gap that a removed row leaves.
+ */
 export function rowDigest(
-  context: LedgerContext,
-  row: Pick<JournalRow, 'seq' | 'kind' | 'slot'> & { readonly text: string },
+  { sealer }: LedgerContext,
+  row: Pick<JournalRow, 'seq' | 'kind' | 'slot' | 'text' | 'sealKey'>,
 ): Digest {
-  return context.digest('effectmatch/journal-row/v1', `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`);
+  return sealer.mac(row.sealKey, 'effectmatch/journal-row/v1', `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`);
 }
 
 /** The chain before the first row. */

@@ -36,7 +36,7 @@ export class MemoryJournal {
     const { record, text, seal } = sealed;
     invariant(this.find(record.occurrence, slot) === undefined, 'a slot of the journal is filled once');
     const place = { seq: this.#rows.length + 1, kind, slot, text };
-    const digest = rowDigest(this.#context, place);
+    const digest = rowDigest(this.#context, { ...place, sealKey: seal.key });
     this.#rows.push({ ...place, occurrence: record.occurrence, sealKey: seal.key, sealMac: seal.mac, digest });
   }
 

@@ -28,7 +28,7 @@ export function satisfies(cell: Cell, value: Value, context: ConstraintContext):
   if ('any' in cell) return true;
   if ('oneOf' in cell) return cell.oneOf.some((allowed) => sameValue(allowed, value));
   if ('between' in cell) return isBetween(cell.between, value);
-  if ('matches' in cell) return typeof value === 'string' && runPattern(patternOf(cell.matches), value).matched;
+  if ('matches' in cell) return typeof value === 'string' && matchesWhole(cell.matches, value);
   if ('now' in cell) return isNow(cell.now, value, context);
   invariant(!('generated' in cell), 'generated cells are decided by the matcher');
   return unreachable(cell);
@@ -57,6 +57,13 @@ export function checkCell(cell: Cell, where: string): void {
       `${where}: between needs two numbers or two texts, the lower one first`,
     );
   }
+}
+
+/** Longer texts match no pattern: the agent chooses the text, and with it the cost. */
+const MATCHED_LENGTH_MAX = 4096;
+
+function matchesWhole(pattern: string, text: string): boolean {
+  return text.length <= MATCHED_LENGTH_MAX && runPattern(patternOf(pattern), text).matched;
 }
 
 function sameValue(a: Value, b: Value): boolean {

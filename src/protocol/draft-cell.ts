@@ -49,7 +49,7 @@ export function between(low: Plain, high: Plain): Constraint {
   return constrain(cell);
 }
 
-/** Text that matches as a whole, in the small language of `compilePattern`. */
+/** Text of at most 4,096 characters that matches as a whole, in the small language of `compilePattern`. */
 export function matches(pattern: string): Constraint {
   if (typeof pattern !== 'string' || pattern === '') throw refuse('matches needs a pattern, as text');
   const cell: Cell = { matches: pattern };

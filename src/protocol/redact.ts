@@ -13,6 +13,8 @@ export type DigestValue = (target: string, column: string, value: Value) => stri
 export function redactApproved(approved: Approved, digestValue: DigestValue): Approved {
   return {
     ...approved,
+    // The digests of A and of the task state stay in the journal; with the salt beside them they could be tried out.
+    salt: '0'.repeat(approved.salt.length),
     effects: approved.effects.map((effect) => redactEffect(effect, digestValue)),
     requires: approved.requires.map(({ target, key, row }) => ({
       target,

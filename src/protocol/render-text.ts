@@ -18,7 +18,7 @@ const HEAD = 120;
 const TAIL = 40;
 
 /** Characters that do not show, move what stands beside them, or surround it; blanks other than the space included. */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{NChar}\p{Me}\u2800]|(?! )\p{Zs}/u;
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
 const MARK = /\p{M}/u;
 const LETTER = /\p{L}/u;
 /** More accents than this on one letter would reach into the lines around. */

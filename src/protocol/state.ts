@@ -13,11 +13,17 @@ function readOf(requirement: Requirement): StateRead {
   return columns.length === 0 ? { target, key } : { target, key, columns };
 }
 
+/** A requirement, and what was found instead of it. */
+export interface BrokenRequirement {
+  readonly requirement: Requirement;
+  readonly found: StateReading | undefined;
+}
+
 /** The requirements that the readings of {@link stateReads} contradict; empty when all hold. */
 export function brokenRequirements(
   approved: Pick<Approved, 'requires'>,
   readings: readonly StateReading[],
-): readonly { readonly requirement: Requirement; readonly found: StateReading | undefined }[] {
+): readonly BrokenRequirement[] {
   return approved.requires.flatMap((requirement, index) => {
     const found = readings[index];
     return found !== undefined && holds(requirement, found) ? [] : [{ requirement, found }];

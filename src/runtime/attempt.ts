@@ -38,7 +38,8 @@ const DIFF_CHARACTERS_MAX = 200_000;
 
 /** An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so configured, redacted. */
 export function recordedOutcome(deployment: Deployment, admitted: Admitted, outcome: Outcome): RecordedOutcome {
-  if (outcome.kind === 'INDETERMINATE') return { kind: outcome.kind, gaps: [...outcome.gaps] };
+  if (outcome.kind === 'INDETERMINATE')
+    return { kind: outcome.kind, gaps: outcome.gaps.map((gap) => gap.toWellFormed()) };
   const observed = observedDigest(deployment, admitted, outcome.effects);
   if (outcome.kind === 'EXACT') return { kind: outcome.kind, observed };
   const digested = admitted.adapter.registration.values === 'digest';

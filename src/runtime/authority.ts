@@ -1,15 +1,15 @@
 import type { Claim } from '../contract/proof.ts';
-import { digestRecord, digestText, digestValueOf, occurrenceId } from '../crypto/digest.ts';
+import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
 import { verifyLicense } from '../crypto/signature.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type SignedLicense } from '../protocol/license.ts';
-import { approvedRecord } from '../protocol/manifest.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
-import { renderApproved } from '../protocol/render.ts';
-import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
+import { renderLicense } from '../protocol/render-license.ts';
+import { type BrokenRequirement, brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
 import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
 
@@ -56,8 +56,8 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (digestRecord(approvedRecord, approved) !== license.approved || approved.adapter !== license.adapter) {
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
-  if (digestText('effectmatch/rendering/v1', renderApproved(approved)) !== license.rendering) {
-    return refuse('rendering-mismatch', 'the approver signed another text than this outcome renders to');
+  if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
+    return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
   }
   if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
@@ -82,7 +82,7 @@ export function checkCurrent(deployment: Deployment, attempt: Attempt, action: u
       'registration, channels or runtime code changed since approval; prepare and sign again',
     );
   }
-  if (license.action !== undefined && actionDigest(admitted, action) !== license.action) {
+  if (license.action !== undefined && actionDigest(admitted, action, signed.approved.salt) !== license.action) {
     return refuse('other-action', 'the license is bound to another action');
   }
   const now = nowInstant(deployment);
@@ -96,8 +96,9 @@ export function identityDigest(identity: Admitted['adapter']['identity']): Diges
   return digestValueOf('effectmatch/identity/v1', { kind, backend, code });
 }
 
-export function actionDigest(admitted: Admitted, action: unknown): Digest {
-  return digestValueOf('effectmatch/action/v1', admitted.adapter.describeAction(action));
+/** Salted with A's salt, so that it does not betray the values in the action. */
+export function actionDigest(admitted: Admitted, action: unknown, salt: string): Digest {
+  return digestValueOf('effectmatch/action/v1', { action: admitted.adapter.describeAction(action), salt });
 }
 
 /** Declared state must read as it did at approval, and every precondition must hold. */
@@ -109,17 +110,21 @@ export function checkState(
   const { approved, license } = attempt.signed;
   const broken = brokenRequirements(approved, readings)[0];
   if (broken !== undefined) {
-    const { requirement, found } = broken;
-    return refuse(
-      'precondition-broken',
-      `${requirement.target} ${canonical(requirement.key)} must be ${canonical(requirement.row)}` +
-        ` and is ${canonical(found?.row ?? null)}; the approval is stale`,
-    );
+    return refuse('precondition-broken', `${describeBroken(approved, broken)}; the approval is stale`);
   }
   if (digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)) !== license.taskState) {
     return refuse('stale-state', 'the state this approval was based on has changed; prepare and sign again');
   }
   return undefined;
+}
+
+/** What does not hold. Where values are not stored this names columns only: the sentence goes into the journal. */
+function describeBroken(approved: Approved, { requirement, found }: BrokenRequirement): string {
+  const { target, key, row } = requirement;
+  if (approved.registration.values === 'digest') {
+    return `what was required of ${target} (${Object.keys(row ?? key).join(', ')}) does not hold any more`;
+  }
+  return `${target} ${canonical(key)} must be ${canonical(row)} and is ${canonical(found?.row ?? null)}`;
 }
 
 export type Authority =

@@ -1,5 +1,6 @@
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
 import { type Acknowledgement, acknowledgementRecord, continuationOf, type Halt } from '../protocol/continuation.ts';
 import { permitRecord } from '../protocol/permit.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
@@ -29,7 +30,13 @@ export async function release<T>(
   work: () => T | Promise<T>,
 ): Promise<Release<T>> {
   const { ledgers } = deployment;
-  const { occurrence, lineage } = from;
+  const { occurrence, lineage } = from ?? {};
+  if (typeof occurrence !== 'string' || typeof lineage !== 'string' || typeof continuation !== 'string') {
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'a continuation is asked for with a terminal (or its occurrence and lineage) and a name',
+    );
+  }
   const holder = await ledgers.holder(occurrence);
   const terminal = await ledgers.terminal(occurrence);
   const registered = holder?.claim.record.continuations ?? [];

@@ -23,13 +23,13 @@ export async function execute(
   deployment: Deployment,
   license: unknown,
   untrustedAction: unknown,
-  options: ExecuteOptions = {},
+  options?: ExecuteOptions,
 ): Promise<Terminal> {
   const signed = parseSignedLicense(license);
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const action = admitted.adapter.parseAction(untrustedAction);
   const opened = openAttempt(deployment, admitted, signed);
-  const { revision } = options;
+  const revision = options?.revision;
 
   const authority = await claimAuthority(deployment, opened, { action, revision });
   if (authority.kind === 'refused') {

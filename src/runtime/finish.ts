@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import type { Outcome } from '../protocol/outcome.ts';
-import type { Digest } from '../protocol/record.ts';
+import { type Digest, nameSchema } from '../protocol/record.ts';
 import { assertAssured, type Gate, type Terminal, type TerminalOf, terminalRecord } from '../protocol/terminal.ts';
 import { type AttemptFacts, recordedOutcome } from './attempt.ts';
 import type { Refusal } from './authority.ts';
@@ -69,8 +69,8 @@ export function rejection(
     ...terminalBase(deployment, attempt),
     kind: 'rejected',
     at,
-    reason: refusal.reason,
-    detail: refusal.detail.slice(0, 4000),
+    reason: nameSchema.safeParse(refusal.reason).success ? refusal.reason : 'unnamed',
+    detail: storable(refusal.detail),
     ...(known.claim && { claim: known.claim }),
     ...(known.certificate && { certificate: known.certificate }),
     ...(known.outcome && { outcome: recordedOutcome(deployment, attempt.admitted, known.outcome) }),
@@ -139,6 +139,11 @@ export function uncertainty(
     certificate,
     permit,
     consumedAt,
-    gap: gap.slice(0, 4000),
+    gap: storable(gap) || 'no reason was given',
   };
+}
+
+/** Text of others in the form that records can carry: short, and without halves of characters, also where it is cut. */
+function storable(text: string): string {
+  return text.slice(0, 4000).toWellFormed();
 }

@@ -1,4 +1,5 @@
-import { digestRecord, digestText } from '../crypto/digest.ts';
+import { digestRecord, digestText, renderingDigest } from '../crypto/digest.ts';
+import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { canonical } from '../protocol/canon.ts';
@@ -6,7 +7,7 @@ import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
-import { renderApproved } from '../protocol/render.ts';
+import { renderLicense } from '../protocol/render-license.ts';
 import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
 import { actionDigest } from './authority.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
@@ -30,6 +31,9 @@ export async function prepare(
   source: Source = 'manifest',
 ): Promise<Proposal> {
   const { continuations = [], action, revision, occurrences = 1, ...draft } = request;
+  if (!Array.isArray(continuations)) {
+    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
+  }
   const stated = draftManifest(draft);
   const admitted = adapterNamed(deployment, stated.adapter);
   const { adapter } = admitted;
@@ -45,26 +49,30 @@ export async function prepare(
         ` but it is ${canonical(found?.row ?? null)} now`,
     );
   }
-  await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
-  const rendering = renderApproved(approved);
-  return {
+  const terms = {
+    task: stated.task,
+    planRevision: stated.planRevision,
+    source,
+    occurrences,
+    continuations: [...continuations],
+    ...(action !== undefined && { action: actionDigest(admitted, adapter.parseAction(action), approved.salt) }),
+  };
+  const rendering = renderLicense(terms, approved);
+  const proposal = parseProposal({
     draft: {
       version: 1,
-      source,
-      task: stated.task,
+      ...terms,
       taskState: digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)),
-      planRevision: stated.planRevision,
       adapter: stated.adapter,
       identity: admitted.identityDigest,
       approved: digestRecord(approvedRecord, approved),
-      rendering: digestText('effectmatch/rendering/v1', rendering),
+      rendering: renderingDigest(approved.salt, rendering),
       policy: deployment.policyDigest,
       frame: admitted.frameDigest,
-      ...(action !== undefined && { action: actionDigest(admitted, adapter.parseAction(action)) }),
-      occurrences,
-      continuations: [...continuations],
     },
     approved,
     rendering,
-  };
+  });
+  await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
+  return proposal;
 }

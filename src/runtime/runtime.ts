@@ -70,10 +70,14 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+const LEASE_MS = 30_000;
+const LEASE_MAX_MS = 86_400_000;
+
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
-  const { leaseMs = 30_000, recoverAtStart = true } = config;
+  checkConfig(config);
+  const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
   const keyring = openKeyring(config.keyring);
   const sealer = createSealer(keyring);
@@ -122,16 +126,30 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   };
 }
 
-function policyOf(config: RuntimeConfig): Policy {
-  for (const [name, issuer] of Object.entries(config.issuers)) {
-    const unknown = issuer.may.find((adapter) => !Object.hasOwn(config.adapters, adapter));
+/** What can be wrong with a configuration before anything is opened. */
+function checkConfig(config: RuntimeConfig): void {
+  const { adapters, issuers, leaseMs = LEASE_MS } = config;
+  const wrong = (what: string) => new EffectMatchError('ERR_EM_CONFIG_INVALID', what);
+  if (!Number.isSafeInteger(leaseMs) || leaseMs < 1 || leaseMs > LEASE_MAX_MS) {
+    throw wrong(`leaseMs must be a whole number of milliseconds from 1 to ${LEASE_MAX_MS}`);
+  }
+  for (const [name, adapter] of Object.entries(adapters ?? {})) {
+    if (typeof adapter?.open !== 'function') throw wrong(`adapter "${name}" must be made by an adapter's function`);
+  }
+  for (const [name, issuer] of Object.entries(issuers ?? {})) {
+    const keys = [issuer?.key].flat();
+    if (keys.length === 0 || keys.some((key) => typeof key !== 'string')) {
+      throw wrong(`issuer "${name}" needs a key: the approver's public key, as text, or a list of them`);
+    }
+    if (!Array.isArray(issuer.may)) throw wrong(`issuer "${name}" needs may: the adapters it may approve for`);
+    const unknown = issuer.may.find((adapter) => !Object.hasOwn(adapters ?? {}, adapter));
     if (unknown !== undefined) {
-      throw new EffectMatchError(
-        'ERR_EM_CONFIG_INVALID',
-        `issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`,
-      );
+      throw wrong(`issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`);
     }
   }
+}
+
+function policyOf(config: RuntimeConfig): Policy {
   return policyRecord.parse({
     version: 1,
     issuers: Object.fromEntries(

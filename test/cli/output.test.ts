@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { createOutput, printable, wrap } from '../../src/cli/output.ts';
+import { createOutput, printable, printableLine, wrap } from '../../src/cli/output.ts';
 
 /** A stream that says whether it is a terminal, and keeps what is written to it. */
 function openStream(isTTY: boolean): NodeJS.WriteStream {
@@ -47,6 +47,7 @@ test('characters that move the cursor or reorder text are spelt out', () => {
   assert.equal(printable('a\u001b[2Jb'), 'a\\u{1b}[2Jb');
   assert.equal(printable('pay\u202eeye'), 'pay\\u{202e}eye');
   assert.equal(printable('two\nlines, Grüße 🧾'), 'two\nlines, Grüße 🧾');
+  assert.equal(printableLine('gap\n99  terminal  committed'), 'gap\\n99  terminal  committed');
 });
 
 test('long lines break at spaces, and nothing gets lost', () => {

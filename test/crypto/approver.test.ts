@@ -8,14 +8,14 @@ import { after, test } from 'node:test';
 import { inspect } from 'node:util';
 import { approver, generateApprover, loadApproverKey, randomIds, saveApproverKey } from '../../src/crypto/approver.ts';
 import { keyId } from '../../src/crypto/approver-key.ts';
-import { digestRecord, digestText } from '../../src/crypto/digest.ts';
+import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { parseDuration } from '../../src/crypto/duration.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { parseSignedLicense, verifyLicense } from '../../src/crypto/signature.ts';
 import { licenseRecord, type Proposal } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import type { Digest } from '../../src/protocol/record.ts';
-import { renderApproved } from '../../src/protocol/render.ts';
+import { renderLicense } from '../../src/protocol/render-license.ts';
 import { vectors } from '../vectors/load.ts';
 import { assertRefuses } from './mutants.ts';
 
@@ -34,12 +34,12 @@ function propose(outcome = approved): Proposal {
   const { issuer, key, nonce, notBefore, expiresAt, ...draft } = licenseRecord.parse(
     vectors.find(({ kind }) => kind === 'license')?.record,
   );
-  const rendering = renderApproved(outcome);
+  const rendering = renderLicense(draft, outcome);
   return {
     draft: {
       ...draft,
       approved: digestRecord(approvedRecord, outcome),
-      rendering: digestText('effectmatch/rendering/v1', rendering),
+      rendering: renderingDigest(outcome.salt, rendering),
     },
     approved: outcome,
     rendering,
@@ -127,14 +127,14 @@ test('durations have one strict form', () => {
 test('a proposal that shows one thing and carries another is not signed', () => {
   const good = propose();
   const digest = '0'.repeat(64) as Digest;
-  const shown = renderApproved(other);
+  const shown = renderLicense(good.draft, other);
   assert.notEqual(shown, good.rendering);
   const contradictions: Readonly<Record<string, Proposal>> = {
     'the text of another outcome': { ...good, rendering: shown },
     'the text of another outcome, named in the draft': {
       ...good,
       rendering: shown,
-      draft: { ...good.draft, rendering: digestText('effectmatch/rendering/v1', shown) },
+      draft: { ...good.draft, rendering: renderingDigest(other.salt, shown) },
     },
     'one character more': { ...good, rendering: `${good.rendering} ` },
     'one character other': { ...good, rendering: good.rendering.replace('paid', 'pa1d') },
@@ -143,6 +143,12 @@ test('a proposal that shows one thing and carries another is not signed', () => 
     'a draft of another outcome': { ...good, draft: { ...good.draft, approved: digest } },
     'a draft of another rendering': { ...good, draft: { ...good.draft, rendering: digest } },
     'a draft for another adapter': { ...good, draft: { ...good.draft, adapter: 'elsewhere' } },
+    'more executions than shown': { ...good, draft: { ...good.draft, occurrences: 1000 } },
+    'more released work than shown': { ...good, draft: { ...good.draft, continuations: ['ship-goods'] } },
+    'another task than shown': { ...good, draft: { ...good.draft, task: 'another task' } },
+    'another plan than shown': { ...good, draft: { ...good.draft, planRevision: 7 } },
+    'another source than shown': { ...good, draft: { ...good.draft, source: 'rehearsed' } },
+    'another action than shown': { ...good, draft: { ...good.draft, action: digest } },
     'another salt': { ...good, approved: { ...approved, salt: '0'.repeat(32) } },
   };
   for (const [what, proposal] of Object.entries(contradictions)) {

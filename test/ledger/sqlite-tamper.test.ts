@@ -98,15 +98,32 @@ interface Stored {
   readonly kind: string;
   readonly slot: string;
   readonly text: string;
+  readonly seal_key: string;
 }
 
-/** What an informed attacker does after changing rows: the row digest needs no key. */
+/** What only someone with the key could do after changing rows; the other defences must hold all the same. */
 function redigest(db: DatabaseSync): void {
-  for (const row of db.prepare('select seq, kind, slot, text from journal').all() as unknown as Stored[]) {
-    const digest = context.digest('effectmatch/journal-row/v1', `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`);
+  for (const row of db.prepare('select seq, kind, slot, text, seal_key from journal').all() as unknown as Stored[]) {
+    const place = `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`;
+    const digest = context.sealer.mac(row.seal_key, 'effectmatch/journal-row/v1', place);
     db.prepare('update journal set digest = ? where seq = ?').run(digest, row.seq);
   }
 }
+
+test('without a key nobody removes a row and closes the gap, not even with all checkpoints removed', async () => {
+  for (let gone = 1; gone < ROWS; gone += 1) {
+    await using store = await changed((db) => {
+      db.exec('pragma foreign_keys = off; delete from checkpoint');
+      db.prepare('delete from journal where seq = ?').run(gone);
+      for (let seq = gone + 1; seq <= ROWS; seq += 1) {
+        db.prepare('update journal set seq = ? where seq = ?').run(seq - 1, seq);
+        db.prepare('update occurrence set seq = ? where seq = ?').run(seq - 1, seq);
+      }
+      db.prepare("update sqlite_sequence set seq = ? where name = 'journal'").run(ROWS - 1);
+    });
+    assert.equal((await store.ledgers.verify()).kind, 'tampered', `row ${gone} removed`);
+  }
+});
 
 describe('journal rows', () => {
   for (let seq = 1; seq <= ROWS; seq += 1) {

@@ -6,11 +6,12 @@ import { test } from 'node:test';
 import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { parsePrivateKey } from '../../src/crypto/approver-key.ts';
-import { digestRecord } from '../../src/crypto/digest.ts';
+import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { signLicense } from '../../src/crypto/signature.ts';
 import { insert, read, row } from '../../src/protocol/draft.ts';
 import type { License, SignedLicense } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
+import { renderLicense } from '../../src/protocol/render-license.ts';
 import type { ExecuteOptions } from '../../src/runtime/execute.ts';
 import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY, PAYMENT } from './deploy.ts';
@@ -89,9 +90,14 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
   'source-not-allowed': {
     'a rehearsed approval by an issuer who may only state manifests': async (world) => {
       const deployed = await deploy(world);
-      const proposal = await deployed.runtime.prepare(PAYMENT);
-      const rehearsed = { ...proposal, draft: { ...proposal.draft, source: 'rehearsed' as const } };
-      return { deployed, license: world.approver.sign(rehearsed, { expiresIn: '10m' }) };
+      const { approved, draft } = await deployed.runtime.prepare(PAYMENT);
+      const terms = { ...draft, source: 'rehearsed' as const };
+      const rendering = renderLicense(terms, approved);
+      const rehearsed = { ...terms, rendering: renderingDigest(approved.salt, rendering) };
+      return {
+        deployed,
+        license: world.approver.sign({ approved, draft: rehearsed, rendering }, { expiresIn: '10m' }),
+      };
     },
   },
   'approved-mismatch': {
@@ -123,6 +129,10 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       const deployed = await deploy(world, withOwn(world));
       const { license } = await deployed.approve();
       return { deployed, license: await forge(deployed, { rendering: license.approved }) };
+    },
+    'a signed license says more executions than its text': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      return { deployed, license: await forge(deployed, { occurrences: 2 }) };
     },
   },
   'registration-mismatch': {

@@ -93,8 +93,15 @@ async function stageAction(
     return failed('boundary-changed', 'the schema changed after it was certified; certify again');
   }
   if (readBackend(db) !== tools.backend) return REPLACED;
-  if (findMarker(db, occurrence) !== undefined) {
-    return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
+  const marker = findMarker(db, occurrence);
+  if (marker?.disposition === 'committed') {
+    return failed(
+      'already-committed',
+      'its changes are in the database since an earlier execution; do not approve again',
+    );
+  }
+  if (marker !== undefined) {
+    return failed('already-void', 'an earlier attempt was interrupted and recovered: it can no longer commit');
   }
   const relations = writableRelations(tools, action);
   const session = db.createSession();

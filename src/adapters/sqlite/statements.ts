@@ -80,5 +80,5 @@ function isBlank(sql: string): boolean {
 }
 
 function failed(reason: 'action-failed' | 'outlet-denied', detail: string): RunResult {
-  return { kind: 'failed', reason, detail: detail.toWellFormed().slice(0, MAX_DETAIL) };
+  return { kind: 'failed', reason, detail: detail.slice(0, MAX_DETAIL).toWellFormed() };
 }

@@ -47,7 +47,7 @@ export function appendRow(
 ): number {
   const last = session.sql("select seq from sqlite_sequence where name = 'journal'").get();
   const seq = Number(last?.seq ?? 0) + 1;
-  const digest = rowDigest(session.context, { seq, kind, slot, text });
+  const digest = rowDigest(session.context, { seq, kind, slot, text, sealKey: seal.key });
   session
     .sql('insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest) values (?,?,?,?,?,?,?,?)')
     .run(seq, kind, record.occurrence, slot, text, seal.key, seal.mac, digest);

@@ -155,7 +155,7 @@ test('an occurrence that is decided cannot be staged, and a permit fits its own 
   const decided = freshOccurrence();
   await adapter.markers.void(marker(decided, 'void'));
   const staged = await stage(adapter, UPDATE, decided);
-  assert.equal(staged.kind === 'failed' && staged.reason, 'already-decided');
+  assert.equal(staged.kind === 'failed' && staged.reason, 'already-void');
   const twice = freshOccurrence();
   await using candidate = await held(adapter, UPDATE, twice);
   await assert.rejects(candidate.promote(permit(freshOccurrence())), { code: 'ERR_EM_INVARIANT' });
