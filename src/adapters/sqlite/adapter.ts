@@ -128,6 +128,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    if (reads.length === 0) return [];
     const catalog = await this.#readCatalog();
     const tools = { catalog, affinity: this.#affinity };
     return await this.#trying(() => readState(this.#opened.db, tools, reads));

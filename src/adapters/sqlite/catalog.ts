@@ -52,6 +52,19 @@ const FILE_SETTINGS = [
   'auto_vacuum',
 ] as const;
 
+/** Counters in the file's header that move with every change of the schema or of what the application keeps there. */
+const VERSIONS = ['schema_version', 'user_version', 'application_id'] as const;
+
+/** The counters as one text: cheap enough to compare at every step of a candidate. */
+export function readVersions(db: DatabaseSync): string {
+  return JSON.stringify(VERSIONS.map((name) => readPragma(db, name)));
+}
+
+/** The counters that a catalogue was read with. */
+export function versionsOf(catalog: Catalog): string {
+  return JSON.stringify(VERSIONS.map((name) => catalog.settings[name]));
+}
+
 const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
 
 /**

@@ -4,7 +4,7 @@ import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.t
 import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
-import { type Catalog, type Relation, readCatalog } from './catalog.ts';
+import { type Catalog, type Relation, readVersions } from './catalog.ts';
 import { decodeChangeset } from './changeset.ts';
 import type { FenceLog } from './fence.ts';
 import { readRow } from './reading.ts';
@@ -28,7 +28,7 @@ const SETTINGS = [
 
 /** Everything beside the rows that must stay as it is, at one moment of a candidate. */
 export interface Snapshot {
-  readonly catalog: Catalog;
+  readonly versions: string;
   readonly settings: string;
   readonly sequence: Sequence;
   readonly totalChanges: bigint;
@@ -45,14 +45,13 @@ export interface Connections {
   readonly base: DatabaseSync;
 }
 
-export function takeSnapshot({ candidate, base }: Connections, known: Catalog): Snapshot {
-  const catalog = readCatalog(candidate, known);
+export function takeSnapshot({ candidate, base }: Connections, catalog: Catalog): Snapshot {
   const total = statement(candidate, 'select total_changes() as total');
   total.setReadBigInts(true);
   const totalChanges = total.get()?.total;
   invariant(typeof totalChanges === 'bigint', 'SQLite counts changes');
   return {
-    catalog,
+    versions: readVersions(candidate),
     settings: readSettings(candidate),
     sequence: readSequence(candidate, catalog),
     totalChanges,
@@ -81,7 +80,7 @@ function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
 
 /** Fingerprint of everything that an observation is made from. */
 export function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
-  const facts = [now.catalog.text, now.settings, [...now.sequence], now.totalChanges, now.baseVersion];
+  const facts = [now.versions, now.settings, [...now.sequence], now.totalChanges, now.baseVersion];
   const text = JSON.stringify(facts, (_, value) => (typeof value === 'bigint' ? String(value) : value));
   return hash('sha256', `${hash('sha256', changeset, 'hex')}\n${text}`, 'hex');
 }
@@ -90,6 +89,8 @@ export function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): strin
 export interface Observed {
   readonly candidate: string;
   readonly connections: Connections;
+  /** The schema that was certified; the candidate still has its versions. */
+  readonly catalog: Catalog;
   readonly session: Session;
   readonly relations: readonly Relation[];
   readonly fence: FenceLog;
@@ -101,7 +102,7 @@ export interface Observed {
 export function observeCandidate(observed: Observed): Evidence {
   const { candidate, connections, fence, before } = observed;
   const changeset = observed.session.changeset();
-  const after = takeSnapshot(connections, before.catalog);
+  const after = takeSnapshot(connections, observed.catalog);
   const gross = after.totalChanges - before.totalChanges;
   const result = readRecords(observed, changeset, gross);
   const records = result.kind === 'records' ? result.records : [];
@@ -112,7 +113,7 @@ export function observeCandidate(observed: Observed): Evidence {
       ? { channel: 'changeset', kind: 'records', count: records.length }
       : { channel: 'changeset', kind: 'silent', why: result.why },
     { channel: 'authorizer', kind: 'touched', targets: [...fence.written.keys()] },
-    stable('schema', fingerprint(before.catalog.text), fingerprint(after.catalog.text)),
+    stable('schema', before.versions, after.versions),
     stable('transaction', transaction(true, before), transaction(connections.candidate.isTransaction, after)),
     compareSequence(before.sequence, after.sequence, observed.relations, records),
     stable('settings', before.settings, after.settings),
@@ -157,7 +158,7 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
  * finds the old row and reports it as inserted. A row that was there before cannot have been inserted.
  */
 function findRespelledKey(observed: Observed, relation: Relation, records: readonly ChangeRecord[]): boolean {
-  const inspection = inspectRelation(observed.before.catalog, relation.name);
+  const inspection = inspectRelation(observed.catalog, relation.name);
   if (inspection.kind !== 'usable' || !inspection.aliasedKey) return false;
   const { base } = observed.connections;
   return records.some(
@@ -229,8 +230,4 @@ function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gros
 
 function stable(channel: string, before: string, after: string): ChannelReport {
   return { channel, kind: 'stable', before, after };
-}
-
-function fingerprint(text: string): string {
-  return hash('sha256', text, 'hex');
 }

@@ -16,7 +16,7 @@ import {
 } from '../../sqlite/connection.ts';
 import { type CheckedAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
-import type { Catalog, Relation } from './catalog.ts';
+import { type Catalog, type Relation, versionsOf } from './catalog.ts';
 import { PROBE_TABLE, readBackend } from './control.ts';
 import { fingerprintEvidence, type Observed, observeCandidate, readClock, takeSnapshot } from './evidence.ts';
 import { type FenceRules, lowerFence, raiseFence } from './fence.ts';
@@ -89,7 +89,7 @@ async function stageAction(
   if (tools.isReplaced()) return REPLACED;
   const connections = { candidate: db, base: tools.base };
   const before = takeSnapshot(connections, tools.catalog);
-  if (before.catalog.text !== tools.catalog.text) {
+  if (before.versions !== versionsOf(tools.catalog)) {
     return failed('boundary-changed', 'the schema changed after it was certified; certify again');
   }
   if (readBackend(db) !== tools.backend) return REPLACED;
@@ -113,7 +113,7 @@ async function stageAction(
   tools.reached('adapter:action-done');
   const candidate = `sqlite:${tools.backend}:${randomBytes(16).toString('hex')}`;
   const window = { fromMs, toMs: readClock(db) };
-  const observed = { candidate, connections, session, relations, fence, before, window };
+  const observed = { candidate, connections, catalog: tools.catalog, session, relations, fence, before, window };
   return { kind: 'held', stage: new HeldStage(tools, occurrence, observed) };
 }
 
@@ -182,8 +182,8 @@ class HeldStage implements Stage {
 
   async recheck(): Promise<CandidateFacts> {
     this.#assertHeld();
-    const { connections, session, before } = this.#observed;
-    const evidence = fingerprintEvidence(session.changeset(), takeSnapshot(connections, before.catalog));
+    const { connections, session, catalog } = this.#observed;
+    const evidence = fingerprintEvidence(session.changeset(), takeSnapshot(connections, catalog));
     return { candidate: this.candidate, evidence };
   }
 
