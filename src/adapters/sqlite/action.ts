@@ -75,7 +75,8 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
   const entries = Object.entries(readObject(values, `${where}: values`));
   if (entries.length > MAX_PARAMETERS) throw refuse(`${where}: more than ${MAX_PARAMETERS} values`);
   const named = entries.map(([name, value]) => {
-    if (!/^[:@$]?[A-Za-z]\w*$/.test(name)) throw refuse(`${where}: "${name}" is not the name of a parameter`);
+    if (!/^[:@$]?[\p{L}_][\p{L}\p{N}_]*$/u.test(name) || name === '__proto__')
+      throw refuse(`${where}: "${name}" is not the name of a parameter`);
     return [name, parseValue(value, `${where}, value "${name}"`)] as const;
   });
   return { sql, positional: [], named: Object.fromEntries(named) };

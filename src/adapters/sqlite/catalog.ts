@@ -135,11 +135,19 @@ export function indexCollations(db: DatabaseSync, index: string): readonly strin
   return rows.filter((row) => row.key === 1).map((row) => String(row.coll));
 }
 
+/** How SQLite decides what a column makes of a value, by the words in its declared type (datatype3, section 3.1). */
+export function affinityOf({ strict }: Relation, { type }: Column): 'INTEGER' | 'TEXT' | 'BLOB' | 'REAL' | 'NUMERIC' {
+  if (strict && /^any$/i.test(type)) return 'BLOB';
+  if (/int/i.test(type)) return 'INTEGER';
+  if (/char|clob|text/i.test(type)) return 'TEXT';
+  if (type === '' || /blob/i.test(type)) return 'BLOB';
+  return /real|floa|doub/i.test(type) ? 'REAL' : 'NUMERIC';
+}
+
 /**
  * Whether a column can hold a REAL zero with either sign. Only columns without affinity keep it: REAL drops the sign,
  * INTEGER and NUMERIC make it an integer, TEXT makes it text.
  */
 export function keepsSignedZero(relation: Relation, column: Column): boolean {
-  if (relation.strict) return /^any$/i.test(column.type);
-  return !/int|char|clob|text/i.test(column.type) && (column.type === '' || /blob/i.test(column.type));
+  return affinityOf(relation, column) === 'BLOB' && !(relation.strict && /^blob$/i.test(column.type));
 }

@@ -4,12 +4,14 @@ import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.t
 import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
+import type { Affinity } from './affinity.ts';
 import { type Catalog, type Relation, readVersions } from './catalog.ts';
 import { decodeChangeset } from './changeset.ts';
 import type { FenceLog } from './fence.ts';
 import { readRow } from './reading.ts';
 import { nameRecords, type Records } from './records.ts';
 import { inspectRelation } from './relation.ts';
+import { isMisstated, restateChanges } from './restate.ts';
 import { findTurnedZero } from './signed-zero.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
@@ -36,7 +38,7 @@ export interface Snapshot {
   readonly baseVersion: unknown;
 }
 
-/** Highest rowid ever used, by table with AUTOINCREMENT; text where someone wrote something else there. */
+/** Highest rowid ever used, by table with AUTOINCREMENT; text where something else than one number is there. */
 type Sequence = ReadonlyMap<string, bigint | string>;
 
 /** The two views of a held candidate: its own connection, and the committed state beneath it. */
@@ -75,7 +77,15 @@ function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
   if (!catalog.relations.has('sqlite_sequence')) return new Map();
   const rows = statement(db, 'select name, seq from sqlite_sequence');
   rows.setReadBigInts(true);
-  return new Map(rows.all().map((row) => [String(row.name), typeof row.seq === 'bigint' ? row.seq : String(row.seq)]));
+  const sequence = new Map<string, bigint | string>();
+  for (const row of rows.all()) {
+    const name = String(row.name);
+    const known = sequence.get(name);
+    const seq = typeof row.seq === 'bigint' ? row.seq : String(row.seq);
+    // Two rows of one name: SQLite uses the first, and both are part of what must not change.
+    sequence.set(name, known === undefined ? seq : `${known}, ${seq}`);
+  }
+  return sequence;
 }
 
 /** Fingerprint of everything that an observation is made from. */
@@ -89,6 +99,7 @@ export function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): strin
 export interface Observed {
   readonly candidate: string;
   readonly connections: Connections;
+  readonly affinity: Affinity;
   /** The schema that was certified; the candidate still has its versions. */
   readonly catalog: Catalog;
   readonly session: Session;
@@ -133,9 +144,19 @@ export function observeCandidate(observed: Observed): Evidence {
 function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): Records {
   const { relations, connections, fence } = observed;
   try {
+    const tables = decodeChangeset(changeset);
+    const restated = tables.flatMap((table) => {
+      const relation = relations.find(({ name }) => name === table.table);
+      return relation !== undefined && isRestated(observed, relation) ? [{ table, relation }] : [];
+    });
+    const stated = tables.filter((table) => restated.every((other) => other.table !== table));
     const shapes = new Map(relations.map((relation) => [relation.name, shapeOf(relation)]));
-    const named = nameRecords(decodeChangeset(changeset), (table) => shapes.get(table));
-    if (named.kind === 'unclear') return named;
+    const plain = nameRecords(stated, (table) => shapes.get(table));
+    if (plain.kind === 'unclear') return plain;
+    const rest = restated.flatMap(({ table, relation }) =>
+      restateChanges(connections, relation, observed.affinity, table),
+    );
+    const named = { kind: 'records' as const, records: [...plain.records, ...rest] };
     for (const relation of relations) {
       const written = fence.written.get(relation.name);
       if (written === undefined) continue;
@@ -153,18 +174,30 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
   }
 }
 
+/** Keys with several spellings are left to {@link findRespelledKey}, which knows only what the session says. */
+function isRestated(observed: Observed, relation: Relation): boolean {
+  return isMisstated(relation) && !hasAliasedKey(observed, relation);
+}
+
+function hasAliasedKey(observed: Observed, relation: Relation): boolean {
+  const inspection = inspectRelation(observed.catalog, relation.name);
+  return inspection.kind !== 'usable' || inspection.aliasedKey;
+}
+
 /**
  * A key that was respelled and spelled back leaves an entry in the session under the other spelling, for which it
- * finds the old row and reports it as inserted. A row that was there before cannot have been inserted.
+ * finds the old row and reports it as inserted. What a record says must be so beneath the candidate and in it.
  */
 function findRespelledKey(observed: Observed, relation: Relation, records: readonly ChangeRecord[]): boolean {
-  const inspection = inspectRelation(observed.catalog, relation.name);
-  if (inspection.kind !== 'usable' || !inspection.aliasedKey) return false;
-  const { base } = observed.connections;
-  return records.some(
-    ({ op, target, key }) =>
-      op === 'insert' && target === relation.name && readRow(base, relation, { key: key ?? {}, columns: [] }) !== null,
-  );
+  if (!hasAliasedKey(observed, relation)) return false;
+  const { base, candidate } = observed.connections;
+  return records.some(({ op, target, key }) => {
+    if (target !== relation.name) return false;
+    const wanted = { key: key ?? {}, columns: [] };
+    const was = readRow(base, relation, wanted) !== null;
+    const is = readRow(candidate, relation, wanted) !== null;
+    return was !== (op !== 'insert') || is !== (op !== 'delete');
+  });
 }
 
 function shapeOf(relation: Relation) {
@@ -182,9 +215,10 @@ function compareSequence(
   records: readonly ChangeRecord[],
 ): ChannelReport {
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
-    const to = after.get(name);
-    if (to === before.get(name)) return false;
-    return to === undefined || to !== highestInserted(relations, records, name);
+    // A table that has never had a row has no counter, or one at zero: SQLite enters it when a write is compiled.
+    const to = after.get(name) ?? 0n;
+    if (to === (before.get(name) ?? 0n)) return false;
+    return to !== highestInserted(relations, records, name);
   });
   const show = (sequence: Sequence) => differing.map((name) => `${name} ${sequence.get(name) ?? 'none'}`).join(', ');
   return stable('sequence', show(before), show(after));

@@ -97,7 +97,7 @@ function judgeWrite(request: Request, rules: FenceRules, written: Map<string, Wr
     if (schema === 'main' && rules.views.has(table)) return undefined;
     return `writes to "${table}", which is not registered`;
   }
-  if (code === constants.SQLITE_UPDATE && second?.toUpperCase() === 'ROWID' && rule.hiddenRowid) {
+  if (code === constants.SQLITE_UPDATE && second === 'ROWID' && rule.hiddenRowid) {
     return `changes the hidden rowid of "${table}", which no column shows`;
   }
   const entry = written.get(table) ?? { inserted: false, updated: new Set<string>() };

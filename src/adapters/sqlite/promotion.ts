@@ -14,6 +14,8 @@ export interface PromotionTools {
   readonly reached: AdapterContext['reached'];
   /** The connection's settings when the stage was opened, durability among them. */
   readonly settings: string;
+  /** Whether another file is at the path by now: a commit would go where nobody looks. */
+  readonly isReplaced: () => boolean;
 }
 
 /**
@@ -29,6 +31,7 @@ export async function promoteCandidate(
   try {
     if (readSettings(db) !== tools.settings) return refuse(db, 'settings-changed', 'a setting of the connection moved');
     insertMarker(db, marker);
+    if (tools.isReplaced()) return refuse(db, 'backend-replaced', 'another file is at the path of this database');
   } catch (error) {
     const conflict = extendedCode(error) === CONSTRAINT_PRIMARYKEY;
     return refuse(db, conflict ? 'marker-conflict' : 'marker-failed', String(error));

@@ -3,7 +3,7 @@ import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import { quoteName } from '../../sqlite/connection.ts';
+import { quoteName, statement } from '../../sqlite/connection.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
 import { suggest } from './nearest.ts';
@@ -107,13 +107,14 @@ export function readRow(
     return `${quoteName(name)} = ${parameter}`;
   });
   const names = [...relation.key, ...wanted.columns];
-  const statement = db.prepare(
+  const query = statement(
+    db,
     `select ${names.map((name) => selectExact(quoteName(name))).join(', ')} from main.${quoteName(relation.name)}` +
       ` where ${conditions.join(' and ')}`,
   );
-  statement.setReadBigInts(true);
-  statement.setReturnArrays(true);
-  const found: unknown[] = statement.all(...bounds.map((bound) => bound?.parameter ?? null));
+  query.setReadBigInts(true);
+  query.setReturnArrays(true);
+  const found: unknown[] = query.all(...bounds.map((bound) => bound?.parameter ?? null));
   for (const cells of found) {
     if (!Array.isArray(cells)) continue;
     const values = names.map((_, index) => decodeCell(cells[2 * index], cells[2 * index + 1]));

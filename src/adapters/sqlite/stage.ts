@@ -104,6 +104,8 @@ async function stageAction(
     return failed('already-void', 'an earlier attempt was interrupted and recovered: it can no longer commit');
   }
   const relations = writableRelations(tools, action);
+  if (relations === undefined)
+    return failed('boundary-changed', 'a registered table is no table any more; certify again');
   const session = db.createSession();
   const fromMs = readClock(db);
   const fence = raiseFence(db, fenceRules(tools.catalog, relations, action));
@@ -113,7 +115,17 @@ async function stageAction(
   tools.reached('adapter:action-done');
   const candidate = `sqlite:${tools.backend}:${randomBytes(16).toString('hex')}`;
   const window = { fromMs, toMs: readClock(db) };
-  const observed = { candidate, connections, catalog: tools.catalog, session, relations, fence, before, window };
+  const observed = {
+    candidate,
+    connections,
+    affinity: tools.affinity,
+    catalog: tools.catalog,
+    session,
+    relations,
+    fence,
+    before,
+    window,
+  };
   return { kind: 'held', stage: new HeldStage(tools, occurrence, observed) };
 }
 
@@ -127,13 +139,10 @@ function beginHeld(db: DatabaseSync): void {
   db.exec('begin immediate');
 }
 
-function writableRelations(tools: StageTools, action: CheckedAction): readonly Relation[] {
+function writableRelations(tools: StageTools, action: CheckedAction): readonly Relation[] | undefined {
   const names = isProbe(action) ? [PROBE_TABLE] : tools.registration.targets.map((target) => target.name);
-  return names.map((name) => {
-    const relation = tools.catalog.relations.get(name);
-    invariant(relation?.kind === 'table', `the certified schema has the table "${name}"`);
-    return relation;
-  });
+  const relations = names.flatMap((name) => tools.catalog.relations.get(name) ?? []);
+  return relations.length === names.length && relations.every(({ kind }) => kind === 'table') ? relations : undefined;
 }
 
 function fenceRules(catalog: Catalog, relations: readonly Relation[], action: CheckedAction): FenceRules {

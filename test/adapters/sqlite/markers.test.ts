@@ -51,7 +51,12 @@ test('a promotion that meets a marker of its occurrence is refused with everythi
   change(file, `insert into effectmatch_marker values ('${occurrence}', 'void', '{}', 'k', 'm')`);
   using db = new DatabaseSync(file);
   db.exec("begin immediate; insert into t values (1, 'lost')");
-  const tools = { busyTimeoutMs: 0, reached: () => assert.fail('no step is reached'), settings: readSettings(db) };
+  const tools = {
+    busyTimeoutMs: 0,
+    reached: () => assert.fail('no step is reached'),
+    settings: readSettings(db),
+    isReplaced: () => false,
+  };
   const promotion = await promoteCandidate(db, marker(occurrence), tools);
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'marker-conflict');
   assert.equal(db.isTransaction, false);
@@ -68,6 +73,7 @@ test('a promotion on a connection whose settings moved is refused', async () => 
     busyTimeoutMs: 0,
     reached: () => {},
     settings,
+    isReplaced: () => false,
   });
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'settings-changed');
   assert.deepEqual(look(file, 'select * from t'), []);
