@@ -21,6 +21,8 @@ export {
   type SignOptions,
   saveApproverKey,
 } from './crypto/approver.ts';
+export type { Envelope } from './crypto/dsse.ts';
+export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';
@@ -44,6 +46,7 @@ export {
   writes,
 } from './protocol/draft.ts';
 export type { License, Proposal, SignedLicense } from './protocol/license.ts';
+export type { Receipt } from './protocol/receipt.ts';
 export type { OccurrenceId } from './protocol/record.ts';
 export { type RenderOptions, renderApproved, renderDiff } from './protocol/render.ts';
 export { renderTerminal } from './protocol/render-terminal.ts';
@@ -51,5 +54,6 @@ export type { Terminal } from './protocol/terminal.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';
+export type { ReceiptOptions } from './runtime/receipt.ts';
 export type { Recovered, RecoverOptions } from './runtime/recover.ts';
 export type { IssuerConfig, Runtime, RuntimeConfig } from './runtime/runtime.ts';

@@ -6,12 +6,16 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { keyId, parsePrivateKey } from '../src/crypto/approver-key.ts';
 import { digestRecord, occurrenceId } from '../src/crypto/digest.ts';
+import { createSigner, verifyReceipt } from '../src/crypto/receipt.ts';
+import { receiptKeys } from '../src/crypto/receipt-key.ts';
 import { createSealer, keyedDigest } from '../src/crypto/seal.ts';
 import { signLicense, verifyLicense } from '../src/crypto/signature.ts';
+import { checkpointRecord } from '../src/protocol/checkpoint.ts';
 import type { License } from '../src/protocol/license.ts';
 import { approvedRecord } from '../src/protocol/manifest.ts';
 import type { RecordKind } from '../src/protocol/record.ts';
-import { derivations, keys, recordKinds, type Vector, vectorKeyring, vectors } from './vectors/load.ts';
+import { terminalRecord } from '../src/protocol/terminal.ts';
+import { derivations, envelopes, keys, recordKinds, type Vector, vectorKeyring, vectors } from './vectors/load.ts';
 
 const kinds = await recordKinds();
 
@@ -36,9 +40,12 @@ test('every record kind of the protocol has a vector, and every vector has a kin
     'marker',
     'permit',
     'policy',
+    'receipt',
+    'statement',
     'terminal',
   ]);
   assert.ok(!kinds.has('value'), '"value" is the purpose of the key for stored values and no record kind');
+  assert.ok(!kinds.has('receipt-key/v1'), 'nor is the purpose of the key that signs receipts');
 });
 
 test('every variant of a marker and of a terminal has a vector', () => {
@@ -76,6 +83,30 @@ test('vectors of licenses carry the signature of the vectors’ approver', () =>
     assert.equal(signLicense(key, license), signature);
     assert.ok(verifyLicense([publicKey.text], { license, approved, signature }));
   }
+});
+
+for (const { name, key, record, position, publicKey, envelope } of envelopes) {
+  test(`envelope ${name}: key and signature are those of the file, and the public key alone verifies it`, () => {
+    const keyring = vectorKeyring(key);
+    assert.equal(receiptKeys(keyring)[0]?.publicKey, publicKey);
+    const signer = createSigner(keyring);
+    const made =
+      position === undefined
+        ? signer.checkpoint(checkpointRecord.parse(record))
+        : signer.receipt(terminalRecord.parse(record), position);
+    assert.deepEqual(made, envelope);
+    for (const given of [envelope, JSON.stringify(envelope)]) {
+      const verified = verifyReceipt([publicKey], given);
+      assert.deepEqual(verified.kind === 'receipt' ? verified.receipt.terminal : verified.checkpoint, record);
+      assert.equal(verified.kind === 'receipt' ? verified.receipt.position : undefined, position);
+    }
+  });
+}
+
+test('envelopes cover every kind of terminal and both generations', () => {
+  const dispositions = new Set(envelopes.map(({ record }) => Reflect.get(record, 'kind')));
+  assert.deepEqual(dispositions, new Set(['committed', 'rejected', 'diverged', 'indeterminate', undefined]));
+  assert.deepEqual(new Set(envelopes.map(({ key }) => key)), new Set(Object.keys(keys.generations)));
 });
 
 test('key ids, occurrence ids and keyed digests of values are those of the file', () => {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { JournalEntry } from '../contract/ledgers.ts';
 import { EffectMatchError } from '../errors.ts';
 import { type Arguments, CONFIG_FLAG } from './arguments.ts';
-import { formatCheckpoint, readCheckpoint } from './checkpoint-file.ts';
+import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
 import { createLineWriter, ENTRY_KINDS, readEntries } from './journal-entries.ts';
@@ -31,12 +31,14 @@ store that was put back to an earlier day, is found out.`,
     against: { value: 'FILE', about: 'with --verify: also check against an exported checkpoint' },
     checkpoint: { about: 'seal the rows since the last checkpoint' },
     export: { value: 'FILE', about: 'with --checkpoint: write the checkpoint to a new file' },
+    signed: { about: 'with --export: sign it, so that `effectmatch verify` can check it with the public key' },
     ...CONFIG_FLAG,
   },
   examples: [
     'effectmatch journal --limit 10',
     'effectmatch journal --kind terminal --json',
     'effectmatch journal --checkpoint --export checkpoint-42.json',
+    'effectmatch journal --checkpoint --signed --export checkpoint-42.json',
     'effectmatch journal --verify --against checkpoint-42.json',
   ],
   async run(args, output) {
@@ -47,7 +49,7 @@ store that was put back to an earlier day, is found out.`,
       case 'verify':
         return await verify(store, request.against, output);
       case 'checkpoint':
-        return await seal(store, request.file, output);
+        return await seal(store, request, output);
       case 'list':
         return await list(store, request, output);
     }
@@ -62,7 +64,7 @@ interface Listing {
 
 type Request =
   | { readonly mode: 'verify'; readonly against: string | undefined }
-  | { readonly mode: 'checkpoint'; readonly file: string | undefined }
+  | { readonly mode: 'checkpoint'; readonly file: string | undefined; readonly signed: boolean }
   | ({ readonly mode: 'list' } & Listing);
 
 /** One mode, with only the flags that belong to it. File names count from where the command was called. */
@@ -70,7 +72,7 @@ function readRequest(args: Arguments): Request {
   const mode = args.has('verify') ? 'verify' : args.has('checkpoint') ? 'checkpoint' : 'list';
   const belongs = {
     verify: ['verify', 'against'],
-    checkpoint: ['checkpoint', 'export'],
+    checkpoint: ['checkpoint', 'export', 'signed'],
     list: ['limit', 'after', 'kind'],
   };
   for (const [owner, flags] of Object.entries(belongs)) {
@@ -84,7 +86,10 @@ function readRequest(args: Arguments): Request {
     return given === undefined ? undefined : resolve(given);
   };
   if (mode === 'verify') return { mode, against: pathOf('against') };
-  if (mode === 'checkpoint') return { mode, file: pathOf('export') };
+  if (mode === 'checkpoint') {
+    if (args.has('signed') && !args.has('export')) throw usageError('--signed needs --export', 'journal');
+    return { mode, file: pathOf('export'), signed: args.has('signed') };
+  }
   const word = args.value('kind');
   const kind = ENTRY_KINDS.find((known) => known === word);
   if (word !== undefined && kind === undefined) {
@@ -102,9 +107,9 @@ async function list({ ledgers }: Store, listing: Listing, output: Output): Promi
   return EXIT.done;
 }
 
-async function verify({ ledgers, sealer }: Store, against: string | undefined, output: Output): Promise<ExitCode> {
-  const exported = against === undefined ? undefined : readCheckpoint(sealer, against);
-  const verdict = await ledgers.verify(exported);
+async function verify(store: Store, against: string | undefined, output: Output): Promise<ExitCode> {
+  const exported = against === undefined ? undefined : readCheckpoint(store, against);
+  const verdict = await store.ledgers.verify(exported);
   if (verdict.kind === 'tampered') {
     const where = verdict.seq > 0 ? `row ${verdict.seq}: ` : '';
     throw new EffectMatchError('ERR_EM_JOURNAL_TAMPERED', `the journal was tampered with: ${where}${verdict.what}`);
@@ -122,9 +127,15 @@ async function verify({ ledgers, sealer }: Store, against: string | undefined, o
   return EXIT.done;
 }
 
-async function seal({ ledgers }: Store, file: string | undefined, output: Output): Promise<ExitCode> {
+async function seal(
+  { ledgers, keyring }: Store,
+  { file, signed }: { readonly file: string | undefined; readonly signed: boolean },
+  output: Output,
+): Promise<ExitCode> {
   const checkpoint = await ledgers.checkpoint();
-  if (checkpoint !== undefined && file !== undefined) exportFile(file, formatCheckpoint(checkpoint));
+  if (checkpoint !== undefined && file !== undefined) {
+    exportFile(file, signed ? formatSignedCheckpoint(keyring, checkpoint) : formatCheckpoint(checkpoint));
+  }
   output.document({ checkpoint: checkpoint ?? null });
   if (checkpoint === undefined) {
     output.line('nothing to seal: the journal is empty');
@@ -132,7 +143,7 @@ async function seal({ ledgers }: Store, file: string | undefined, output: Output
   }
   const { throughSeq, chain, at } = checkpoint.record;
   output.line(`sealed rows 1 to ${throughSeq} at ${at}, chain ${chain.slice(0, 16)}`);
-  if (file !== undefined) output.line(`exported to ${file}; keep it on another machine`);
+  if (file !== undefined) output.line(`exported${signed ? ' and signed' : ''} to ${file}; keep it on another machine`);
   return EXIT.done;
 }
 

@@ -13,15 +13,17 @@ import { GuidedError } from './guided-error.ts';
 export interface Store extends AsyncDisposable {
   readonly ledgers: Ledgers;
   readonly sealer: Sealer;
+  readonly keyring: Keyring;
 }
 
 /** Opens keyring and store and nothing else: no adapter is opened, and what does not exist is not created. */
 export async function openStore(config: RuntimeConfig): Promise<Store> {
   assertPresent(config);
-  const sealer = createSealer(openPresentKeyring(config));
+  const keyring = openPresentKeyring(config);
+  const sealer = createSealer(keyring);
   const factory = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await factory.open({ sealer, digest: digestText });
-  return { ledgers, sealer, [Symbol.asyncDispose]: () => ledgers.close() };
+  return { ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
 }
 
 /** A deployment that has run once has a keyring and a store. Without them a path is wrong, or nothing ever ran. */

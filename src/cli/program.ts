@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readArguments, unknownWord } from './arguments.ts';
 import { demo } from './demo.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { exportReceipts } from './export.ts';
 import { describeFault, usageError } from './guided-error.ts';
 import { printOverview, printVerbHelp } from './help.ts';
 import { journal } from './journal.ts';
@@ -9,8 +10,9 @@ import { createOutput, type Output, printable } from './output.ts';
 import { recover } from './recover.ts';
 import { show } from './show.ts';
 import type { Verb } from './verb.ts';
+import { verify } from './verify.ts';
 
-const VERBS: readonly Verb[] = [demo, journal, show, recover];
+const VERBS: readonly Verb[] = [demo, journal, show, recover, exportReceipts, verify];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 

@@ -6,7 +6,7 @@ import { renderApproved } from '../protocol/render.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
-import { GuidedError, usageError } from './guided-error.ts';
+import { findOccurrence, readPrefix } from './find-occurrence.ts';
 import { toneOf } from './journal-entries.ts';
 import { loadConfig } from './load-config.ts';
 import { openStore } from './open-store.ts';
@@ -25,10 +25,10 @@ that of the verdict, and ${EXIT.halted} when it was claimed and has none. Any un
   flags: CONFIG_FLAG,
   examples: ['effectmatch show occ_1f3a', 'effectmatch show 1f3a --json'],
   async run(args, output) {
-    const prefix = readPrefix(args.positionals[0] ?? '');
+    const prefix = readPrefix(args.positionals[0] ?? '', 'show');
     const config = await loadConfig(args);
     await using store = await openStore(config);
-    const occurrence = await findOne(store.ledgers, prefix);
+    const occurrence = await findOccurrence(store.ledgers, prefix);
     const found = await readOccurrence(store.ledgers, occurrence);
     output.document(documentOf(found));
     print(found, output);
@@ -44,25 +44,6 @@ interface Found {
   readonly terminal: Terminal | undefined;
   readonly attempts: readonly Terminal[];
   readonly acknowledgements: readonly Acknowledgement[];
-}
-
-function readPrefix(text: string): string {
-  const hex = text.startsWith('occ_') ? text.slice(4) : text;
-  if (/^[0-9a-f]{1,40}$/.test(hex)) return `occ_${hex}`;
-  throw usageError(`"${text}" is not an occurrence: it begins with occ_ and goes on in 0-9 and a-f`, 'show');
-}
-
-async function findOne(ledgers: Ledgers, prefix: string): Promise<OccurrenceId> {
-  const candidates = await ledgers.search(prefix);
-  const [only, second] = candidates;
-  if (only === undefined) {
-    const next = 'look for it with `effectmatch journal`; another store has other occurrences';
-    throw new GuidedError('ERR_EM_NOT_FOUND', `no occurrence begins with ${prefix}`, next);
-  }
-  if (second === undefined) return only;
-  const list = candidates.map((candidate) => `\n  ${candidate}`).join('');
-  const many = candidates.length >= 10 ? 'at least 10' : candidates.length;
-  throw new GuidedError('ERR_EM_NOT_FOUND', `${many} occurrences begin with ${prefix}:${list}`, 'write more of the id');
 }
 
 async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Found> {

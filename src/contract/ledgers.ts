@@ -71,11 +71,15 @@ export interface Ledgers {
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
   acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]>;
 
-  /** Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked. */
+  /**
+   * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked. `occurrence` narrows them; a
+   * ledger that cannot do that quickly may leave it out of account, so whoever asks for it filters as well.
+   */
   journal(options?: {
     readonly afterSeq?: number;
     readonly limit?: number;
     readonly last?: boolean;
+    readonly occurrence?: OccurrenceId;
   }): Promise<readonly JournalEntry[]>;
   /** Finds occurrences by a prefix of their id, at most 10. */
   search(prefix: string): Promise<readonly OccurrenceId[]>;

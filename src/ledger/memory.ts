@@ -200,8 +200,13 @@ class MemoryLedgers implements Ledgers {
     return opened.map((row) => row.sealed.record).filter((record) => record.occurrence === occurrence);
   }
 
-  async journal({ afterSeq = 0, limit = 100, last = false } = {}): Promise<readonly JournalEntry[]> {
-    const rows = this.#journal.opened().filter((row) => row.seq > afterSeq);
+  async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {
+    const { afterSeq = 0, limit = 100, last = false, occurrence } = options;
+    const rows = this.#journal
+      .opened()
+      .filter(
+        (row) => row.seq > afterSeq && (occurrence ?? row.sealed.record.occurrence) === row.sealed.record.occurrence,
+      );
     return (last ? rows.slice(Math.max(0, rows.length - limit)) : rows.slice(0, limit)).map(entryOf);
   }
 

@@ -36,6 +36,7 @@ export { type Evidence, establish, type Observation } from './observation.ts';
 export { classify, type Outcome } from './outcome.ts';
 export { type PermitRecord, permitRecord } from './permit.ts';
 export { canonObserved } from './profile.ts';
+export { type Receipt, receiptRecord, type Statement, statementRecord } from './receipt.ts';
 export type { Digest, ExecutionId, OccurrenceId, RecordKind } from './record.ts';
 export type { Registration, Target } from './registration.ts';
 export { renderApproved, renderDiff } from './render.ts';

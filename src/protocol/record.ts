@@ -31,6 +31,8 @@ export interface RecordKind<T> {
   readonly version: number;
   readonly maxBytes: number;
   readonly domain: string;
+  /** For records that carry one of this kind inside. Text and size are then checked with the outer record. */
+  readonly schema: z.ZodType<T>;
   /** Checks unknown input completely; unknown fields, wrong types and oversize are refused. */
   parse(input: unknown): T;
   /** Parses canonical text; text that is not its own canonical form is refused. */
@@ -60,6 +62,7 @@ export function defineRecord<S extends z.ZodType>(
     version,
     maxBytes,
     domain: `effectmatch/${kind}/v${version}`,
+    schema: schema as unknown as z.ZodType<T>,
     parse: (input) => checked(input, canonical(input)),
     parseText(text) {
       if (Buffer.byteLength(text) > maxBytes) {

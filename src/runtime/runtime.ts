@@ -5,7 +5,10 @@ import { type Reached, unobserved } from '../contract/steps.ts';
 import { randomIds } from '../crypto/approver.ts';
 import { digestFolders } from '../crypto/code-identity.ts';
 import { digestRecord, digestText, digestValueOf } from '../crypto/digest.ts';
+import type { Envelope } from '../crypto/dsse.ts';
 import { type KeyringSource, openKeyring } from '../crypto/keyring.ts';
+import { createSigner } from '../crypto/receipt.ts';
+import { receiptKeys } from '../crypto/receipt-key.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { keyId } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -20,6 +23,7 @@ import { type Lineage, type Release, release } from './continuation.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
+import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
 
 /** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
@@ -64,6 +68,13 @@ export interface Runtime extends AsyncDisposable {
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /** The verdict about an occurrence; undefined means that there is none, which is a halt. */
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
+  /**
+   * A signed receipt of how an attempt at an occurrence ended, made now from what is stored; undefined when there is
+   * no verdict. Whoever has a public key of `receiptKeys` can verify it without this deployment.
+   */
+  receipt(occurrence: OccurrenceId, options?: ReceiptOptions): Promise<Envelope | undefined>;
+  /** The public keys of every key generation, newest first. */
+  readonly receiptKeys: readonly string[];
   /** Checks every journal row and checkpoint. */
   verifyJournal(): Promise<JournalVerdict>;
   readonly ledgers: Ledgers;
@@ -119,6 +130,10 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     recover: (options) => recover(deployment, options),
     terminal: (occurrence) => ledgers.terminal(occurrence),
+    receipt: (occurrence, options) => receiptOf({ ledgers, signer: createSigner(keyring) }, occurrence, options),
+    get receiptKeys() {
+      return receiptKeys(keyring).map(({ publicKey }) => publicKey);
+    },
     verifyJournal: () => ledgers.verify(),
     ledgers,
     close,

@@ -91,7 +91,7 @@ for (const subject of subjects) {
       /^(manifest|approved)\.watch\.\d+\.columns$/,
       /^license\.action$/,
     ];
-    if (Reflect.get(vector.record, 'kind') === 'rejected') optional.push(/^terminal\.(claim|certificate|outcome)$/);
+    if (vector.text.includes('"kind":"rejected"')) optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
     for (const { path } of all) {
       const parent = all.find((place) => place.path.join() === path.slice(0, -1).join());
       if (path.length === 0 || parent === undefined || !isObject(parent.value) || parent.zone !== 'closed') continue;
@@ -292,7 +292,7 @@ function isFreeText(name: string): boolean {
   return [
     /^(certificate|claim)\.(backend|executor)$/,
     /^permit\.bound\.(candidate|evidence)$/,
-    /^terminal\.(detail|gap|outcome\.gaps\.\d+)$/,
+    /^(receipt\.|statement\.predicate\.)?terminal\.(detail|gap|outcome\.gaps\.\d+)$/,
     /^(manifest|approved)\.(effects|requires|watch)\.\d+\.(target|columns\.\d+)$/,
     /^(manifest|approved)\.effects\.\d+\.(key|before|after)\.[^.]+\.(generated|matches)$/,
     /^approved\.registration\.targets\.\d+\.(name|(columns|key|volatile)\.\d+)$/,

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Promotion, Stage, VoidResult } from '../../src/contract/adapter.ts';
 import type { ConsumedPermit } from '../../src/contract/proof.ts';
+import { verifyReceipt } from '../../src/crypto/receipt.ts';
 import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY } from './deploy.ts';
 
@@ -92,9 +93,17 @@ for (const [what, { committed, promote }] of Object.entries(UNKNOWN)) {
       const halted = await deployed.runtime.continuation(terminal, 'reconcile').release(() => assert.fail());
       assert.deepEqual(halted, { kind: 'halted', why: 'indeterminate' });
 
+      const receipted = async () => {
+        const { runtime } = deployed;
+        const verified = verifyReceipt(runtime.receiptKeys, await runtime.receipt(terminal.occurrence));
+        return verified.kind === 'receipt' ? verified.receipt.terminal : assert.fail('not a receipt');
+      };
+      assert.deepEqual(await receipted(), terminal);
+
       await using fresh = await deploy(world);
       const settled = onlyOne(await fresh.runtime.recover({ now: true }));
       assert.ok(settled.kind === 'settled');
+      assert.deepEqual(await receipted(), settled.terminal, 'the settlement is what counts');
       if (committed) {
         const { permit, consumedAt, reconciled } = ofKind('committed', settled.terminal);
         assert.deepEqual({ permit, consumedAt, reconciled }, { ...pick(terminal), reconciled: true });

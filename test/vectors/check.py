@@ -146,6 +146,22 @@ def sign(seed, message):
     return public, commitment + ((nonce + challenge * secret) % L).to_bytes(32, "little")
 
 
+def verify(public, message, signature):
+    """Whether the signature is the key's, by the equation of RFC 8032 alone: no secret is needed."""
+    if len(signature) != 64:
+        return False
+    commitment, scalar = signature[:32], int.from_bytes(signature[32:], "little")
+    challenge = int.from_bytes(hashlib.sha512(commitment + public + message).digest(), "little") % L
+    left, right = multiply(scalar, BASE), multiply(challenge, decode(public))
+    return scalar < L and left == add(decode(commitment), right)
+
+
+def decode(data):
+    number = int.from_bytes(data, "little")
+    y = number & ((1 << 255) - 1)
+    return (recover_x(y, number >> 255), y)
+
+
 def base64url(data):
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
@@ -168,6 +184,49 @@ def describe(vector, keys):
         _, signature = sign(bytes.fromhex(keys["approverSeed"]), (domain + "\n" + text).encode())
         facts["signature"] = base64url(signature)
     return facts
+
+
+def encode_envelope(payload_type, payload):
+    """The bytes that a DSSE signature covers."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def describe_envelope(vector, keys):
+    """What follows from the record that an envelope carries and the generation that signs it."""
+    seed = derive(bytes.fromhex(keys["generations"][vector["key"]]), "receipt-key/v1")
+    record = vector["record"]
+    text = canonical(record)
+    if "throughSeq" in record:
+        name, predicate_type, predicate = "checkpoint-%d" % record["throughSeq"], "urn:effectmatch:checkpoint:v1", record
+    else:
+        name, predicate_type = record["occurrence"], "urn:effectmatch:receipt:v1"
+        predicate = {
+            "version": 1,
+            "terminal": record,
+            "digest": digest("effectmatch/terminal/v1", text),
+            "lineage": record["lineage"],
+            "position": vector["position"],
+        }
+    statement = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": name, "digest": {"sha256": hashlib.sha256(text.encode()).hexdigest()}}],
+        "predicateType": predicate_type,
+        "predicate": predicate,
+    }
+    payload_type = "application/vnd.in-toto+json"
+    payload = canonical(statement).encode()
+    public, signature = sign(seed, encode_envelope(payload_type, payload))
+    public_key = "ed25519:" + base64url(public)
+    keyid = digest("effectmatch/receipt-key/v1", public_key)
+    return {
+        "publicKey": public_key,
+        "envelope": {
+            "payloadType": payload_type,
+            "payload": base64.b64encode(payload).decode(),
+            "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}],
+        },
+    }
 
 
 def check_derivations(content, keys):
@@ -193,7 +252,7 @@ def main(folder, write):
             results += [(file.name, *result) for result in check_derivations(content, keys)]
         elif file.name != "keys.json":
             for vector in content:
-                facts = describe(vector, keys)
+                facts = (describe_envelope if file.name == "envelopes.json" else describe)(vector, keys)
                 results += [(vector["name"], what, facts[what], vector[what]) for what in facts]
                 vector.update(facts)
             if write:

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import type { Envelope } from '../../src/crypto/dsse.ts';
 import { Keyring } from '../../src/crypto/keyring.ts';
 import type { RecordKind } from '../../src/protocol/record.ts';
 
@@ -41,9 +42,24 @@ export function vectorKeyring(current: string): Keyring {
   return new Keyring(ids.map((id) => ({ id, secret: Buffer.from(keys.generations[id] ?? '', 'hex') })));
 }
 
+/** One golden vector of a signed envelope: the record it is about, who signs, and what comes out. */
+export interface EnvelopeVector {
+  readonly name: string;
+  readonly key: string;
+  readonly record: object;
+  readonly position?: number;
+  readonly publicKey: string;
+  readonly envelope: Envelope;
+}
+
+export const envelopes = readJson('envelopes.json') as readonly EnvelopeVector[];
+
+/** Files of another form than a list of records. */
+const OTHERS = ['keys.json', 'derivations.json', 'envelopes.json'];
+
 /** Every vector, in the order of the files. */
 export const vectors: readonly Vector[] = readdirSync(folder)
-  .filter((name) => name.endsWith('.json') && name !== 'keys.json' && name !== 'derivations.json')
+  .filter((name) => name.endsWith('.json') && !OTHERS.includes(name))
   .sort()
   .flatMap((name) => readJson(name) as Vector[]);
 

@@ -68,20 +68,31 @@ export function listRows(session: Session, occurrence: string, kind: JournalEntr
   return rows.map((row) => openRow(session.context, asRow(row)));
 }
 
+/** Which rows: those after a position, at most so many, of one occurrence where one is named. */
+export interface Page {
+  readonly afterSeq: number;
+  readonly limit: number;
+  readonly occurrence?: OccurrenceId | undefined;
+}
+
 /** Rows by position, checked by nobody yet: `openRow` is the caller's, who may want to say which row is wrong. */
-export function pageRows(session: Session, page: { readonly afterSeq: number; readonly limit: number }): JournalRow[] {
-  return session
-    .sql(`select ${ROW} from journal where seq > ? order by seq limit ?`)
-    .all(page.afterSeq, page.limit)
-    .map(asRow);
+export function pageRows(session: Session, page: Page): JournalRow[] {
+  return selectPage(session, page, 'asc');
 }
 
 /** The newest rows after a position, in order. */
-export function lastRows(session: Session, page: { readonly afterSeq: number; readonly limit: number }): JournalRow[] {
-  const rows = session
-    .sql(`select ${ROW} from journal where seq > ? order by seq desc limit ?`)
-    .all(page.afterSeq, page.limit);
-  return rows.map(asRow).reverse();
+export function lastRows(session: Session, page: Page): JournalRow[] {
+  return selectPage(session, page, 'desc').reverse();
+}
+
+function selectPage(session: Session, { afterSeq, limit, occurrence }: Page, order: 'asc' | 'desc'): JournalRow[] {
+  const rows =
+    occurrence === undefined
+      ? session.sql(`select ${ROW} from journal where seq > ? order by seq ${order} limit ?`).all(afterSeq, limit)
+      : session
+          .sql(`select ${ROW} from journal where occurrence = ? and seq > ? order by seq ${order} limit ?`)
+          .all(occurrence, afterSeq, limit);
+  return rows.map(asRow);
 }
 
 /** The tables are STRICT, so the columns have these types; that the values are right is what `openRow` checks. */

@@ -138,8 +138,9 @@ export class SqliteLedgers implements Ledgers {
     return rows.filter((row) => row.kind === 'acknowledgement').map((row) => row.sealed.record);
   }
 
-  async journal({ afterSeq = 0, limit = 100, last = false } = {}): Promise<readonly JournalEntry[]> {
-    const page = { afterSeq, limit: Math.max(0, limit) };
+  async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {
+    const { afterSeq = 0, limit = 100, last = false, occurrence } = options;
+    const page = { afterSeq, limit: Math.max(0, limit), occurrence };
     const rows = await this.#read((session) => (last ? lastRows(session, page) : pageRows(session, page)));
     return rows.map((row) => entryOf(openRow(this.#context, row)));
   }

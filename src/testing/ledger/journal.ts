@@ -92,6 +92,13 @@ export function journalTests(kit: LedgerKit): void {
     assert.deepEqual(await ledgers.journal({ last: true, limit: 2 }), all.slice(5));
     assert.deepEqual(await ledgers.journal({ last: true, afterSeq: order[5] ?? 0, limit: 5 }), all.slice(6));
     assert.deepEqual(await ledgers.journal({ afterSeq: order[6] ?? 0 }), []);
+    const { occurrence } = second;
+    const narrowed = await ledgers.journal({ occurrence });
+    assert.deepEqual(
+      narrowed.filter(({ record }) => record.occurrence === occurrence),
+      all.slice(5),
+      'asked for one occurrence, a ledger may return more, never less',
+    );
   });
 
   test('occurrences are found by a prefix of their id, at most ten, also those that were only refused', async () => {

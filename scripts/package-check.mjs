@@ -1,0 +1,158 @@
+// Checks the package as a user gets it: packed, linted, installed into an empty folder, imported and compiled against.
+// Run `npm run build` before. Prints what the package weighs; fails on the first thing that is wrong.
+import { spawnSync } from 'node:child_process';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '..');
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const folder = mkdtempSync(join(tmpdir(), 'effectmatch-package-'));
+// Whatever is started below runs on the Node that runs this, also through a shebang.
+const PATH = [dirname(process.execPath), join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
+
+function run(command, args, cwd = root) {
+  const result = spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, PATH, NO_COLOR: '1' } });
+  if (result.status === 0) return result.stdout;
+  throw new Error(`${command} ${args.join(' ')} failed\n${result.error ?? ''}${result.stdout}${result.stderr}`);
+}
+
+function fail(what) {
+  throw new Error(what);
+}
+
+/** Whatever npm would publish, and nothing that only this project needs. */
+function pack() {
+  const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]));
+  const names = packed.files.map(({ path }) => path);
+  const stray = names.find((name) => name.startsWith('dist/') && !/\.(js|d\.ts)$/.test(name));
+  if (stray !== undefined) fail(`${stray} does not belong into the package`);
+  for (const name of Object.values(manifest.bin)) {
+    if (!names.includes(name.replace(/^\.\//, ''))) fail(`${name} is not in the package: run \`npm run build\` first`);
+  }
+  return { ...packed, tarball: join(folder, packed.filename) };
+}
+
+/** Every package that a module or a declaration of dist imports is one that users get by installing this one. */
+function checkImports() {
+  const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  const allowed = new Set([manifest.name, ...declared]);
+  const seen = new Set();
+  const statement =
+    /(?:^|[;\s}])(?:import|export)\b[^'"`;]*?\bfrom\s*["']([^"']+)["']|^\s*import\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm;
+  const files = globSync('dist/**/*.{js,d.ts}', { cwd: root });
+  for (const file of files) {
+    for (const [, ...groups] of readFileSync(join(root, file), 'utf8').matchAll(statement)) {
+      const specifier = groups.find((group) => group !== undefined);
+      if (specifier.startsWith('.') || specifier.startsWith('node:')) continue;
+      const name = specifier
+        .split('/')
+        .slice(0, specifier.startsWith('@') ? 2 : 1)
+        .join('/');
+      if (builtinModules.includes(name)) fail(`${file} imports ${name} without node:`);
+      if (Object.hasOwn(manifest.devDependencies, name)) fail(`${file} imports the development dependency ${name}`);
+      if (!allowed.has(name)) fail(`${file} imports ${name}, which is not a dependency`);
+      seen.add(name);
+    }
+  }
+  if (files.length < 50 || !seen.has('zod')) fail(`only ${files.length} files and ${[...seen]} seen: is dist built?`);
+  return files.length;
+}
+
+/** Installs the tarball as a user would; returns how many packages came with it. */
+function install(tarball, consumer) {
+  mkdirSync(consumer);
+  writeFileSync(join(consumer, 'package.json'), '{"name":"consumer","private":true,"type":"module"}\n');
+  run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', tarball], consumer);
+  const { packages } = JSON.parse(readFileSync(join(consumer, 'node_modules/.package-lock.json'), 'utf8'));
+  return Object.keys(packages).length - 1;
+}
+
+const subpaths = Object.keys(manifest.exports)
+  .filter((path) => path !== './package.json')
+  .map((path) => manifest.name + path.slice(1));
+
+function importAll(consumer) {
+  const code = `for (const name of ${JSON.stringify(subpaths)}) {
+    const names = Object.keys(await import(name));
+    console.log(name + ': ' + names.length);
+  }
+  const { default: own } = await import('${manifest.name}/package.json', { with: { type: 'json' } });
+  if (own.version !== '${manifest.version}') throw new Error(own.version);`;
+  const printed = run(process.execPath, ['--input-type=module', '--eval', code], consumer);
+  const version = run(join(consumer, 'node_modules/.bin/effectmatch'), ['--version'], consumer).trim();
+  if (version !== manifest.version) fail(`effectmatch --version prints ${version}`);
+  return printed;
+}
+
+/** Types as a user meets them: our declarations are checked too, and a wrong use has to be an error. */
+function compile(consumer) {
+  const types = join(consumer, 'node_modules/@types');
+  mkdirSync(types, { recursive: true });
+  symlinkSync(join(root, 'node_modules/@types/node'), join(types, 'node'));
+  const imports = subpaths.map((name, index) => `import * as part${index} from '${name}';\nvoid part${index};`);
+  writeFileSync(
+    join(consumer, 'use.ts'),
+    `${imports.join('\n')}
+import { createRuntime, defineConfig, type Envelope, type Terminal, update, verifyReceipt } from 'effectmatch';
+import { sqlite } from 'effectmatch/adapters/sqlite';
+
+const config = defineConfig({
+  store: 'effectmatch.db',
+  keyring: 'effectmatch.keys.json',
+  issuers: { 'ap-team': { key: 'ed25519:', may: ['books'] } },
+  adapters: { books: sqlite({ file: 'books.db', relations: ['invoice'] }) },
+});
+export async function pay(license: unknown): Promise<Envelope | undefined> {
+  await using runtime = await createRuntime(config);
+  await runtime.prepare({
+    adapter: 'books',
+    task: 'invoice',
+    planRevision: 1,
+    effects: [update('invoice', { id: 1 }, { status: ['pending', 'paid'] })],
+  });
+  const terminal: Terminal = await runtime.execute(license, { sql: 'select 1' });
+  // @ts-expect-error a terminal has no such kind, so the declarations are more than any
+  if (terminal.kind === 'accepted') return undefined;
+  return await runtime.receipt(terminal.occurrence);
+}
+export function believe(envelope: unknown): string {
+  const verified = verifyReceipt(['ed25519:'], envelope);
+  return verified.kind === 'receipt' ? verified.receipt.terminal.kind : verified.checkpoint.chain;
+}
+`,
+  );
+  const base = { strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false, types: ['node'] };
+  for (const [module, moduleResolution] of [
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ]) {
+    const compilerOptions = { ...base, target: 'esnext', lib: ['esnext'], module, moduleResolution };
+    const file = join(consumer, `tsconfig.${module}.json`);
+    writeFileSync(file, JSON.stringify({ compilerOptions, files: ['use.ts'] }));
+    run('tsc', ['-p', file], consumer);
+  }
+}
+
+try {
+  const packed = pack();
+  const modules = checkImports();
+  run('publint', ['run', packed.tarball, '--strict']);
+  run('attw', [packed.tarball, '--profile', 'esm-only', '--no-definitely-typed', '--no-color', '--no-emoji']);
+  const consumer = join(folder, 'consumer');
+  const installed = install(packed.tarball, consumer);
+  const imported = importAll(consumer);
+  compile(consumer);
+  const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} kB`;
+  process.stdout.write(imported);
+  console.log(
+    `tarball: ${kilobytes(packed.size)}, unpacked ${kilobytes(packed.unpackedSize)}, ${modules} files in dist`,
+  );
+  console.log(`dependencies: ${Object.keys(manifest.dependencies).length} direct, ${installed} installed with it`);
+} catch (error) {
+  console.error(`package check: ${error.message}`);
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,146 @@
+import { resolve } from 'node:path';
+import type { Envelope } from '../crypto/dsse.ts';
+import { createSigner } from '../crypto/receipt.ts';
+import { receiptKeys } from '../crypto/receipt-key.ts';
+import { type TerminalEntry, terminalEntries } from '../runtime/receipt.ts';
+import { type Arguments, CONFIG_FLAG } from './arguments.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { findOccurrence, readPrefix } from './find-occurrence.ts';
+import { usageError } from './guided-error.ts';
+import { loadConfig } from './load-config.ts';
+import { openStore, type Store } from './open-store.ts';
+import type { Output } from './output.ts';
+import { writePrivateFile } from './private-file.ts';
+import type { Verb } from './verb.ts';
+
+const FORMATS = ['jsonl', 'cloudevents'] as const;
+type Format = (typeof FORMATS)[number];
+
+/** Hands out signed receipts, or the public keys that verify them. It opens keyring and store only, never a backend. */
+export const exportReceipts: Verb = {
+  name: 'export',
+  summary: 'write signed receipts of what was decided, for people who cannot see this store',
+  about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE envelope around an in-toto
+statement. Whoever has the public key checks it with \`effectmatch verify\`, without this store, its keyring or a
+network. Give the public keys (--public-key) to that person by another way than the receipts. A receipt shows
+the stored verdict with its differences, so keep it as confidential as the journal.`,
+  positionals: [],
+  flags: {
+    occurrence: { value: 'ID', about: 'only the attempts at one occurrence; any unique beginning of the id will do' },
+    after: { value: 'SEQ', about: 'only verdicts that follow this row of the journal' },
+    format: { value: 'FORMAT', about: 'jsonl (default), or cloudevents: each envelope as the data of one event' },
+    'public-key': { about: 'print the public keys of all key generations in place of receipts, newest first' },
+    out: { value: 'FILE', about: 'write to a new file that only you can read' },
+    force: { about: 'with --out: replace the file if it exists' },
+    ...CONFIG_FLAG,
+  },
+  examples: [
+    'effectmatch export --occurrence occ_1f3a --out receipt.jsonl',
+    'effectmatch export --after 120 --format cloudevents',
+    'effectmatch export --public-key --out receipts.pub',
+  ],
+  async run(args, output) {
+    const request = readRequest(args);
+    const config = await loadConfig(args);
+    await using store = await openStore(config);
+    return request.publicKey ? await exportKeys(store, request, output) : await exportAll(store, request, output);
+  },
+};
+
+interface Request {
+  readonly publicKey: boolean;
+  readonly prefix: string | undefined;
+  readonly after: number | undefined;
+  readonly format: Format;
+  readonly file: string | undefined;
+  readonly force: boolean;
+}
+
+function readRequest(args: Arguments): Request {
+  const publicKey = args.has('public-key');
+  for (const [flag, other] of [
+    ['occurrence', 'after'],
+    ['public-key', 'occurrence'],
+    ['public-key', 'after'],
+    ['public-key', 'format'],
+  ] as const) {
+    if (args.has(flag) && args.has(other)) throw usageError(`--${other} does not go together with --${flag}`, 'export');
+  }
+  if (args.has('force') && !args.has('out')) throw usageError('--force needs --out', 'export');
+  const word = args.value('format') ?? 'jsonl';
+  const format = FORMATS.find((known) => known === word);
+  if (format === undefined) throw usageError(`--format takes one of ${FORMATS.join(', ')}, not "${word}"`, 'export');
+  const [occurrence, file] = [args.value('occurrence'), args.value('out')];
+  return {
+    publicKey,
+    prefix: occurrence === undefined ? undefined : readPrefix(occurrence, 'export'),
+    after: args.count('after', 0),
+    format,
+    file: file === undefined ? undefined : resolve(file),
+    force: args.has('force'),
+  };
+}
+
+async function exportAll(store: Store, request: Request, output: Output): Promise<ExitCode> {
+  const { file, force } = request;
+  const items = makeItems(store, request);
+  if (file !== undefined) {
+    const count = await writePrivateFile(file, toLines(items), { force });
+    output.document({ receipts: count, file });
+    output.line(`${count} ${count === 1 ? 'receipt' : 'receipts'} written to ${file}`);
+  } else if (output.json) {
+    output.document({ receipts: await Array.fromAsync(items) });
+  } else {
+    for await (const line of toLines(items)) output.line(line);
+  }
+  return EXIT.done;
+}
+
+async function exportKeys({ keyring }: Store, { file, force }: Request, output: Output): Promise<ExitCode> {
+  const keys = receiptKeys(keyring).map(({ generation, keyid, publicKey }) => ({ generation, keyid, publicKey }));
+  const lines = keys.map(({ publicKey }) => publicKey);
+  if (file !== undefined) await writePrivateFile(file, lines, { force });
+  output.document({ keys, ...(file !== undefined && { file }) });
+  for (const line of file === undefined ? lines : [`${lines.length} public keys written to ${file}`]) output.line(line);
+  return EXIT.done;
+}
+
+async function* makeItems(store: Store, { prefix, after, format }: Request): AsyncGenerator<Envelope | CloudEvent> {
+  const { ledgers, keyring } = store;
+  const signer = createSigner(keyring);
+  const occurrence = prefix === undefined ? undefined : await findOccurrence(ledgers, prefix);
+  const which = occurrence === undefined ? { afterSeq: after ?? 0 } : { occurrence };
+  for await (const entry of terminalEntries(ledgers, which)) {
+    const envelope = signer.receipt(entry.record, entry.seq);
+    yield format === 'jsonl' ? envelope : wrapEvent(entry, envelope);
+  }
+}
+
+async function* toLines(items: AsyncIterable<unknown>): AsyncGenerator<string> {
+  for await (const item of items) yield JSON.stringify(item);
+}
+
+/** CloudEvents 1.0. Only `data` is signed: everything beside it is for routing. */
+interface CloudEvent {
+  readonly specversion: '1.0';
+  readonly id: string;
+  readonly source: string;
+  readonly type: string;
+  readonly subject: string;
+  readonly time: string;
+  readonly datacontenttype: 'application/json';
+  readonly data: Envelope;
+}
+
+function wrapEvent({ seq, record }: TerminalEntry, data: Envelope): CloudEvent {
+  return {
+    specversion: '1.0',
+    id: `${record.execution}-${seq}`,
+    source: 'urn:effectmatch:journal',
+    type: `effectmatch.terminal.${record.kind}`,
+    subject: record.occurrence,
+    time: record.recordedAt,
+    datacontenttype: 'application/json',
+    data,
+  };
+}

@@ -1,0 +1,137 @@
+import { type KeyObject, sign, verify } from 'node:crypto';
+import { EffectMatchError } from '../errors.ts';
+import { STATEMENT_PAYLOAD_TYPE, statementRecord } from '../protocol/receipt.ts';
+import { readFields } from './handover.ts';
+import type { ReceiptKey } from './receipt-key.ts';
+
+const SIGNATURE_BYTES = 64;
+const MAX_SIGNATURES = 16;
+const MAX_KEYID = 256;
+const MAX_PAYLOAD_BYTES = statementRecord.maxBytes;
+
+/** No envelope is larger than this, as JSON text: the payload in base64, and sixteen signatures around it. */
+export const MAX_ENVELOPE_BYTES = Math.ceil((MAX_PAYLOAD_BYTES * 4) / 3) + 16 * 1024;
+
+/** A DSSE envelope: a payload with its type, and who signed both. */
+export interface Envelope {
+  readonly payloadType: string;
+  /** Base64. */
+  readonly payload: string;
+  readonly signatures: readonly { readonly keyid: string; readonly sig: string }[];
+}
+
+/**
+ * The bytes that are signed (DSSE v1, pre-authentication encoding): type and payload, each behind its length in bytes,
+ * so that no other pair of type and payload has the same encoding.
+ */
+export function encodePreAuthentication(payloadType: string, payload: Buffer): Buffer {
+  const type = Buffer.from(payloadType);
+  return Buffer.concat([Buffer.from('DSSEv1 '), sized(type), Buffer.from(' '), sized(payload)]);
+}
+
+/** Signs a payload with Ed25519. The same payload under the same key always gives the same envelope. */
+export function signEnvelope(
+  { keyid, key }: { readonly keyid: string; readonly key: KeyObject },
+  text: string,
+): Envelope {
+  const payload = Buffer.from(text);
+  const sig = sign(null, encodePreAuthentication(STATEMENT_PAYLOAD_TYPE, payload), key);
+  return {
+    payloadType: STATEMENT_PAYLOAD_TYPE,
+    payload: payload.toString('base64'),
+    signatures: [{ keyid, sig: sig.toString('base64') }],
+  };
+}
+
+/**
+ * The payload of an envelope that at least one of these keys signed. Signatures by others are left out of account,
+ * but one that names a key of ours and does not fit refuses the envelope. Nothing of the payload is parsed before
+ * that. Throws `ERR_EM_SIGNATURE_INVALID`, or `ERR_EM_RECORD_INVALID` for what is not an envelope of ours.
+ */
+export function openEnvelope(
+  keys: readonly ReceiptKey[],
+  input: unknown,
+): { readonly text: string; readonly keyids: readonly string[] } {
+  const { payload, signatures } = parseEnvelope(input);
+  const bytes = encodePreAuthentication(STATEMENT_PAYLOAD_TYPE, payload);
+  const keyids = signatures.flatMap(({ keyid, sig }) => {
+    const known = keys.find((key) => key.keyid === keyid);
+    if (known === undefined) return [];
+    if (!verify(null, bytes, known.key, sig)) {
+      throw unsigned('a signature does not fit: it was altered, or what it signs was');
+    }
+    return [keyid];
+  });
+  if (keyids.length === 0) throw unsigned('none of its signatures is by a key that you trust');
+  return { text: decodeUtf8(payload), keyids };
+}
+
+interface Parsed {
+  readonly payload: Buffer;
+  readonly signatures: readonly { readonly keyid: string; readonly sig: Buffer }[];
+}
+
+/** Checks an envelope completely, as an object or as JSON text. Says nothing about who signed it. */
+function parseEnvelope(input: unknown): Parsed {
+  if (typeof input === 'string' && Buffer.byteLength(input) > MAX_ENVELOPE_BYTES) throw tooLarge();
+  const fields = readFields('envelope', input, ['payloadType', 'payload', 'signatures']);
+  if (fields.payloadType !== STATEMENT_PAYLOAD_TYPE) {
+    throw invalid(`its payload type is not ${STATEMENT_PAYLOAD_TYPE}`);
+  }
+  if (typeof fields.payload === 'string' && fields.payload.length > MAX_ENVELOPE_BYTES) throw tooLarge();
+  const payload = decodeBase64(fields.payload);
+  if (payload === undefined || payload.length === 0) throw invalid('its payload is not base64');
+  if (payload.length > MAX_PAYLOAD_BYTES) throw tooLarge();
+  return { payload, signatures: parseSignatures(fields.signatures) };
+}
+
+function parseSignatures(input: unknown): Parsed['signatures'] {
+  if (!Array.isArray(input) || input.length === 0 || input.length > MAX_SIGNATURES) {
+    throw invalid(`it has 1 to ${MAX_SIGNATURES} signatures`);
+  }
+  const signatures = Array.from(input, (entry: unknown) => {
+    if (typeof entry === 'string') throw invalid('a signature is an object');
+    const { keyid, sig } = readFields('signature of an envelope', entry, ['keyid', 'sig']);
+    const bytes = decodeBase64(sig);
+    if (typeof keyid !== 'string' || keyid.length > MAX_KEYID) throw invalid('a key id is a short text');
+    // Another tool may have signed too, with another algorithm; only its being base64 is ours to check.
+    if (bytes === undefined || bytes.length === 0) throw invalid('a signature is not base64');
+    return { keyid, sig: bytes };
+  });
+  if (new Set(signatures.map(({ keyid }) => keyid)).size !== signatures.length) {
+    throw invalid('two of its signatures name the same key');
+  }
+  return signatures.map(({ keyid, sig }) => ({ keyid, sig: sig.length === SIGNATURE_BYTES ? sig : Buffer.alloc(0) }));
+}
+
+/** Base64 with padding, in the standard or the URL-safe alphabet (DSSE allows both), without stray bits. */
+function decodeBase64(text: unknown): Buffer | undefined {
+  if (typeof text !== 'string') return undefined;
+  const isUrlSafe = /[-_]/.test(text);
+  if (isUrlSafe && /[+/]/.test(text)) return undefined;
+  const standard = isUrlSafe ? text.replaceAll('-', '+').replaceAll('_', '/') : text;
+  const decoded = Buffer.from(standard, 'base64');
+  return decoded.toString('base64') === standard ? decoded : undefined;
+}
+
+function decodeUtf8(payload: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload);
+  } catch (cause) {
+    throw invalid('its payload is not UTF-8', cause);
+  }
+}
+
+const sized = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from(`${bytes.length} `), bytes]);
+
+function tooLarge(): EffectMatchError<'ERR_EM_RECORD_TOO_LARGE'> {
+  return new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `envelope: more than ${MAX_ENVELOPE_BYTES} bytes`);
+}
+
+function invalid(why: string, cause?: unknown): EffectMatchError<'ERR_EM_RECORD_INVALID'> {
+  return new EffectMatchError('ERR_EM_RECORD_INVALID', `envelope: ${why}`, { cause });
+}
+
+function unsigned(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID'> {
+  return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', `not verified: ${why}`);
+}

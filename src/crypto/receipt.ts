@@ -1,0 +1,113 @@
+import { hash } from 'node:crypto';
+import { EffectMatchError } from '../errors.ts';
+import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
+import {
+  CHECKPOINT_TYPE,
+  checkpointName,
+  RECEIPT_TYPE,
+  type Receipt,
+  STATEMENT_TYPE,
+  type Statement,
+  statementRecord,
+} from '../protocol/receipt.ts';
+import type { Digest } from '../protocol/record.ts';
+import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
+import { digestText } from './digest.ts';
+import { type Envelope, openEnvelope, signEnvelope } from './dsse.ts';
+import type { Keyring } from './keyring.ts';
+import { parseReceiptKey, type ReceiptKey, signingKey } from './receipt-key.ts';
+
+/** Signs what a deployment recorded, with the key of its current generation. */
+export interface Signer {
+  /** A terminal as it is stored, and the number of the journal row that holds it. */
+  receipt(terminal: Terminal, position: number): Envelope;
+  checkpoint(checkpoint: Checkpoint): Envelope;
+}
+
+/** The signer of a deployment. It signs only what it is given: that it is recorded is for the caller to see to. */
+export function createSigner(keyring: Keyring): Signer {
+  const key = signingKey(keyring);
+  const seal = (statement: Statement) => signEnvelope(key, statementRecord.text(statement));
+  return {
+    receipt: (terminal, position) => seal(stateTerminal(terminal, position)),
+    checkpoint: (checkpoint) => seal(stateCheckpoint(checkpoint)),
+  };
+}
+
+/** What a verified envelope says. `keyid` names the key that vouches for it. */
+export type Verified =
+  | { readonly kind: 'receipt'; readonly keyid: string; readonly receipt: Receipt }
+  | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint };
+
+/**
+ * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public keys: no store, no
+ * keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` when none of the keys vouches for it, and
+ * `ERR_EM_RECORD_INVALID` when what they vouch for contradicts itself.
+ */
+export function verifyReceipt(publicKeys: readonly (string | ReceiptKey)[], envelope: unknown): Verified {
+  const keys = publicKeys.map((key) => (typeof key === 'string' ? parseReceiptKey(key) : key));
+  const { text, keyids } = openEnvelope(keys, envelope);
+  const statement = statementRecord.parseText(text);
+  const keyid = keyids[0] ?? '';
+  switch (statement.predicateType) {
+    case RECEIPT_TYPE: {
+      const { terminal, position } = statement.predicate;
+      assertSame(text, stateTerminal(terminal, position));
+      assertSound(terminal);
+      return { kind: 'receipt', keyid, receipt: statement.predicate };
+    }
+    case CHECKPOINT_TYPE:
+      assertSame(text, stateCheckpoint(statement.predicate));
+      return { kind: 'checkpoint', keyid, checkpoint: statement.predicate };
+  }
+}
+
+function stateTerminal(terminal: Terminal, position: number): Statement {
+  const text = terminalRecord.text(terminal);
+  const digest = digestText(terminalRecord.domain, text);
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: terminal.occurrence, digest: { sha256: plainDigest(text) } }],
+    predicateType: RECEIPT_TYPE,
+    predicate: { version: 1, terminal, digest, lineage: terminal.lineage, position },
+  };
+}
+
+function stateCheckpoint(checkpoint: Checkpoint): Statement {
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [
+      {
+        name: checkpointName(checkpoint.throughSeq),
+        digest: { sha256: plainDigest(checkpointRecord.text(checkpoint)) },
+      },
+    ],
+    predicateType: CHECKPOINT_TYPE,
+    predicate: checkpoint,
+  };
+}
+
+/** Without a label, because that is what a tool that knows only in-toto computes. */
+function plainDigest(text: string): Digest {
+  return hash('sha256', text, 'hex') as Digest;
+}
+
+/** Everything around the record follows from it, so the whole statement is made again and compared. */
+function assertSame(text: string, again: Statement): void {
+  if (statementRecord.text(again) === text) return;
+  throw new EffectMatchError(
+    'ERR_EM_RECORD_INVALID',
+    'statement: its subject, digest or lineage is not that of the record it carries',
+  );
+}
+
+function assertSound(terminal: Terminal): void {
+  try {
+    assertAssured(terminal);
+  } catch (cause) {
+    if (!(cause instanceof EffectMatchError)) throw cause;
+    throw new EffectMatchError('ERR_EM_RECORD_INVALID', `receipt: the terminal contradicts itself: ${cause.message}`, {
+      cause,
+    });
+  }
+}

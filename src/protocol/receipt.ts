@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { checkpointRecord } from './checkpoint.ts';
+import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
+import { terminalRecord } from './terminal.ts';
+
+/** What an envelope carries: an in-toto statement. */
+export const STATEMENT_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
+/** The type that in-toto gives to every statement of its first version. */
+export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+export const RECEIPT_TYPE = 'urn:effectmatch:receipt:v1';
+export const CHECKPOINT_TYPE = 'urn:effectmatch:checkpoint:v1';
+
+/** Room for the fields around a terminal, so that whatever could be recorded can be receipted. */
+const AROUND_BYTES = 4096;
+
+/**
+ * What a receipt says: how one attempt ended, exactly as it is stored (values that a deployment does not store are
+ * digests here too), the terminal's content address, the license under which it ran, and its place in the journal.
+ */
+export const receiptRecord = defineRecord(
+  'receipt',
+  1,
+  terminalRecord.maxBytes + AROUND_BYTES,
+  z.strictObject({
+    version: z.literal(1),
+    terminal: terminalRecord.schema,
+    /** Digest of the terminal, as other records name it. */
+    digest: digestSchema,
+    /** Digest of the license. */
+    lineage: digestSchema,
+    /** Number of the journal row that holds the terminal. */
+    position: z.int().min(1),
+  }),
+);
+export type Receipt = ReturnType<typeof receiptRecord.parse>;
+
+const subjectOf = <N extends z.ZodType<string>>(name: N) =>
+  z.array(z.strictObject({ name, digest: z.strictObject({ sha256: digestSchema }) })).length(1);
+
+/**
+ * An in-toto statement about one terminal or one checkpoint. The subject is named so that tools that know in-toto and
+ * not EffectMatch can find it: its digest is the plain SHA-256 of the canonical text, without a label.
+ */
+export const statementRecord = defineRecord(
+  'statement',
+  1,
+  receiptRecord.maxBytes + AROUND_BYTES,
+  z.discriminatedUnion('predicateType', [
+    z.strictObject({
+      _type: z.literal(STATEMENT_TYPE),
+      subject: subjectOf(occurrenceSchema),
+      predicateType: z.literal(RECEIPT_TYPE),
+      predicate: receiptRecord.schema,
+    }),
+    z.strictObject({
+      _type: z.literal(STATEMENT_TYPE),
+      subject: subjectOf(z.string().regex(/^checkpoint-[1-9]\d{0,15}$/)),
+      predicateType: z.literal(CHECKPOINT_TYPE),
+      predicate: checkpointRecord.schema,
+    }),
+  ]),
+);
+export type Statement = ReturnType<typeof statementRecord.parse>;
+
+/** The name under which a checkpoint is the subject of a statement. */
+export function checkpointName(throughSeq: number): string {
+  return `checkpoint-${throughSeq}`;
+}

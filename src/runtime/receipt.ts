@@ -1,0 +1,50 @@
+import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
+import type { Envelope } from '../crypto/dsse.ts';
+import type { Signer } from '../crypto/receipt.ts';
+import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
+
+const PAGE = 500;
+
+/** A journal row that holds a terminal. */
+export type TerminalEntry = Extract<JournalEntry, { kind: 'terminal' }>;
+
+export interface ReceiptOptions {
+  /** Which attempt; unless said otherwise the one that holds the claim. */
+  readonly execution?: ExecutionId;
+}
+
+/**
+ * A receipt of how an attempt ended, made from the stored terminal; undefined when it has none. Of an attempt that
+ * was settled later, the settlement is what counts.
+ */
+export async function receiptOf(
+  parts: { readonly ledgers: Ledgers; readonly signer: Signer },
+  occurrence: OccurrenceId,
+  options: ReceiptOptions = {},
+): Promise<Envelope | undefined> {
+  const { ledgers, signer } = parts;
+  const execution = options.execution ?? (await ledgers.terminal(occurrence))?.execution;
+  if (execution === undefined) return undefined;
+  let found: TerminalEntry | undefined;
+  for await (const entry of terminalEntries(ledgers, { occurrence })) {
+    if (entry.record.execution === execution) found = entry;
+  }
+  return found && signer.receipt(found.record, found.seq);
+}
+
+/** The journal's terminals in order, read page by page: of one occurrence, or all that follow a position. */
+export async function* terminalEntries(
+  ledgers: Ledgers,
+  which: { readonly occurrence?: OccurrenceId; readonly afterSeq?: number },
+): AsyncGenerator<TerminalEntry> {
+  const { occurrence } = which;
+  for (let afterSeq = which.afterSeq ?? 0; ; ) {
+    const page = await ledgers.journal({ afterSeq, limit: PAGE, ...(occurrence && { occurrence }) });
+    const last = page.at(-1);
+    if (last === undefined) return;
+    for (const entry of page) {
+      if (entry.kind === 'terminal' && (occurrence ?? entry.record.occurrence) === entry.record.occurrence) yield entry;
+    }
+    afterSeq = last.seq;
+  }
+}
