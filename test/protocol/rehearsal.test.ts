@@ -140,6 +140,17 @@ test('identifiers that do not correspond one to one are a difference', () => {
   const twice = { ...base, assigned, effects: [insert(1, 'a'), insert(2, 'b')] };
   const swapped = { ...base, assigned, effects: [insert(1, 'b'), insert(2, 'a')] };
   assert.equal(explainRehearsals(twice, swapped, REGISTRATION).kind, 'unexplained');
+  const touch = (id: number): Effect => ({
+    op: 'update',
+    target: 'order',
+    key: { id },
+    before: { note: 'x' },
+    after: { note: 'y' },
+  });
+  const one = { ...base, assigned, effects: [...twice.effects, touch(1)] };
+  const other = { ...base, assigned, effects: [...twice.effects, touch(2)] };
+  assert.equal(explainRehearsals(one, one, REGISTRATION).kind, 'explained');
+  assert.equal(explainRehearsals(one, other, REGISTRATION).kind, 'unexplained', 'another of the new rows');
   const chosen = { ...base, assigned: [], effects: [insert(1, 'a'), insert(3, 'b')] };
   assert.equal(explainRehearsals(twice, chosen, REGISTRATION).kind, 'unexplained', 'assigned once, chosen once');
 });

@@ -140,6 +140,19 @@ test('another action with the same outcome is refused: the approver was shown th
   assert.equal(terminal.kind === 'rejected' && terminal.reason, 'other-action');
 });
 
+test('a row touched only where nothing is compared cannot be approved, so its rehearsal is refused', async () => {
+  await using office = await openOffice('', ['made', 'token']);
+  await assert.rejects(office.plan(['update item set token = 5 where id = 21']), {
+    code: 'ERR_EM_REHEARSAL_REFUSED',
+    message: /cannot be approved as a whole[\s\S]*extra[\s\S]*item id=21/,
+  });
+  const sql = ["update item set token = random(), name = 'seen' where id = 21"];
+  const proposal = await office.plan(sql);
+  assert.match(proposal.rendering, /name: "old" -> "seen"\n/);
+  assert.match(proposal.rendering, /Not compared: item.made, item.token/);
+  assert.equal((await office.runtime.execute(office.sign(proposal), actionOf(sql))).kind, 'committed');
+});
+
 test('an action without effect can be planned, approved and reproduced', async () => {
   await using office = await openOffice();
   const license = office.sign(await office.plan(['update stock set qty = 1 where id = 99']));

@@ -286,6 +286,26 @@ test('state that changes between the rehearsals, or after them, makes the plan v
   assertRejected(await later.runtime.execute(license, PAY), 'authority', 'stale-state');
 });
 
+test('state that changes before the proposal is made is not taken for what the rehearsals saw', async () => {
+  const watch = [read('invoice', { id: 2 })];
+  let stages = 0;
+  const change = once('read', async () => {
+    world.books.write({ op: 'update', target: 'invoice', key: { id: 2 }, set: { amount: 71 } });
+  });
+  const world: World = invoiceWorld({
+    async pause(call) {
+      if (call === 'adapter.stage') stages += 1;
+      if (call === 'adapter.read' && stages === 4) await change('read');
+    },
+  });
+  const team = world.start().config.issuers['ap-team'] ?? assert.fail();
+  await using deployed = await deploy(world, { issuers: { 'ap-team': { ...team, sources: ['rehearsed'] } } });
+  const proposal = await deployed.runtime.plan({ ...PLAN, watch });
+  assert.equal(world.books.find('invoice', { id: 2 })?.amount, 71, 'the change came in between');
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'stale-state');
+});
+
 test('an earlier plan revision cannot be planned past a later one', async () => {
   const world = invoiceWorld();
   await using deployed = await office(world);
