@@ -77,7 +77,8 @@ test('the protocol has no clock, randomness, I/O or await', () => {
 
 test('proofs are minted only where their step is decided', () => {
   const minting: Record<string, readonly string[]> = {
-    Claim: ['src/runtime/authority.ts', 'src/runtime/admit.ts'],
+    // A rehearsal's claim is in no ledger and its seal opens with no key; its stage never leaves the function.
+    Claim: ['src/runtime/authority.ts', 'src/runtime/admit.ts', 'src/runtime/rehearse.ts'],
     Certificate: ['src/runtime/boundary.ts', 'src/runtime/admit.ts'],
     ConsumedPermit: ['src/runtime/gate.ts', 'src/runtime/admit.ts'],
     RequestPermit: ['src/runtime/gate.ts'],
@@ -88,6 +89,16 @@ test('proofs are minted only where their step is decided', () => {
     const outside = found.filter((file) => !places.includes(file) && !file.startsWith('src/testing/'));
     assert.deepEqual(outside, [], `${proof} is minted outside its place`);
     assert.ok(found.length > 0, `no mint of ${proof} seen`);
+  }
+});
+
+test('a rehearsal has no way to promote, to permit or to record anything', () => {
+  const text = sources.find(({ file }) => file === 'src/runtime/rehearse.ts')?.text ?? '';
+  const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+  assert.match(code, /\.stage\(/, 'the stage is opened here');
+  assert.match(code, /finally \{\s*await staged\.stage\.discard\(\);\s*\}/);
+  for (const banned of [/promote/i, /permit/i, /ledgers/, /\bseal\(/, /markers/, /return [^;]*\bstage\b[^.]/]) {
+    assert.doesNotMatch(code, banned, `src/runtime/rehearse.ts uses ${banned}`);
   }
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { limitsSchema } from './limits.ts';
 import { defineRecord, digestSchema, nameSchema } from './record.ts';
 
 export const capabilitySchema = z.enum(['PROMOTABLE', 'MEDIATED', 'OPAQUE']);
@@ -22,6 +23,7 @@ export const policyRecord = defineRecord(
         keys: z.array(digestSchema).min(1).max(16),
         may: z.array(nameSchema).max(1000),
         sources: z.array(sourceSchema).min(1),
+        limits: limitsSchema.exactOptional(),
       }),
     ),
   }),
@@ -45,6 +47,8 @@ export const frameRecord = defineRecord(
     policy: digestSchema,
     /** Digest of the protocol and runtime code. */
     contract: digestSchema,
+    /** Digest of the code of the operations for this adapter, where there are any. */
+    operations: digestSchema.exactOptional(),
   }),
 );
 export type Frame = ReturnType<typeof frameRecord.parse>;

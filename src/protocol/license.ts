@@ -15,6 +15,8 @@ export const licenseRecord = defineRecord(
     key: digestSchema,
     nonce: nonceSchema,
     source: sourceSchema,
+    /** The operation whose contract computed A; present exactly where the source is `contract`. */
+    operation: nameSchema.exactOptional(),
     task: labelSchema,
     taskState: digestSchema,
     planRevision: z.int().min(0),

@@ -5,6 +5,7 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type SignedLicense } from '../protocol/license.ts';
+import { findExceeded } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -53,6 +54,16 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (!issuer.sources.includes(license.source)) {
     return refuse('source-not-allowed', `"${license.issuer}" may not approve from source "${license.source}"`);
   }
+  if ((license.source === 'contract') !== (license.operation !== undefined)) {
+    return refuse('operation-mismatch', 'a license names an operation exactly where its source is "contract"');
+  }
+  const { operation } = license;
+  if (operation !== undefined && deployment.operations.get(operation)?.adapter !== license.adapter) {
+    return refuse('operation-unknown', `"${license.adapter}" has no operation named "${operation}" here`);
+  }
+  if (license.source === 'rehearsed' && license.action === undefined) {
+    return refuse('action-unbound', 'a rehearsed approval is for the action that was rehearsed, and names none');
+  }
   if (digestRecord(approvedRecord, approved) !== license.approved || approved.adapter !== license.adapter) {
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
@@ -62,7 +73,8 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
   }
-  return checkCurrent(deployment, attempt, action);
+  const exceeded = issuer.limits && findExceeded(issuer.limits, license, approved);
+  return exceeded ?? checkCurrent(deployment, attempt, action);
 }
 
 /** What may have changed since the license was signed. Checked before the claim and again at the final gate. */

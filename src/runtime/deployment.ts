@@ -7,6 +7,7 @@ import { EffectMatchError } from '../errors.ts';
 import type { Frame, Policy } from '../protocol/frame.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
+import type { Operation } from './operation.ts';
 
 /** An adapter that passed admission, with the frame that licenses for it presuppose. */
 export interface Admitted<A extends Adapter = Adapter> {
@@ -32,6 +33,7 @@ export interface Deployment {
   readonly ids: IdSource;
   readonly reached: Reached;
   readonly adapters: ReadonlyMap<string, Admitted>;
+  readonly operations: ReadonlyMap<string, Operation>;
   readonly policy: Policy;
   readonly policyDigest: Digest;
   /** Public keys of each designated issuer. */

@@ -4,9 +4,10 @@ import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { canonical } from '../protocol/canon.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
+import type { StateReading } from '../protocol/effect.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
-import { approvedRecord } from '../protocol/manifest.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
 import { actionDigest } from './authority.ts';
@@ -24,37 +25,44 @@ export interface PrepareRequest extends ManifestDraft {
   readonly occurrences?: number;
 }
 
+/** What a source of approvals adds to a request that an application wrote itself. */
+export interface Origin {
+  readonly source: Source;
+  /** The operation whose contract computed the effects. */
+  readonly operation?: string;
+  /**
+   * What the effects were computed from: the readings of `stateReads`, or of the last of them. They take the place of
+   * a second read, so that a row that changed in between makes the approval stale and not wrong.
+   */
+  readonly readings?: readonly StateReading[];
+}
+
 /** Normalises the manifest by the backend's own types, reads the declared state, and renders what there is to sign. */
 export async function prepare(
   deployment: Deployment,
   request: PrepareRequest,
-  source: Source = 'manifest',
+  origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
   const { continuations = [], action, revision, occurrences = 1, ...draft } = request;
   if (!Array.isArray(continuations)) {
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
   }
+  const { source, operation, readings: known = [] } = origin;
   const stated = draftManifest(draft);
   const admitted = adapterNamed(deployment, stated.adapter);
   const { adapter } = admitted;
   const manifest = await adapter.normalise(stated);
   const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
-  const readings = await adapter.read(stateReads(approved));
-  const broken = brokenRequirements(approved, readings)[0];
-  if (broken !== undefined) {
-    const { requirement, found } = broken;
-    throw new EffectMatchError(
-      'ERR_EM_MANIFEST_INVALID',
-      `the manifest requires ${requirement.target} ${canonical(requirement.key)} to be ${canonical(requirement.row)},` +
-        ` but it is ${canonical(found?.row ?? null)} now`,
-    );
-  }
+  const reads = stateReads(approved);
+  const readings = [...(await adapter.read(reads.slice(0, reads.length - known.length))), ...known];
+  refuseBroken(approved, readings);
   const terms = {
     task: stated.task,
     planRevision: stated.planRevision,
     source,
     occurrences,
     continuations: [...continuations],
+    ...(operation !== undefined && { operation }),
     ...(action !== undefined && { action: actionDigest(admitted, adapter.parseAction(action), approved.salt) }),
   };
   const rendering = renderLicense(terms, approved);
@@ -75,4 +83,16 @@ export async function prepare(
   });
   await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
   return proposal;
+}
+
+/** Nobody should sign what could not run even now. */
+function refuseBroken(approved: Approved, readings: readonly StateReading[]): void {
+  const broken = brokenRequirements(approved, readings)[0];
+  if (broken === undefined) return;
+  const { requirement, found } = broken;
+  throw new EffectMatchError(
+    'ERR_EM_MANIFEST_INVALID',
+    `the manifest requires ${requirement.target} ${canonical(requirement.key)} to be ${canonical(requirement.row)},` +
+      ` but it is ${canonical(found?.row ?? null)} now`,
+  );
 }

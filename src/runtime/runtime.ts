@@ -10,10 +10,9 @@ import { type KeyringSource, openKeyring } from '../crypto/keyring.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
-import { keyId } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from '../ledger/sqlite/index.ts';
-import { frameRecord, type Policy, policyRecord, type Source } from '../protocol/frame.ts';
+import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -22,17 +21,13 @@ import { identityDigest } from './authority.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
+import { identifyOperations, type Operation } from './operation.ts';
+import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
+import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
-
-/** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
-export interface IssuerConfig {
-  readonly key: string | readonly string[];
-  readonly may: readonly string[];
-  /** Where this issuer's approvals may come from; a rehearsed one must be allowed here. */
-  readonly sources?: readonly Source[];
-}
+import { type PlanRequest, rehearse } from './rehearse.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
@@ -41,6 +36,8 @@ export interface RuntimeConfig {
   /** Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS' }`. */
   readonly keyring: KeyringSource;
   readonly issuers: Readonly<Record<string, IssuerConfig>>;
+  /** Operation contracts, each under its own name. */
+  readonly operations?: Readonly<Record<string, Operation>>;
   // biome-ignore lint/suspicious/noExplicitAny: adapters with different actions share one map; each checks its own.
   readonly adapters: Readonly<Record<string, AdapterFactory<any>>>;
   /** How long a silent attempt counts as alive; 30 s unless said otherwise. */
@@ -60,6 +57,10 @@ export interface Internals {
 export interface Runtime extends AsyncDisposable {
   /** Normalises a manifest and renders it for approval. Writes nothing but the task's plan revision. */
   prepare(request: PrepareRequest): Promise<Proposal>;
+  /** Has an operation's contract compute what to approve for this input, and renders it for approval. */
+  propose(operation: string, input: unknown, options: ProposeOptions): Promise<Proposal>;
+  /** Rehearses an action twice, always rolled back, and renders what it would do for a person to approve. */
+  plan(request: PlanRequest): Promise<Proposal>;
   /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
   execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
@@ -90,6 +91,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   checkConfig(config);
   const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
+  const operations = operationsOf(config);
   const keyring = openKeyring(config.keyring);
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
@@ -109,6 +111,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ids,
     reached,
     adapters,
+    operations,
     policy,
     policyDigest: digestRecord(policyRecord, policy),
     issuerKeys: new Map(Object.entries(config.issuers).map(([name, issuer]) => [name, [issuer.key].flat()])),
@@ -119,6 +122,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     for (const [name, factory] of Object.entries(config.adapters)) {
       adapters.set(name, await admitAdapter(deployment, name, factory));
     }
+    checkTargets(policy, adapters);
     if (recoverAtStart) await recover(deployment);
   } catch (error) {
     await close();
@@ -126,6 +130,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   }
   return {
     prepare: (request) => prepare(deployment, request),
+    propose: (operation, input, options) => propose(deployment, operation, input, options),
+    plan: (request) => rehearse(deployment, request),
     execute: (license, action, options) => execute(deployment, license, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     recover: (options) => recover(deployment, options),
@@ -141,9 +147,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   };
 }
 
-/** What can be wrong with a configuration before anything is opened. */
-function checkConfig(config: RuntimeConfig): void {
-  const { adapters, issuers, leaseMs = LEASE_MS } = config;
+/** What can be wrong with a configuration before anything is opened; `policyOf` looks at the issuers. */
+function checkConfig({ adapters, leaseMs = LEASE_MS }: RuntimeConfig): void {
   const wrong = (what: string) => new EffectMatchError('ERR_EM_CONFIG_INVALID', what);
   if (!Number.isSafeInteger(leaseMs) || leaseMs < 1 || leaseMs > LEASE_MAX_MS) {
     throw wrong(`leaseMs must be a whole number of milliseconds from 1 to ${LEASE_MAX_MS}`);
@@ -151,29 +156,6 @@ function checkConfig(config: RuntimeConfig): void {
   for (const [name, adapter] of Object.entries(adapters ?? {})) {
     if (typeof adapter?.open !== 'function') throw wrong(`adapter "${name}" must be made by an adapter's function`);
   }
-  for (const [name, issuer] of Object.entries(issuers ?? {})) {
-    const keys = [issuer?.key].flat();
-    if (keys.length === 0 || keys.some((key) => typeof key !== 'string')) {
-      throw wrong(`issuer "${name}" needs a key: the approver's public key, as text, or a list of them`);
-    }
-    if (!Array.isArray(issuer.may)) throw wrong(`issuer "${name}" needs may: the adapters it may approve for`);
-    const unknown = issuer.may.find((adapter) => !Object.hasOwn(adapters ?? {}, adapter));
-    if (unknown !== undefined) {
-      throw wrong(`issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`);
-    }
-  }
-}
-
-function policyOf(config: RuntimeConfig): Policy {
-  return policyRecord.parse({
-    version: 1,
-    issuers: Object.fromEntries(
-      Object.entries(config.issuers).map(([name, { key, may, sources }]) => [
-        name,
-        { keys: [key].flat().map(keyId), may: [...may], sources: [...(sources ?? ['manifest', 'contract'])] },
-      ]),
-    ),
-  });
 }
 
 /** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */
@@ -183,6 +165,7 @@ async function admitAdapter(deployment: Deployment, name: string, factory: Adapt
   try {
     await admit({ name, sealer, ids }, adapter);
     const identity = identityDigest(adapter.identity);
+    const operations = identifyOperations(deployment.operations.values(), name);
     const frame = frameRecord.parse({
       version: 1,
       adapter: name,
@@ -192,6 +175,7 @@ async function admitAdapter(deployment: Deployment, name: string, factory: Adapt
       channels: [...adapter.channels],
       policy: deployment.policyDigest,
       contract: deployment.contract,
+      ...(operations !== undefined && { operations }),
     });
     return { name, adapter, frame, frameDigest: digestRecord(frameRecord, frame), identityDigest: identity };
   } catch (error) {

@@ -89,7 +89,9 @@ for (const subject of subjects) {
     const optional = [
       /^(manifest|approved)\.effects\.\d+\.(key|before|after)$/,
       /^(manifest|approved)\.watch\.\d+\.columns$/,
-      /^license\.action$/,
+      /^license\.(action|operation)$/,
+      /^frame\.operations$/,
+      /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+)?$/,
     ];
     if (vector.text.includes('"kind":"rejected"')) optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
     for (const { path } of all) {
@@ -295,6 +297,7 @@ function isFreeText(name: string): boolean {
     /^(receipt\.|statement\.predicate\.)?terminal\.(detail|gap|outcome\.gaps\.\d+)$/,
     /^(manifest|approved)\.(effects|requires|watch)\.\d+\.(target|columns\.\d+)$/,
     /^(manifest|approved)\.effects\.\d+\.(key|before|after)\.[^.]+\.(generated|matches)$/,
+    /^policy\.issuers\.[^.]+\.limits\.(relations\.\d+\.name|amounts\.\d+\.(target|column))$/,
     /^approved\.registration\.targets\.\d+\.(name|(columns|key|volatile)\.\d+)$/,
   ].some((pattern) => pattern.test(name));
 }

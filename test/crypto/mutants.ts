@@ -16,6 +16,7 @@ const MAPS = [
   /^(manifest|approved)\.effects\.\d+\.(key|before|after)$/,
   /^(manifest|approved)\.(requires\.\d+\.(key|row)|watch\.\d+\.key)$/,
   /^policy\.issuers$/,
+  /^policy\.issuers\.[^.]+\.limits\.maxRows$/,
 ];
 const JSON_VALUES = [
   /^(manifest|approved)\.effects\.\d+\.(key|before|after)\.[^.]+\.(is|(oneOf|between)\.\d+)(\.|$)/,

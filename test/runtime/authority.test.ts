@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { z } from 'zod';
 import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { parsePrivateKey } from '../../src/crypto/approver-key.ts';
@@ -13,14 +14,16 @@ import type { License, SignedLicense } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import { renderLicense } from '../../src/protocol/render-license.ts';
 import type { ExecuteOptions } from '../../src/runtime/execute.ts';
+import { defineOperation } from '../../src/runtime/operation.ts';
+import type { IssuerConfig } from '../../src/runtime/policy.ts';
 import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY, PAYMENT } from './deploy.ts';
 
 /** A second approver whose private key the test holds, so that it can sign what no honest approver would. */
 const OWN = generateApprover('own');
-const withOwn = (world: World) => {
+const withOwn = (world: World, more: Partial<IssuerConfig> = {}) => {
   const { issuers } = world.start().config;
-  return { issuers: { ...issuers, own: { key: OWN.publicKey, may: ['books', 'bank'] } } };
+  return { issuers: { ...issuers, own: { key: OWN.publicKey, may: ['books', 'bank'], ...more } } };
 };
 
 /** Signs whatever is in the license, without the checks of an approver. */
@@ -35,6 +38,12 @@ function booksWith(world: World, change: Parameters<typeof overlayAdapter>[1]) {
   const { adapters } = world.start().config;
   return { adapters: { ...adapters, books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, change) } };
 }
+
+const PAY_OPERATION = {
+  input: z.strictObject({}),
+  approve: () => ({ effects: [] }),
+  action: () => PAY,
+};
 
 interface Case {
   readonly deployed: Deployed;
@@ -98,6 +107,37 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
         deployed,
         license: world.approver.sign({ approved, draft: rehearsed, rendering }, { expiresIn: '10m' }),
       };
+    },
+  },
+  'operation-mismatch': {
+    'a contract that names no operation': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      return { deployed, license: await forge(deployed, { source: 'contract' }) };
+    },
+    'a manifest that names one': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      return { deployed, license: await forge(deployed, { operation: 'payInvoice' }) };
+    },
+  },
+  'operation-unknown': {
+    'nobody configured the operation': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      return { deployed, license: await forge(deployed, { source: 'contract', operation: 'payInvoice' }) };
+    },
+    'the operation is named like a property of every object': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      return { deployed, license: await forge(deployed, { source: 'contract', operation: 'constructor' }) };
+    },
+    'the operation is one of another adapter': async (world) => {
+      const operations = { pay: defineOperation({ ...PAY_OPERATION, name: 'pay', adapter: 'bank' }) };
+      const deployed = await deploy(world, { ...withOwn(world), operations });
+      return { deployed, license: await forge(deployed, { source: 'contract', operation: 'pay' }) };
+    },
+  },
+  'action-unbound': {
+    'a rehearsed approval for whatever action': async (world) => {
+      const deployed = await deploy(world, withOwn(world, { sources: ['rehearsed'] }));
+      return { deployed, license: await forge(deployed, { source: 'rehearsed' }) };
     },
   },
   'approved-mismatch': {

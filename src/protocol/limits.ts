@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import type { ApprovedEffect, Cell, Op } from './effect.ts';
+import type { License } from './license.ts';
+import type { Approved } from './manifest.ts';
+import { nameSchema } from './record.ts';
+import { quote } from './render-text.ts';
+import { orderValues, readTag, type Value } from './value.ts';
+
+export const OPS: readonly Op[] = ['insert', 'update', 'delete'];
+
+const targetSchema = z.string().min(1).max(512);
+const decimalSchema = z
+  .string()
+  .max(100)
+  .regex(/^-?(?:0|[1-9]\d*)(?:\.\d+)?$/);
+
+/** How far an issuer's approvals may go. What is absent is not limited. */
+export const limitsSchema = z.strictObject({
+  /** The only operations whose contracts this issuer may sign; an approval without an operation is then refused. */
+  operations: z.array(nameSchema).max(1000).exactOptional(),
+  /** The only relations that may change, and how. */
+  relations: z
+    .array(z.strictObject({ name: targetSchema, ops: z.array(z.enum(['insert', 'update', 'delete'])).min(1) }))
+    .max(10_000)
+    .exactOptional(),
+  /** How many changes one license may buy, over all its occurrences. */
+  maxEffects: z.int().min(0).exactOptional(),
+  /** The same by relation; relations that are not named here have no limit of their own. */
+  maxRows: z.record(targetSchema, z.int().min(0)).exactOptional(),
+  /** The largest number that may be written to a column, as decimal text. */
+  amounts: z
+    .array(z.strictObject({ target: targetSchema, column: z.string().min(1).max(256), max: decimalSchema }))
+    .max(1000)
+    .exactOptional(),
+});
+export type Limits = z.infer<typeof limitsSchema>;
+
+export const LIMIT_REASONS = [
+  'limit-operation',
+  'limit-relations',
+  'limit-effects',
+  'limit-rows',
+  'limit-amount',
+] as const;
+export type LimitReason = (typeof LIMIT_REASONS)[number];
+
+/** The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and the value. */
+export interface Exceeded {
+  readonly reason: LimitReason;
+  readonly detail: string;
+}
+
+/**
+ * Whether an approval stays within its issuer's limits; undefined when it does. It looks at everything that A would
+ * let happen: a constraint counts with the largest value it admits, and several occurrences count together.
+ */
+export function findExceeded(
+  limits: Limits,
+  license: Pick<License, 'operation' | 'occurrences'>,
+  approved: Pick<Approved, 'effects' | 'registration'>,
+): Exceeded | undefined {
+  return (
+    checkOperation(limits, license) ??
+    checkRelations(limits, approved.effects) ??
+    checkCounts(limits, license, approved.effects) ??
+    checkAmounts(limits, approved)
+  );
+}
+
+function checkOperation({ operations }: Limits, { operation }: Pick<License, 'operation'>): Exceeded | undefined {
+  if (operations === undefined || (operation !== undefined && operations.includes(operation))) return undefined;
+  const allowed = `the issuer may approve only ${operations.join(', ') || 'no operation'}`;
+  const found = operation === undefined ? 'this approval names no operation' : `this approval is for ${operation}`;
+  return { reason: 'limit-operation', detail: `${found}; ${allowed}` };
+}
+
+function checkRelations({ relations }: Limits, effects: readonly ApprovedEffect[]): Exceeded | undefined {
+  if (relations === undefined) return undefined;
+  const allows = (op: Op, target: string) => relations.some(({ name, ops }) => name === target && ops.includes(op));
+  const outside = effects.find(({ op, target }) => !allows(op, target));
+  if (outside === undefined) return undefined;
+  const allowed = relations.map(({ name, ops }) => `${quote(name)} (${ops.join(', ')})`).join(', ');
+  return {
+    reason: 'limit-relations',
+    detail: `${outside.op} on ${quote(outside.target)} is approved; the issuer may approve only ${allowed || 'no change'}`,
+  };
+}
+
+function checkCounts(
+  { maxEffects, maxRows = {} }: Limits,
+  { occurrences }: Pick<License, 'occurrences'>,
+  effects: readonly ApprovedEffect[],
+): Exceeded | undefined {
+  const rows = new Map<string, number>();
+  for (const { target, count } of effects) rows.set(target, count * occurrences + (rows.get(target) ?? 0));
+  const total = [...rows.values()].reduce((sum, count) => sum + count, 0);
+  const over = occurrences === 1 ? '' : ` over ${occurrences} occurrences`;
+  if (maxEffects !== undefined && total > maxEffects) {
+    return { reason: 'limit-effects', detail: `${total} changes are approved${over}; the limit is ${maxEffects}` };
+  }
+  for (const [target, max] of Object.entries(maxRows)) {
+    const count = rows.get(target) ?? 0;
+    if (count <= max) continue;
+    const detail = `${count} changes of ${quote(target)} are approved${over}; the limit is ${max}`;
+    return { reason: 'limit-rows', detail };
+  }
+  return undefined;
+}
+
+function checkAmounts(
+  { amounts = [] }: Limits,
+  { effects, registration }: Pick<Approved, 'effects' | 'registration'>,
+): Exceeded | undefined {
+  for (const { target, column, max } of amounts) {
+    const place = `${quote(target)}.${quote(column)}`;
+    const exceeded = (what: string): Exceeded => ({
+      reason: 'limit-amount',
+      detail: `${what} is approved for ${place}; the limit is ${max}`,
+    });
+    const unseen = registration.targets.some(({ name, volatile }) => name === target && volatile.includes(column));
+    for (const effect of effects) {
+      if (effect.target !== target || effect.op === 'delete') continue;
+      const cells = effect.op === 'insert' ? { ...effect.key, ...effect.after } : (effect.after ?? {});
+      const cell = Object.hasOwn(cells, column) ? cells[column] : undefined;
+      const isStated = effect.op === 'update' && effect.after !== undefined;
+      if (cell === undefined && isStated && !unseen) continue;
+      const beyond = cell === undefined ? 'an amount that is not compared' : findBeyond(cell, max);
+      if (beyond !== undefined) return exceeded(beyond);
+    }
+  }
+  return undefined;
+}
+
+/** What the cell admits beyond the limit; undefined when its upper bound is within. NULL is no amount. */
+function findBeyond(cell: Cell, max: string): string | undefined {
+  if ('is' in cell) return isWithin(cell.is, max) ? undefined : describe(cell.is);
+  if ('oneOf' in cell) {
+    const beyond = cell.oneOf.find((value) => !isWithin(value, max));
+    return beyond === undefined ? undefined : describe(beyond);
+  }
+  if ('between' in cell) {
+    const high = cell.between[1];
+    return high !== null && isWithin(high, max) ? undefined : `up to ${describe(high)}`;
+  }
+  return `"${Object.keys(cell)[0]}", which has no upper bound,`;
+}
+
+function isWithin(value: Value, max: string): boolean {
+  if (value === null) return true;
+  const order = orderValues(value, { $dec: max });
+  return order !== undefined && order <= 0;
+}
+
+function describe(value: Value): string {
+  const tagged = readTag(value);
+  if (tagged !== undefined) return tagged.text.slice(0, 100);
+  return typeof value === 'number' ? String(value) : `a ${Array.isArray(value) ? 'list' : typeof value}`;
+}

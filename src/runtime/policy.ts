@@ -1,0 +1,140 @@
+import { keyId } from '../crypto/signature.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Op } from '../protocol/effect.ts';
+import { type Policy, policyRecord, type Source } from '../protocol/frame.ts';
+import { type Limits, OPS } from '../protocol/limits.ts';
+import type { Target } from '../protocol/registration.ts';
+import type { Admitted } from './deployment.ts';
+import type { Operation } from './operation.ts';
+
+/** How far an issuer's approvals may go; what is left out is not limited. */
+export interface LimitsConfig {
+  /** Only these operations, and nothing that is not an operation. */
+  readonly operations?: readonly string[];
+  /** Only these relations, with every operation or with those named. */
+  readonly relations?: readonly (string | { readonly name: string; readonly ops: readonly Op[] })[];
+  /** Changes that one license may buy, all its occurrences together. */
+  readonly maxEffects?: number;
+  /** The same for one relation. */
+  readonly maxRows?: Readonly<Record<string, number>>;
+  /** The largest number that may be written to a column; decimal text where a double would not be exact. */
+  readonly amounts?: readonly {
+    readonly target: string;
+    readonly column: string;
+    readonly max: number | bigint | string;
+  }[];
+}
+
+/** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
+export interface IssuerConfig {
+  readonly key: string | readonly string[];
+  readonly may: readonly string[];
+  /** Where this issuer's approvals may come from; a rehearsed one must be allowed here. */
+  readonly sources?: readonly Source[];
+  readonly limits?: LimitsConfig;
+}
+
+interface Configured {
+  readonly issuers: Readonly<Record<string, IssuerConfig>>;
+  readonly adapters: Readonly<Record<string, unknown>>;
+  readonly operations?: Readonly<Record<string, Operation>> | undefined;
+}
+
+/** The policy record of a configuration, in which every limit is spelt out. */
+export function policyOf(config: Configured): Policy {
+  for (const [name, issuer] of Object.entries(config.issuers)) {
+    const keys = [issuer?.key].flat();
+    if (keys.length === 0 || keys.some((key) => typeof key !== 'string')) {
+      throw invalid(`issuer "${name}" needs a key: the approver's public key, as text, or a list of them`);
+    }
+    if (!Array.isArray(issuer.may)) throw invalid(`issuer "${name}" needs may: the adapters it may approve for`);
+    const unknown = issuer.may.find((adapter) => !Object.hasOwn(config.adapters, adapter));
+    if (unknown !== undefined) {
+      throw invalid(`issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`);
+    }
+    const stray = issuer.limits?.operations?.find((operation) => !Object.hasOwn(config.operations ?? {}, operation));
+    if (stray !== undefined) {
+      throw invalid(`issuer "${name}" may approve operation "${stray}", but none of that name is configured`);
+    }
+  }
+  const issuers = Object.entries(config.issuers).map(([name, { key, may, sources, limits }]) => [
+    name,
+    {
+      keys: [key].flat().map(keyId),
+      may: [...may],
+      sources: [...(sources ?? ['manifest', 'contract'])],
+      ...(limits !== undefined && { limits: limitsOf(name, limits) }),
+    },
+  ]);
+  return parsePolicy({ version: 1, issuers: Object.fromEntries(issuers) });
+}
+
+function parsePolicy(policy: unknown): Policy {
+  try {
+    return policyRecord.parse(policy);
+  } catch (cause) {
+    if (!(cause instanceof EffectMatchError)) throw cause;
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `the issuers are not usable: ${cause.message}`, { cause });
+  }
+}
+
+/** Unknown fields are kept, so that the closed record refuses them: a misspelt limit must not mean no limit. */
+function limitsOf(issuer: string, limits: LimitsConfig): object {
+  const { relations, amounts, maxRows } = limits;
+  return {
+    ...limits,
+    ...(relations !== undefined && {
+      relations: relations.map((relation) => (typeof relation === 'string' ? { name: relation, ops: OPS } : relation)),
+    }),
+    ...(maxRows !== undefined && { maxRows: { ...maxRows } }),
+    ...(amounts !== undefined && {
+      amounts: amounts.map(({ max, ...place }) => ({ ...place, max: decimalOf(issuer, max) })),
+    }),
+  };
+}
+
+function decimalOf(issuer: string, max: number | bigint | string): string {
+  const text = String(max);
+  if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)) return text;
+  throw invalid(`issuer "${issuer}" has the amount limit ${text}; write a decimal number such as 10000 or '0.05'`);
+}
+
+/** A limit on something that is not registered would limit nothing: a misspelt name must not mean no limit. */
+export function checkTargets(policy: Policy, adapters: ReadonlyMap<string, Admitted>): void {
+  for (const [issuer, { may, limits }] of Object.entries(policy.issuers)) {
+    if (limits === undefined) continue;
+    const targets = may.flatMap((name) => adapters.get(name)?.adapter.registration.targets ?? []);
+    for (const { target, column } of placesOf(limits)) {
+      const found = targets.filter(({ name }) => name === target);
+      if (found.length === 0) throw invalid(`issuer "${issuer}" has a limit for "${target}", which is not registered`);
+      if (column === undefined || found.some((candidate) => hasColumn(candidate, column))) continue;
+      throw invalid(`issuer "${issuer}" has a limit for "${target}"."${column}", but there is no such column`);
+    }
+  }
+}
+
+function placesOf(limits: Limits): readonly { readonly target: string; readonly column?: string }[] {
+  const { relations = [], maxRows = {}, amounts = [] } = limits;
+  const named = [...relations.map(({ name }) => name), ...Object.keys(maxRows)];
+  return [...named.map((target) => ({ target })), ...amounts];
+}
+
+function hasColumn({ columns, key, volatile }: Target, column: string): boolean {
+  return [...columns, ...key, ...volatile].includes(column);
+}
+
+/** The configured operations by name. */
+export function operationsOf(config: Configured): ReadonlyMap<string, Operation> {
+  const operations = new Map(Object.entries(config.operations ?? {}));
+  for (const [key, { name, adapter }] of operations) {
+    if (key !== name) throw invalid(`operation "${name}" is configured as "${key}"; use its own name`);
+    if (!Object.hasOwn(config.adapters, adapter)) {
+      throw invalid(`operation "${name}" is for adapter "${adapter}", but none of that name is configured`);
+    }
+  }
+  return operations;
+}
+
+function invalid(message: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
+  return new EffectMatchError('ERR_EM_CONFIG_INVALID', message);
+}

@@ -1,0 +1,247 @@
+// Goal: an operation contract decides what is proposed, from the very state that the license is then bound to.
+// Method: contracts on a world in memory, with state that changes at chosen moments, and issuers at their limits.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { z } from 'zod';
+import { insert, read, row, update } from '../../src/protocol/draft.ts';
+import { LIMIT_REASONS } from '../../src/protocol/limits.ts';
+import { defineOperation, type Operation } from '../../src/runtime/operation.ts';
+import type { LimitsConfig } from '../../src/runtime/policy.ts';
+import type { World } from '../../src/testing/world.ts';
+import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind } from './deploy.ts';
+
+const payInvoice = defineOperation({
+  name: 'payInvoice',
+  adapter: 'books',
+  input: z.strictObject({ invoice: z.int().positive() }),
+  reads: ({ invoice }) => [read('invoice', { id: invoice }), read('vendor', { id: 1 })],
+  approve({ invoice }, [found, vendor]) {
+    if (found === null || found?.status !== 'pending') throw new Error(`invoice ${invoice} is not open`);
+    if (vendor?.blocked !== false) throw new Error('the vendor is blocked');
+    return {
+      effects: [update('invoice', { id: invoice }, { status: ['pending', 'paid'] })],
+      requires: [row('vendor', { id: 1 }, { blocked: false })],
+      continuations: ['reconcile'],
+    };
+  },
+  action: ({ invoice }) => pay(invoice),
+});
+const pay = (id: number) => ({ writes: [{ op: 'update', target: 'invoice', key: { id }, set: { status: 'paid' } }] });
+const TASK = { task: 'invoice 1', planRevision: 1 };
+
+const withOperation = (world: World, operation: Operation = payInvoice) =>
+  deploy(world, { operations: { [operation.name]: operation } });
+
+test('a proposal names its operation, is bound to the action, and commits', async () => {
+  const world = invoiceWorld();
+  await using deployed = await withOperation(world);
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  assert.equal(proposal.draft.source, 'contract');
+  assert.equal(proposal.draft.operation, 'payInvoice');
+  assert.deepEqual(proposal.draft.continuations, ['reconcile']);
+  assert.match(proposal.rendering, /invoice id=1 {2}status: "pending" -> "paid"/);
+  assert.match(proposal.rendering, /watches {3}invoice id=1: every column unchanged/);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  const other = { writes: [...pay(1).writes, { op: 'delete', target: 'invoice', key: { id: 2 } }] };
+  assertRejected(await deployed.runtime.execute(license, other), 'authority', 'other-action');
+  ofKind('committed', await deployed.runtime.execute(license, payInvoice.action({ invoice: 1 })));
+  assert.equal(world.books.find('invoice', { id: 1 })?.status, 'paid');
+});
+
+test('an operation may leave its action open: then the outcome alone decides', async () => {
+  const world = invoiceWorld();
+  await using deployed = await withOperation(world, defineOperation({ ...payInvoice, bindAction: false }));
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  assert.equal(proposal.draft.action, undefined);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  const roundabout = {
+    writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid', amount: 35 } }],
+  };
+  ofKind('committed', await deployed.runtime.execute(license, roundabout));
+});
+
+test('state that the rule read and that changes afterwards makes the approval stale', async () => {
+  const world = invoiceWorld();
+  await using deployed = await withOperation(world);
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  world.books.write({ op: 'update', target: 'invoice', key: { id: 1 }, set: { amount: 99 } });
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  assertRejected(await deployed.runtime.execute(license, pay(1)), 'authority', 'stale-state');
+});
+
+test('state that changes while the rule is thinking makes the approval stale, not wrong', async () => {
+  const world = invoiceWorld();
+  const slow = defineOperation({
+    ...payInvoice,
+    reads: ({ invoice }) => [read('invoice', { id: invoice })],
+    approve(_, [found]) {
+      world.books.write({ op: 'update', target: 'invoice', key: { id: 1 }, set: { amount: 99 } });
+      const text = `amount ${found?.amount}`;
+      return { effects: [insert('audit', { id: 'a', text })] };
+    },
+    action: () => ({ writes: [{ op: 'insert', target: 'audit', row: { id: 'a', text: 'amount 35' } }] }),
+  });
+  await using deployed = await withOperation(world, slow);
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  assert.match(proposal.rendering, /amount 35/);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  assertRejected(await deployed.runtime.execute(license, slow.action({ invoice: 1 })), 'authority', 'stale-state');
+});
+
+test('input that does not fit the schema never reaches the rule', async () => {
+  const world = invoiceWorld();
+  await using deployed = await withOperation(world);
+  const { runtime } = deployed;
+  for (const input of [{ invoice: '1' }, {}, { invoice: 1, more: 1 }, null, { invoice: -1 }]) {
+    await assert.rejects(runtime.propose('payInvoice', input, TASK), { code: 'ERR_EM_INPUT_INVALID' });
+  }
+  await assert.rejects(runtime.propose('payInvoice', { invoice: '1' }, TASK), /"payInvoice".*invoice: /);
+  await assert.rejects(runtime.propose('payInvoices', {}, TASK), { code: 'ERR_EM_NOT_FOUND' });
+  await assert.rejects(runtime.propose('constructor', {}, TASK), { code: 'ERR_EM_NOT_FOUND' });
+});
+
+test('what goes wrong in a contract is said with the name of the operation and the function', async () => {
+  const failing: readonly (readonly [Partial<Operation<never>>, string, RegExp])[] = [
+    [{ approve: () => assert.fail('not open') }, 'ERR_EM_OPERATION_FAILED', /"payInvoice".*"approve" threw: not open/],
+    [{ reads: () => assert.fail('no reads') }, 'ERR_EM_OPERATION_FAILED', /"reads" threw: no reads/],
+    [{ action: () => assert.fail('no action') }, 'ERR_EM_OPERATION_FAILED', /"action" threw: no action/],
+    [{ approve: async () => Promise.reject(new Error('later')) }, 'ERR_EM_OPERATION_FAILED', /"approve" threw: later/],
+    [{ approve: () => undefined as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
+    [{ approve: () => ({ effects: [], watch: [] }) as never }, 'ERR_EM_OPERATION_FAILED', /unknown field "watch"/],
+    [
+      { approve: () => ({ effects: [insert('nowhere', { id: 1 })] }) },
+      'ERR_EM_MANIFEST_INVALID',
+      /operation "payInvoice".*nowhere/,
+    ],
+    [{ reads: () => [read('nowhere', { id: 1 })] }, 'ERR_EM_MANIFEST_INVALID', /operation "payInvoice".*nowhere/],
+    [{ action: () => 'drop table' }, 'ERR_EM_ACTION_INVALID', /action/],
+  ];
+  for (const [change, code, message] of failing) {
+    const operation = defineOperation({ ...payInvoice, ...change });
+    await using deployed = await withOperation(invoiceWorld(), operation);
+    await assert.rejects(deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK), (error: Error) => {
+      assert.equal((error as { code?: string }).code, code, error.message);
+      assert.match(error.message, message);
+      return true;
+    });
+    assert.deepEqual(await deployed.runtime.ledgers.journal(), []);
+  }
+});
+
+test('another rule is another frame: what the old one approved is refused', async () => {
+  const world = invoiceWorld();
+  const changes: readonly Partial<Operation<{ invoice: number }>>[] = [
+    { approve: ({ invoice }) => ({ effects: [update('invoice', { id: invoice }, { status: 'paid' })] }) },
+    { reads: () => [] },
+    { action: () => pay(2) },
+    { version: '2' },
+    { bindAction: false },
+  ];
+  for (const change of changes) {
+    await using before = await withOperation(world);
+    const proposal = await before.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+    const license = world.approver.sign(proposal, { expiresIn: '10m' });
+    await using after = await withOperation(world, defineOperation({ ...payInvoice, ...change }));
+    assertRejected(await after.runtime.execute(license, pay(1)), 'authority', 'frame-changed');
+  }
+});
+
+test('an operation that cannot be checked or identified is refused when it is defined', () => {
+  const wrong: readonly (readonly [object, RegExp])[] = [
+    [{ name: 'pay invoice' }, /name/],
+    [{ input: {} }, /Standard Schema/],
+    [{ approve: undefined }, /"approve"/],
+    [{ approve: payInvoice.approve.bind(null) }, /without source/],
+    [{ read: () => [] }, /unknown field "read"/],
+    [{ version: 2 }, /version/],
+    [{ bindAction: 'no' }, /bindAction/],
+  ];
+  for (const [change, message] of wrong) {
+    assert.throws(
+      () => defineOperation({ ...payInvoice, ...change }),
+      (error: Error) => {
+        assert.equal((error as { code?: string }).code, 'ERR_EM_CONFIG_INVALID');
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  }
+});
+
+/** A deployment in which the world's approver has these limits. */
+async function limited(world: World, limits: LimitsConfig): Promise<Deployed> {
+  const { issuers } = world.start().config;
+  const team = issuers['ap-team'] ?? assert.fail();
+  return deploy(world, {
+    issuers: { 'ap-team': { ...team, limits } },
+    operations: {
+      payInvoice: payInvoice,
+      close: defineOperation({ ...payInvoice, name: 'close' }),
+    },
+  });
+}
+
+const WITHIN: LimitsConfig = {
+  operations: ['payInvoice'],
+  relations: [{ name: 'invoice', ops: ['update'] }, 'audit'],
+  maxEffects: 1,
+  maxRows: { invoice: 1 },
+  amounts: [{ target: 'invoice', column: 'amount', max: 100 }],
+};
+const BEYOND: Readonly<Record<(typeof LIMIT_REASONS)[number], LimitsConfig>> = {
+  'limit-operation': { operations: ['close'] },
+  'limit-relations': { relations: ['audit', { name: 'invoice', ops: ['insert'] }] },
+  'limit-effects': { maxEffects: 0 },
+  'limit-rows': { maxRows: { invoice: 0 } },
+  'limit-amount': { amounts: [{ target: 'invoice', column: 'status', max: 100 }] },
+};
+
+test('an approval within every limit commits', async () => {
+  const world = invoiceWorld();
+  await using deployed = await limited(world, WITHIN);
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  ofKind('committed', await deployed.runtime.execute(license, pay(1)));
+});
+
+for (const reason of LIMIT_REASONS) {
+  test(`${reason}: the same approval beyond this one limit is refused before the claim`, async () => {
+    const world = invoiceWorld();
+    const before = world.books.rows();
+    await using deployed = await limited(world, { ...WITHIN, ...BEYOND[reason] });
+    const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+    const license = world.approver.sign(proposal, { expiresIn: '10m' });
+    const terminal = assertRejected(await deployed.runtime.execute(license, pay(1)), 'authority', reason);
+    assert.equal(terminal.claim, undefined);
+    assert.equal(await deployed.runtime.ledgers.holder(terminal.occurrence), undefined);
+    assert.deepEqual(world.books.rows(), before);
+  });
+}
+
+test('a limit that names nothing that exists stops the deployment instead of limiting nothing', async () => {
+  const wrong: readonly (readonly [object, RegExp])[] = [
+    [{ relations: ['invoices'] }, /"invoices".*not registered/],
+    [{ maxRows: { invoices: 1 } }, /"invoices".*not registered/],
+    [{ amounts: [{ target: 'invoice', column: 'amuont', max: 1 }] }, /no such column/],
+    [{ amounts: [{ target: 'invoice', column: 'amount', max: 1e30 }] }, /1e\+30/],
+    [{ amounts: [{ target: 'invoice', column: 'amount', max: Number.NaN }] }, /NaN/],
+    [{ operations: ['payInvoices'] }, /payInvoices/],
+    [{ maxEffect: 1 }, /maxEffect/],
+    [{ maxEffects: -1 }, /maxEffects/],
+    [{ relations: [{ name: 'invoice', ops: ['upsert'] }] }, /relations/],
+  ];
+  for (const [limits, message] of wrong) {
+    await assert.rejects(limited(invoiceWorld(), limits as LimitsConfig), (error: Error) => {
+      assert.equal((error as { code?: string }).code, 'ERR_EM_CONFIG_INVALID', error.message);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+});
+
+test('an operation is configured under its own name, for an adapter that there is', async () => {
+  const world = invoiceWorld();
+  await assert.rejects(deploy(world, { operations: { pay: payInvoice } }), /"payInvoice".*"pay"/);
+  const elsewhere = defineOperation({ ...payInvoice, adapter: 'nowhere' });
+  await assert.rejects(deploy(world, { operations: { payInvoice: elsewhere } }), /"nowhere"/);
+});
