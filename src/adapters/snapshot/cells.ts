@@ -49,10 +49,15 @@ export function readPath(layout: Layout, path: Value, where: string): Tokens | u
   if (tokens === undefined) throw invalid(where, `"${path}" is not a JSON pointer, such as "/settings/language"`);
   const list = layout.collections.find(
     (collection) =>
-      !collection.isMap && collection.tokens.length < tokens.length && isBeneath(collection.tokens, tokens),
+      !collection.isMap && isBeneath(collection.tokens, tokens) && isPlace(tokens[collection.tokens.length]),
   );
   if (list !== undefined) throw invalid(where, `"${path}" is inside "${list.name}"; name the record by its key there`);
   return tokens;
+}
+
+/** Lists are compared by key or as whole values, never by place. */
+function isPlace(token: string | undefined): boolean {
+  return token !== undefined && /^\d+$/.test(token);
 }
 
 function normaliseData(value: Value, unordered: readonly Tokens[], where: string): Value {

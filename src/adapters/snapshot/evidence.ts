@@ -66,16 +66,20 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
 
 /**
  * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
- * it was chosen, however new it is.
+ * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
  */
 function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
   const chosen = chosenTexts(action);
   return layout.collections.flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
-      const known = new Set(columnValues(baseView, target, column).map(canonical));
-      const fresh = columnValues(view, target, column).filter(
-        (value) => !isAbsent(value) && !known.has(canonical(value)) && !chosen.has(textOf(value)),
+      const used = columnValues(baseView, target, column);
+      const known = new Set(used.map(canonical));
+      const added = columnValues(view, target, column).filter(
+        (value) => !isAbsent(value) && !known.has(canonical(value)),
       );
+      const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
+      const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
+      const fresh = added.filter((value) => isNext(value) || !chosen.has(textOf(value)));
       return fresh.length === 0 ? [] : [{ target, column, fresh }];
     }),
   );
