@@ -162,7 +162,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
 
   async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
     const { db, context } = this.#opened;
-    if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+    if (!db.isOpen) throw closed();
     const tools = {
       ...this.#opened,
       reached: context.reached,
@@ -171,7 +171,13 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
       onEnd: (stage: SnapshotStage) => this.#stages.delete(stage),
     };
     const staged = await openStage(tools, claim.sealed.record.occurrence, action);
-    if (staged.kind === 'held') this.#stages.add(staged.stage as SnapshotStage);
+    if (staged.kind === 'failed') return staged;
+    // A tool may take so long that the adapter was closed meanwhile; what it made must not outlive that.
+    if (!db.isOpen) {
+      await staged.stage.discard();
+      throw closed();
+    }
+    this.#stages.add(staged.stage as SnapshotStage);
     return staged;
   }
 
@@ -198,6 +204,10 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     using independent = openDatabase(this.#opened.file, { readOnly: true });
     return independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`).get(token) !== undefined;
   }
+}
+
+function closed(): EffectMatchError {
+  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
 }
 
 /** The adapter's own modules, the driver they stand on, and the layout by which states compare. */
