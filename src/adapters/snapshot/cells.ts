@@ -1,0 +1,67 @@
+import { EffectMatchError } from '../../errors.ts';
+import { isObject, type Value } from '../../protocol/value.ts';
+import { decodeData, encodeData, isAbsent, sortLists } from './document.ts';
+import { listKnown } from './known-names.ts';
+import { type Collection, type Layout, ORDER_SUFFIX, OTHER_FIELDS, REST_TARGET } from './layout.ts';
+import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
+
+/** A fault in what was stated, with where it is and what to change. */
+export function invalid(where: string, what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
+  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`);
+}
+
+/** The collection of this name; undefined for the target of everything else. */
+export function findCollection(layout: Layout, target: string, where: string): Collection | undefined {
+  if (target === REST_TARGET) return undefined;
+  const found = layout.collections.find(({ name }) => name === target);
+  if (found !== undefined) return found;
+  const names = layout.registration.targets.map(({ name }) => name);
+  throw invalid(where, `"${target}" is not registered${listKnown(names)}`);
+}
+
+/** A value of one column of a collection as the observer would report it. */
+export function normaliseField(collection: Collection, column: string, value: Value, where: string): Value {
+  const at = `${where}, field "${column}"`;
+  const isKey = collection.key.includes(column);
+  if (!isKey && column !== OTHER_FIELDS && isAbsent(value)) return value;
+  const patterns = column === OTHER_FIELDS ? collection.unordered : stepInto(collection.unordered, column);
+  const normal = normaliseData(value, patterns, at);
+  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(at, 'it stands for an object of further fields');
+  if (!isKey) return normal;
+  if (collection.isMap && typeof normal !== 'string') throw invalid(at, 'keys of an object are text');
+  if (normal === null || typeof normal === 'object') throw invalid(at, 'a key is text, a number, true or false');
+  return normal;
+}
+
+/** The value at a path outside the collections, as the observer would report it. */
+export function normaliseRest(layout: Layout, path: string, value: Value, where: string): Value {
+  const tokens = readPath(layout, path, where);
+  if (tokens === undefined) return normaliseData(value, [], where);
+  const patterns = tokens.reduce<readonly Tokens[]>(stepInto, layout.unordered);
+  return normaliseData(value, patterns, where);
+}
+
+/** The tokens of a path outside the collections; undefined where it names the order of a list. */
+export function readPath(layout: Layout, path: Value, where: string): Tokens | undefined {
+  if (typeof path !== 'string') throw invalid(where, 'path is a JSON pointer, such as "/settings/language"');
+  if (layout.collections.some((list) => list.keepsOrder && path === `${list.path}${ORDER_SUFFIX}`)) return undefined;
+  const tokens = parsePointer(path);
+  if (tokens === undefined) throw invalid(where, `"${path}" is not a JSON pointer, such as "/settings/language"`);
+  const list = layout.collections.find(
+    (collection) =>
+      !collection.isMap && isBeneath(collection.tokens, tokens) && isPlace(tokens[collection.tokens.length]),
+  );
+  if (list !== undefined) throw invalid(where, `"${path}" is inside "${list.name}"; name the record by its key there`);
+  return tokens;
+}
+
+/** Lists are compared by key or as whole values, never by place. */
+function isPlace(token: string | undefined): boolean {
+  return token !== undefined && /^\d+$/.test(token);
+}
+
+function normaliseData(value: Value, unordered: readonly Tokens[], where: string): Value {
+  const data = decodeData(value);
+  if (data === undefined) throw invalid(where, 'JSON has no form for this value; state what the document holds');
+  return encodeData(sortLists(data, unordered));
+}

@@ -1,0 +1,92 @@
+import { sameValue } from '../../protocol/bag.ts';
+import type { ChangeRecord } from '../../protocol/effect.ts';
+import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import { encodeData } from './document.ts';
+import { type Layout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
+import { extendPointer } from './pointer.ts';
+import type { CollectionView, RecordView, View } from './view.ts';
+
+/**
+ * The net difference of two states: records by key, everything else by JSON pointer, nothing left out. Applied to the
+ * first state it gives the second. Linear in the size of the two.
+ */
+export function diffViews(layout: Layout, before: View, after: View): readonly ChangeRecord[] {
+  const changes: ChangeRecord[] = [];
+  for (const { name, path, keepsOrder } of layout.collections) {
+    const was = before.collections.get(name);
+    const is = after.collections.get(name);
+    if (was === undefined || is === undefined) continue;
+    diffRecords(name, was, is, changes);
+    if (keepsOrder && was.isList && is.isList && !isAppended(was, is)) {
+      changes.push(changeOfRest(`${path}${ORDER_SUFFIX}`, listOrder(was), listOrder(is)));
+    }
+  }
+  diffRest('', before.rest, after.rest, changes);
+  return changes;
+}
+
+function diffRecords(target: string, was: CollectionView, is: CollectionView, changes: ChangeRecord[]): void {
+  for (const [id, { key, fields }] of was.records) {
+    const now = is.records.get(id);
+    if (now === undefined) {
+      changes.push({ op: 'delete', target, key, before: fields, after: null });
+    } else {
+      const changed = Object.keys(fields).filter((name) => !sameValue(fields[name], now.fields[name]));
+      if (changed.length === 0) continue;
+      changes.push({ op: 'update', target, key, before: pick(fields, changed), after: pick(now.fields, changed) });
+    }
+  }
+  for (const [id, { key, fields }] of is.records) {
+    if (!was.records.has(id)) changes.push({ op: 'insert', target, key, before: null, after: fields });
+  }
+}
+
+function pick(row: Row, names: readonly string[]): Row {
+  return Object.fromEntries(names.map((name) => [name, row[name] ?? null]));
+}
+
+/** Whether the records that stayed are in their old order and all new ones come after them. */
+function isAppended(was: CollectionView, is: CollectionView): boolean {
+  const stayed = [...was.records.keys()].filter((id) => is.records.has(id));
+  let at = 0;
+  for (const id of is.records.keys()) {
+    if (at === stayed.length) return true;
+    if (stayed[at] !== id) return false;
+    at += 1;
+  }
+  return true;
+}
+
+/** The keys of a list's records in their order; a key of one field stands for itself. */
+export function listOrder({ records }: CollectionView): Value {
+  return [...records.values()].map(({ key }: RecordView) => {
+    const values = Object.values(key);
+    return values.length === 1 ? (values[0] ?? null) : values;
+  });
+}
+
+/** Objects are compared field by field; lists and everything else as whole values. */
+function diffRest(path: string, was: Value, is: Value, changes: ChangeRecord[]): void {
+  if (!isObject(was) || !isObject(is)) {
+    if (!sameValue(was, is)) changes.push(changeOfRest(path, encodeData(was), encodeData(is)));
+    return;
+  }
+  for (const [name, value] of Object.entries(was)) {
+    const at = extendPointer(path, name);
+    const now = Object.hasOwn(is, name) ? is[name] : undefined;
+    if (now !== undefined) diffRest(at, value, now, changes);
+    else {
+      const before = { value: encodeData(value) };
+      changes.push({ op: 'delete', target: REST_TARGET, key: { path: at }, before, after: null });
+    }
+  }
+  for (const [name, value] of Object.entries(is)) {
+    if (Object.hasOwn(was, name)) continue;
+    const key = { path: extendPointer(path, name) };
+    changes.push({ op: 'insert', target: REST_TARGET, key, before: null, after: { value: encodeData(value) } });
+  }
+}
+
+function changeOfRest(path: string, before: Value, after: Value): ChangeRecord {
+  return { op: 'update', target: REST_TARGET, key: { path }, before: { value: before }, after: { value: after } };
+}

@@ -1,0 +1,98 @@
+import { hash } from 'node:crypto';
+import type { Assigned, Evidence } from '../../contract/adapter.ts';
+import { canonical } from '../../protocol/canon.ts';
+import type { ChangeRecord } from '../../protocol/effect.ts';
+import type { Value } from '../../protocol/value.ts';
+import { type CheckedAction, chosenTexts, probeToken } from './action.ts';
+import { digestState, PROBE_TABLE, type Version } from './control.ts';
+import { diffViews } from './diff.ts';
+import { isAbsent } from './document.ts';
+import type { Layout } from './layout.ts';
+import type { CallReport } from './tools.ts';
+import { type View, viewDocument } from './view.ts';
+
+/** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
+export const CHANNELS = ['difference', 'isolation', 'state'] as const;
+
+/** What an observation is made from. */
+export interface Held {
+  readonly candidate: string;
+  readonly layout: Layout;
+  readonly action: CheckedAction;
+  readonly base: Version;
+  readonly baseView: View;
+  /** The candidate's canonical text, and its digest when the last tool had ended. */
+  readonly text: string;
+  readonly digest: string;
+  readonly calls: readonly CallReport[];
+  readonly window: Evidence['window'];
+}
+
+/** Reads the candidate against its base: records and channels. Nothing is concluded here. */
+export function observeCandidate(held: Held, durable: Version): Evidence {
+  const { layout, base, baseView } = held;
+  const view = viewDocument(layout, held.text);
+  const records = [...diffViews(layout, baseView, view), ...probeRecords(held.action)];
+  return {
+    candidate: held.candidate,
+    evidence: fingerprintEvidence(held, durable),
+    records,
+    channels: [
+      { channel: 'difference', kind: 'records', count: records.length },
+      { channel: 'isolation', kind: 'stable', before: describeVersion(base), after: describeVersion(durable) },
+      { channel: 'state', kind: 'stable', before: held.digest, after: digestState(held.text) },
+    ],
+    unattributed: 0,
+    assigned: assignedValues(held, view),
+    window: held.window,
+  };
+}
+
+function describeVersion({ version, digest }: Version): string {
+  return `version ${version} ${digest}`;
+}
+
+/** Fingerprint of everything that an observation is made from, recovered tool errors included. */
+export function fingerprintEvidence(held: Held, durable: Version): string {
+  const { base, calls, text } = held;
+  const facts = { base: describeVersion(base), durable: describeVersion(durable), state: digestState(text), calls };
+  return hash('sha256', JSON.stringify(facts), 'hex');
+}
+
+function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
+  const token = probeToken(action);
+  return token === undefined ? [] : [{ op: 'insert', target: PROBE_TABLE, key: { token }, before: null, after: {} }];
+}
+
+/**
+ * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
+ * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
+ */
+function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
+  const chosen = chosenTexts(action);
+  return layout.collections.flatMap(({ name: target, generated }) =>
+    generated.flatMap((column) => {
+      const used = columnValues(baseView, target, column);
+      const known = new Set(used.map(canonical));
+      const added = columnValues(view, target, column).filter(
+        (value) => !isAbsent(value) && !known.has(canonical(value)),
+      );
+      const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
+      const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
+      const fresh = added.filter((value) => isNext(value) || !chosen.has(textOf(value)));
+      return fresh.length === 0 ? [] : [{ target, column, fresh }];
+    }),
+  );
+}
+
+function columnValues(view: View, target: string, column: string): Value[] {
+  const records = [...(view.collections.get(target)?.records.values() ?? [])];
+  return records.flatMap(({ key, fields }) => {
+    const value = Object.hasOwn(key, column) ? key[column] : fields[column];
+    return value === undefined ? [] : [value];
+  });
+}
+
+function textOf(value: Value): string {
+  return typeof value === 'object' ? canonical(value) : String(value);
+}

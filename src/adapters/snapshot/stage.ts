@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
+import type { ConsumedPermit } from '../../contract/proof.ts';
+import { invariant } from '../../errors.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { OccurrenceId } from '../../protocol/record.ts';
+import { retryWhileBusy } from '../../sqlite/connection.ts';
+import { type CheckedAction, probeToken } from './action.ts';
+import { digestState, readBackend, readCurrent, type Version } from './control.ts';
+import { fingerprintEvidence, type Held, observeCandidate } from './evidence.ts';
+import type { Layout } from './layout.ts';
+import { faultOf, findMarker } from './markers.ts';
+import { type PromotionTools, promoteState } from './promotion.ts';
+import { readView } from './reading.ts';
+import { type CallReport, runCalls, type ToolBench } from './tools.ts';
+import { viewDocument } from './view.ts';
+
+/** What a stage needs of the adapter that opens it. */
+export interface StageTools extends PromotionTools {
+  readonly db: DatabaseSync;
+  readonly layout: Layout;
+  readonly bench: ToolBench;
+  readonly clock: AdapterContext['clock'];
+  /** Called when a held stage is over, however it ended. */
+  readonly onEnd: (stage: SnapshotStage) => void;
+}
+
+/**
+ * Runs the calls once on a private copy of the durable state and holds what they made of it. Nothing is locked
+ * meanwhile: the promotion is conditional on the version that the copy was made from.
+ */
+export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
+  if (tools.isReplaced()) return REPLACED;
+  const { decided, backend, current } = await reading(tools, (db) => ({
+    decided: findMarker(db, occurrence) !== undefined,
+    backend: readBackend(db),
+    current: readCurrent(db),
+  }));
+  if (backend !== tools.backend) return REPLACED;
+  if (decided) return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
+  tools.reached('adapter:stage-opened');
+  const fromMs = tools.clock.now();
+  const ran = await runCalls(tools.bench, current.text, action);
+  if (ran.kind === 'failed') return ran;
+  tools.reached('adapter:action-done');
+  const { text, calls } = ran;
+  const held: Held = {
+    candidate: `snapshot:${tools.backend}:${current.version}:${randomBytes(16).toString('hex')}`,
+    layout: tools.layout,
+    action,
+    base: { version: current.version, digest: current.digest },
+    baseView: viewDocument(tools.layout, current.text),
+    text,
+    digest: digestState(text),
+    calls,
+    window: { fromMs, toMs: tools.clock.now() },
+  };
+  return { kind: 'held', stage: new SnapshotStage(tools, occurrence, held) };
+}
+
+async function reading<T>(tools: StageTools, read: (db: DatabaseSync) => T): Promise<T> {
+  try {
+    return await retryWhileBusy(() => read(tools.db), { deadlineMs: tools.busyTimeoutMs });
+  } catch (error) {
+    throw faultOf(error);
+  }
+}
+
+/** A candidate state, held in memory as text. */
+export class SnapshotStage implements Stage {
+  readonly candidate: string;
+  readonly #tools: StageTools;
+  readonly #occurrence: OccurrenceId;
+  readonly #held: Held;
+  #ended = false;
+
+  constructor(tools: StageTools, occurrence: OccurrenceId, held: Held) {
+    this.candidate = held.candidate;
+    this.#tools = tools;
+    this.#occurrence = occurrence;
+    this.#held = held;
+  }
+
+  /** How each call ended, recovered errors included. */
+  get calls(): readonly CallReport[] {
+    return this.#held.calls;
+  }
+
+  /** The version that the calls started from; the promotion is refused if it has changed, so it protects itself. */
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    this.#assertHeld();
+    return readView(this.#tools.layout, this.#held.baseView, reads);
+  }
+
+  async observe(): Promise<Evidence> {
+    this.#assertHeld();
+    return observeCandidate(this.#held, await this.#durable());
+  }
+
+  async recheck(): Promise<CandidateFacts> {
+    this.#assertHeld();
+    return { candidate: this.candidate, evidence: fingerprintEvidence(this.#held, await this.#durable()) };
+  }
+
+  async promote(permit: ConsumedPermit): Promise<Promotion> {
+    this.#assertHeld();
+    const { marker } = permit;
+    invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
+    const { base, text, digest, action } = this.#held;
+    this.#end();
+    const next = { version: base.version + 1, digest, text };
+    return await promoteState({ marker, base, next, token: probeToken(action) }, this.#tools);
+  }
+
+  async discard(): Promise<void> {
+    this.#end();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard();
+  }
+
+  async #durable(): Promise<Version> {
+    return await reading(this.#tools, readCurrent);
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#tools.onEnd(this);
+  }
+
+  #assertHeld(): void {
+    invariant(!this.#ended, 'the stage is still held');
+  }
+}
+
+const REPLACED = failed('backend-replaced', 'the file at this path is not the one that was opened; open it again');
+
+function failed(reason: string, detail: string): Staged {
+  return { kind: 'failed', reason, detail };
+}

@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto';
+import type { Outlet, Survey } from '../../protocol/boundary.ts';
+import { type Collection, type Layout, REST_TARGET } from './layout.ts';
+
+/** Routes that exist for every tool and what closes them. The last one is declared, not enforced. */
+const CLOSED: readonly Outlet[] = [
+  ['references to the durable state', 'every call works on a copy that is read back as text when it ends'],
+  ['work that goes on after a call', 'its copy is kept by nobody else'],
+  ['values that are not plain JSON', 'refused when a call ends'],
+  [
+    'files, network, processes and memory outside the state',
+    'declared: registered tools change only the state they get',
+  ],
+].map(([outlet = '', by = '']) => ({ outlet, disposition: 'denied', by }));
+
+const ENFORCEMENT = fingerprint(CLOSED);
+
+/** Every route by which a tool could persist something. Depends on the layout, the file and its schema only. */
+export function surveyStore(facts: {
+  readonly backend: string;
+  readonly file: string;
+  readonly layout: Layout;
+  readonly problems: readonly string[];
+}): Survey {
+  const { layout } = facts;
+  const outlets: readonly Outlet[] = [
+    ...layout.collections.map(surveyCollection),
+    {
+      outlet: `document ${REST_TARGET}`,
+      disposition: 'observed',
+      by: `difference by JSON pointer${uncompared(layout)}`,
+    },
+    ...CLOSED,
+    ...facts.problems.map((by): Outlet => ({ outlet: 'snapshot file', disposition: 'unclassified', by })),
+  ];
+  return {
+    backend: facts.backend,
+    executor: 'registered functions in this process, each call on a private copy',
+    outlets: Object.freeze(outlets),
+    configuration: fingerprint([layout.text, facts.problems]),
+    credentials: fingerprint(facts.file),
+    enforcement: ENFORCEMENT,
+  };
+}
+
+/** What an approver should know is not compared stands beside what is. */
+function surveyCollection(collection: Collection): Outlet {
+  const { name, target, isMap, keepsOrder } = collection;
+  const left = [
+    ...(target.volatile.length === 0 ? [] : [`volatile and not compared: ${target.volatile.join(', ')}`]),
+    ...(isMap || keepsOrder ? [] : ['the order of its records is not compared']),
+  ];
+  const by = ['difference by key', ...left].join(', ');
+  return { outlet: `collection ${name}`, disposition: 'observed', by: `${by}${uncompared(collection)}` };
+}
+
+function uncompared({ unordered }: Pick<Layout, 'unordered'>): string {
+  if (unordered.length === 0) return '';
+  return `, compared without order: ${unordered.map((tokens) => `/${tokens.join('/')}`).join(', ')}`;
+}
+
+function fingerprint(facts: unknown): string {
+  return hash('sha256', JSON.stringify(facts), 'hex');
+}

@@ -1,0 +1,116 @@
+import { canonical } from '../../protocol/canon.ts';
+import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import { ABSENT, encodeData, readDocument, sortLists } from './document.ts';
+import { type Collection, type Layout, OTHER_FIELDS } from './layout.ts';
+import type { Tokens } from './pointer.ts';
+
+/** One record as it is compared. */
+export interface RecordView {
+  readonly key: Row;
+  /** Every column beside the key; a declared field that the record lacks is `ABSENT`. */
+  readonly fields: Row;
+}
+
+/** The records of one collection by the text of their key, in the order of the document. */
+export interface CollectionView {
+  readonly records: ReadonlyMap<string, RecordView>;
+  /** Whether there is a list of records, whose order means something; an object's keys have none. */
+  readonly isList: boolean;
+}
+
+/** A document taken apart without loss: the records of its collections, and the rest with empty places for them. */
+export interface View {
+  readonly rest: Value;
+  readonly collections: ReadonlyMap<string, CollectionView>;
+}
+
+type Mutable = { [key: string]: Value };
+
+/**
+ * Reads a document as the layout says. What does not look as registered (a list with a stranger in it, two records
+ * with one key, something else at the path) stays part of the rest, so that it is compared as a whole.
+ */
+export function viewDocument(layout: Layout, text: string): View {
+  const holder: Mutable = { '': readDocument(text) };
+  const collections = new Map(
+    layout.collections.map((collection) => [collection.name, takeRecords(holder, collection)] as const),
+  );
+  return { rest: sortLists(holder[''] ?? null, layout.unordered), collections };
+}
+
+const NO_RECORDS: CollectionView = { records: new Map(), isList: false };
+
+/** Takes the records of a collection out of the document and leaves an empty list or object in their place. */
+function takeRecords(holder: Mutable, collection: Collection): CollectionView {
+  const place = findParent(holder, collection.tokens);
+  const found = place === undefined ? undefined : place.parent[place.token];
+  if (place === undefined || typeof found !== 'object' || found === null) return NO_RECORDS;
+  if (!isObject(found)) {
+    const records = collection.isMap ? undefined : readList(collection, found);
+    if (records === undefined) return NO_RECORDS;
+    place.parent[place.token] = [];
+    return { records, isList: true };
+  }
+  if (!collection.isMap) return NO_RECORDS;
+  const entries = Object.entries(found);
+  place.parent[place.token] = Object.fromEntries(entries.filter(([, entry]) => !isObject(entry)));
+  const [name = ''] = collection.key;
+  const records = entries.flatMap(([key, entry]) =>
+    isObject(entry) ? [viewRecord(collection, { [name]: key }, entry)] : [],
+  );
+  return { records: new Map(records.map((record) => [keyText(collection, record.key), record])), isList: false };
+}
+
+function findParent(holder: Mutable, tokens: Tokens): { readonly parent: Mutable; readonly token: string } | undefined {
+  let parent = holder;
+  let token = '';
+  for (const next of tokens) {
+    const inner = parent[token];
+    if (inner === undefined || !isObject(inner) || !Object.hasOwn(inner, next)) return undefined;
+    parent = inner;
+    token = next;
+  }
+  return { parent, token };
+}
+
+/** Undefined unless every element is a record with a key of its own. */
+function readList(collection: Collection, list: readonly Value[]): ReadonlyMap<string, RecordView> | undefined {
+  const records = new Map<string, RecordView>();
+  for (const entry of list) {
+    const key = isObject(entry) ? readKey(collection, entry) : undefined;
+    if (key === undefined || !isObject(entry)) return undefined;
+    const id = keyText(collection, key);
+    if (records.has(id)) return undefined;
+    records.set(id, viewRecord(collection, key, entry));
+  }
+  return records;
+}
+
+function readKey(collection: Collection, entry: { readonly [field: string]: Value }): Row | undefined {
+  const key: Mutable = {};
+  for (const name of collection.key) {
+    const value = Object.hasOwn(entry, name) ? entry[name] : undefined;
+    if (value === undefined || value === null || typeof value === 'object') return undefined;
+    key[name] = value;
+  }
+  return key;
+}
+
+/** An injective text of a key, under which a record is found again. */
+export function keyText(collection: Pick<Collection, 'key'>, key: Row): string {
+  return canonical(collection.key.map((name) => key[name] ?? null));
+}
+
+function viewRecord(collection: Collection, key: Row, entry: { readonly [field: string]: Value }): RecordView {
+  const record = sortLists(entry, collection.unordered);
+  const fields: Mutable = {};
+  const others: Mutable = {};
+  for (const name of collection.fields) fields[name] = ABSENT;
+  for (const [name, value] of Object.entries(record ?? {})) {
+    if (!collection.isMap && collection.key.includes(name)) continue;
+    if (Object.hasOwn(fields, name)) fields[name] = encodeData(value);
+    else others[name] = value;
+  }
+  fields[OTHER_FIELDS] = encodeData(others);
+  return { key, fields };
+}
