@@ -9,10 +9,11 @@ import { createSealer } from '../../src/crypto/seal.ts';
 import { admit } from '../../src/runtime/admit.ts';
 import { type AdapterKit, adapterConformance } from '../../src/testing/index.ts';
 import { testKeyring } from '../keyring.ts';
+import { filesKit } from './files-kit.ts';
 import { memoryKit } from './memory-kit.ts';
 import { sqliteKit } from './sqlite-kit.ts';
 
-const KITS: Readonly<Record<string, AdapterKit>> = { memory: memoryKit, sqlite: sqliteKit };
+const KITS: Readonly<Record<string, AdapterKit>> = { memory: memoryKit, sqlite: sqliteKit, files: filesKit };
 
 for (const [name, kit] of Object.entries(KITS)) {
   adapterConformance(name, kit);
