@@ -154,6 +154,13 @@ export function describeAction(action: CheckedAction): Value {
   };
 }
 
+/** Every path that an action names: nothing else, and nothing that does not lie below one of them, may change. */
+export function namedPaths(action: CheckedAction): ReadonlySet<string> {
+  return new Set(
+    action.operations.flatMap((operation) => [operation.path, ...('to' in operation ? [operation.to] : [])]),
+  );
+}
+
 /** Where a probe writes; no path that {@link parseAction} lets through lies there. */
 export function probePath(token: string): string {
   return `${RESERVED_PREFIX}probe-${token}`;

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type {
@@ -17,12 +17,12 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest as Statement } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
+import { asFault, immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction, probePath } from './action.ts';
 import { adoptFolder, demandPlainFolder, refused } from './adoption.ts';
 import { ensureControl, type Manifest, readCurrent, readManifest, type Version } from './control.ts';
 import { CHANNELS, PROBE_TARGET } from './evidence.ts';
-import { type Layout, layoutOf, showCurrent, treeOf } from './layout.ts';
+import { type Layout, layoutOf, makePassage, showCurrent, treeOf } from './layout.ts';
 import { asUnavailable, markersOf } from './markers.ts';
 import { FILE_TARGET, normaliseManifest } from './normalise.ts';
 import { readState } from './reading.ts';
@@ -32,6 +32,7 @@ import { sweep } from './sweep.ts';
 import { systemCode } from './tree.ts';
 
 const BUSY_TIMEOUT_MS = 5000;
+const DEADLINE = { deadlineMs: BUSY_TIMEOUT_MS };
 
 /** What an application says about its folder. */
 export interface FilesOptions {
@@ -53,17 +54,20 @@ export async function openAdapter(options: FilesOptions, context: AdapterContext
   if (values !== 'plain' && values !== 'digest')
     throw refused(`values "${String(values)}" is neither plain nor digest`);
   const layout = layoutOf(options);
-  admitLayout(layout, options.adopt === true);
-  const deadline = { deadlineMs: BUSY_TIMEOUT_MS };
-  mkdirSync(layout.versions, { recursive: true, mode: 0o711 });
-  const db = openDatabase(layout.database);
+  admitLayout(layout);
+  // Before anything is written, so that a refused folder stays as it was.
+  if (!existsSync(layout.database)) demandAdoption(layout, options);
+  const db = openControl(layout);
   try {
     return await asUnavailable(async () => {
-      const backend = await ensureControl(db, deadline);
+      const backend = await ensureControl(db, DEADLINE);
       pinDurability(db);
-      if (readCurrent(db) === undefined) await adoptFolder(db, layout, deadline);
-      await showCurrent(db, layout, deadline);
-      await sweep(db, layout, { nowMs: context.clock.now(), ...deadline });
+      if (readCurrent(db) === undefined) {
+        demandAdoption(layout, options);
+        await adoptFolder(db, layout, DEADLINE);
+      }
+      await showCurrent(db, layout, DEADLINE);
+      await sweep(db, layout, { nowMs: context.clock.now(), ...DEADLINE });
       return new FilesAdapter({ layout, db, backend, values, context, identity: identifyControl(layout) });
     });
   } catch (error) {
@@ -72,24 +76,40 @@ export async function openAdapter(options: FilesOptions, context: AdapterContext
   }
 }
 
-/** Before anything is written: what is at the root, and whether the control folder can serve it. */
-function admitLayout(layout: Layout, adopt: boolean): void {
+/** Whether the control folder can serve the root. */
+function admitLayout(layout: Layout): void {
   const { root, control } = layout;
   if (`${control}/`.startsWith(`${root}/`) || `${root}/`.startsWith(`${control}/`)) {
     throw refused('the control folder and the root must not lie inside each other');
   }
-  if (!existsSync(dirname(control))) throw refused(`there is no folder "${dirname(control)}" for the control folder`);
+  for (const home of [dirname(root), dirname(control)]) {
+    if (!existsSync(home)) throw refused(`there is no folder "${home}"`);
+  }
   const home = existsSync(control) ? control : dirname(control);
-  if (lstatSync(home).dev !== lstatSync(dirname(root)).dev) {
+  if (statSync(home).dev !== statSync(dirname(root)).dev) {
     throw refused('the control folder must be on the file system of the root, or a version could not be put in place');
   }
-  if (existsSync(layout.database)) return;
-  demandPlainFolder(root);
-  if (!adopt) {
-    throw refused(
-      `"${root}" is a plain folder. With adopt: true it is moved to "${layout.versions}" and replaced by a symbolic` +
-        ' link to the version that counts; stop what writes to it first',
-    );
+}
+
+function demandAdoption(layout: Layout, { adopt }: FilesOptions): void {
+  demandPlainFolder(layout.root);
+  if (adopt === true) return;
+  throw refused(
+    `"${layout.root}" is a plain folder. With adopt: true it is moved to "${layout.versions}" and replaced by a` +
+      ' symbolic link to the version that counts; stop what writes to it first',
+  );
+}
+
+/** The control file is for its owner alone: it names every file, also those that others may not see. */
+function openControl(layout: Layout): DatabaseSync {
+  try {
+    makePassage(layout.control);
+    makePassage(layout.versions);
+    const db = openDatabase(layout.database);
+    chmodSync(layout.database, 0o600);
+    return db;
+  } catch (error) {
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the control folder could not be opened');
   }
 }
 
@@ -121,7 +141,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     this.#opened = opened;
     this.identity = { kind: 'files', backend, code: adapterCode() };
     this.registration = { profile: 'net-state', values, targets: [FILE_TARGET] };
-    const redo = async () => await showCurrent(db, layout, { deadlineMs: BUSY_TIMEOUT_MS });
+    const redo = async () => await showCurrent(db, layout, DEADLINE);
     this.markers = markersOf(db, { busyTimeoutMs: BUSY_TIMEOUT_MS, reached: context.reached, redo });
     const durable = async (token: string) => existsSync(join(layout.root, probePath(token)));
     this.probe = { action: probeAction, target: PROBE_TARGET, durable };
@@ -176,7 +196,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
       manifestOf: (version: Version) => this.#manifestOf(version),
       restamp: async (version: Version, manifest: Manifest) => {
         this.#known = { folder: version.folder, manifest };
-        await immediate(db, () => storeStamps(db, version, manifest), { deadlineMs: BUSY_TIMEOUT_MS });
+        await immediate(db, () => storeStamps(db, version, manifest), DEADLINE);
       },
       onEnd: async (stage: Stage, promoted: boolean) => {
         this.#stages.delete(stage);
@@ -211,7 +231,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async #redo(): Promise<void> {
-    await showCurrent(this.#opened.db, this.#opened.layout, { deadlineMs: BUSY_TIMEOUT_MS });
+    await showCurrent(this.#opened.db, this.#opened.layout, DEADLINE);
   }
 
   /** Tidying up never turns a promotion that is over into a failure; what it leaves the next sweep finds. */

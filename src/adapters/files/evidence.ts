@@ -49,7 +49,7 @@ export function readCandidate(tree: string, base: Manifest): Reading {
   for (const item of found) {
     const shared = item.kind === 'file' ? known.get(item.stamp) : undefined;
     if (item.kind === 'special' || (item.kind === 'file' && shared === undefined && item.links !== 1)) {
-      strays.push(`${item.path} (${item.kind}, ${item.links} links)`);
+      strays.push(item.kind === 'file' ? `a changed file with ${item.links} links` : 'a special file');
     }
     if (item.kind === 'special') continue;
     const digest = item.kind === 'file' ? (shared?.digest ?? hashFile(join(tree, item.path))) : null;
@@ -78,9 +78,9 @@ function describeFound(found: readonly Found[], after: Manifest): unknown {
  * Writes into files of the base show in the candidate, which shares them.
  */
 export function describeBase(base: Base, current: Version | undefined): string {
-  const version = current === undefined ? 'none' : `version ${current.number} in ${current.folder}`;
-  const moved = [...base.folders].find(([path, stamp]) => folderStamp(join(base.tree, path)) !== stamp);
-  return moved === undefined ? version : `${version}, with its folder ${JSON.stringify(moved[0])} written to`;
+  const version = current === undefined ? 'no version' : describeVersion(current);
+  const moved = [...base.folders].filter(([path, stamp]) => folderStamp(join(base.tree, path)) !== stamp);
+  return moved.length === 0 ? version : `${version}, with ${moved.length} of its folders written to by others`;
 }
 
 function folderStamp(folder: string): string {
@@ -93,8 +93,8 @@ export interface Observed {
   readonly candidate: string;
   readonly tree: string;
   readonly base: Base;
-  /** How many operations were run. */
-  readonly operations: number;
+  /** The paths that operations named. */
+  readonly named: ReadonlySet<string>;
   readonly window: Evidence['window'];
 }
 
@@ -108,7 +108,7 @@ export function observeCandidate(observed: Observed, reading: Reading, baseNow: 
   const { candidate, base, window } = observed;
   const result = readRecords(observed, reading);
   const records = result.kind === 'records' ? result.records : [];
-  const targets = new Set(observed.operations === 0 ? [] : records.map(({ target }) => target));
+  const targets = new Set([...observed.named].map(targetOf));
   const channels: ChannelReport[] = [
     result.kind === 'records'
       ? { channel: 'walk', kind: 'records', count: records.length }
@@ -122,10 +122,22 @@ export function observeCandidate(observed: Observed, reading: Reading, baseNow: 
     evidence: fingerprintEvidence(reading, baseNow),
     records,
     channels,
-    unattributed: 0,
+    unattributed: reading.changed.filter((path) => !isExplained(path, observed.named)).length,
     assigned: [],
     window,
   };
+}
+
+function targetOf(path: string): string {
+  return path.startsWith(RESERVED_PREFIX) ? PROBE_TARGET : FILE_TARGET.name;
+}
+
+/** Whether an operation named this path or a folder above it. Nobody else may have changed anything in the candidate. */
+function isExplained(path: string, named: ReadonlySet<string>): boolean {
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
+    if (named.has(path.slice(0, end))) return true;
+  }
+  return false;
 }
 
 function describeVersion({ number, folder }: Version): string {
@@ -144,7 +156,7 @@ function readRecords({ tree, base }: Observed, { changed, after }: Reading): Rec
       const is = after.get(path);
       return {
         op: was === undefined ? 'insert' : is === undefined ? 'delete' : 'update',
-        target: path.startsWith(RESERVED_PREFIX) ? PROBE_TARGET : FILE_TARGET.name,
+        target: targetOf(path),
         key: { path },
         before: was === undefined ? null : rowOf(base.tree, was),
         after: is === undefined ? null : rowOf(tree, is),

@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
@@ -27,10 +27,15 @@ export function treeOf(layout: Layout, folder: string): string {
 
 /** The folder of a version or candidate: its tree, and a scratch place that only the adapter can enter. */
 export function makeFolder(layout: Layout, folder: string): { readonly tree: string; readonly scratch: string } {
-  mkdirSync(join(layout.versions, folder), { mode: 0o711 });
+  makePassage(join(layout.versions, folder));
   const scratch = join(layout.versions, folder, 'scratch');
   mkdirSync(scratch, { mode: 0o700 });
   return { tree: treeOf(layout, folder), scratch };
+}
+
+/** A folder that others may pass through and not list, whatever the process's mask: readers come through the root. */
+export function makePassage(folder: string): void {
+  if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o711);
 }
 
 /** Relative, so that root and control folder may be moved or copied together. */
@@ -74,7 +79,7 @@ function switchRoot(layout: Layout, version: Version): void {
   const stats = lstatSync(root, { throwIfNoEntry: false });
   if (stats?.isDirectory() && lstatSync(treeOf(layout, version.folder), { throwIfNoEntry: false }) === undefined) {
     // The adoption was recorded, and the process died before it could move the folder.
-    mkdirSync(join(layout.versions, version.folder), { recursive: true, mode: 0o711 });
+    makePassage(join(layout.versions, version.folder));
     renameSync(root, treeOf(layout, version.folder));
     flush(join(layout.versions, version.folder));
     flush(layout.versions);

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
-import { EffectMatchError, invariant } from '../../errors.ts';
+import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { immediate, statement } from '../../sqlite/connection.ts';
-import type { CheckedAction } from './action.ts';
+import { type CheckedAction, namedPaths } from './action.ts';
 import { newFolderName } from './adoption.ts';
 import { findTreeProblem } from './boundary.ts';
 import { cloneTree } from './clone.ts';
@@ -20,7 +20,7 @@ import {
   readCandidate,
 } from './evidence.ts';
 import { type Layout, makeFolder, treeOf } from './layout.ts';
-import { findMarker } from './markers.ts';
+import { asUnavailable, findMarker } from './markers.ts';
 import { runOperations } from './operations.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
@@ -100,7 +100,7 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
     candidate: `files:${tools.backend}:${folder}`,
     tree: workplace.tree,
     base: { version, tree: from, manifest: cloned.base, folders: cloned.folders },
-    operations: action.operations.length,
+    named: namedPaths(action),
     window: { fromMs, toMs: context.clock.now() },
   };
   return { kind: 'held', stage: new HeldStage(tools, { occurrence, folder }, observed) };
@@ -110,12 +110,8 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
 async function dropCandidate(tools: StageTools, folder: string): Promise<void> {
   const { db, layout, busyTimeoutMs } = tools;
   removeTree(join(layout.versions, folder));
-  try {
-    await immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs });
-  } catch (error) {
-    // The registration of a folder that is gone does no harm; the next sweep ends it.
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
-  }
+  // The registration of a folder that is gone does no harm, and the next sweep ends it: a full disk must not matter.
+  await immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs }).catch(() => false);
 }
 
 /** A folder of its own with the action's writes in it. */
@@ -138,15 +134,16 @@ class HeldStage implements Stage {
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
     const { tree, manifest } = this.#observed.base;
-    return readState(tree, manifest, reads);
+    return await asUnavailable(async () => readState(tree, manifest, reads));
   }
 
   async observe(): Promise<Evidence> {
-    return observeCandidate(this.#observed, this.#read(), this.#describeBase());
+    return await asUnavailable(async () => observeCandidate(this.#observed, this.#read(), this.#describeBase()));
   }
 
   async recheck(): Promise<CandidateFacts> {
-    return { candidate: this.candidate, evidence: fingerprintEvidence(this.#read(), this.#describeBase()) };
+    const evidence = await asUnavailable(async () => fingerprintEvidence(this.#read(), this.#describeBase()));
+    return { candidate: this.candidate, evidence };
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
