@@ -46,7 +46,7 @@ async function fireTogether(children: readonly Child[], operation: Operation): P
 const kindsOf = (terminals: readonly Terminal[]) => terminals.map((terminal) => terminal.kind).sort();
 
 for (const backend of BACKENDS) {
-  const rounds = ROUNDS / BACKENDS.length;
+  const rounds = Math.ceil(ROUNDS / BACKENDS.length);
   test(`${CONTENDERS} processes race one license ${rounds} times on ${backend.name}: one effect, seven refusals, each time`, async () => {
     await withWorld(backend, rounds, async (scene, world) => {
       const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
@@ -90,7 +90,7 @@ const MACHINES = [
 for (const { keyring, ownKeyring } of MACHINES) {
   test(`one license on two machines with separate ledgers and ${keyring} has one effect, in 50 rounds`, async () => {
     for (const backend of BACKENDS) {
-      await withWorld(backend, 50 / BACKENDS.length, async (scene, world) => {
+      await withWorld(backend, Math.ceil(50 / BACKENDS.length), async (scene, world) => {
         const site = world.secondSite('second', { ownKeyring });
         const [here, there] = await Promise.all([scene.fresh(), scene.fresh({ site })]);
         for (const operation of world.operations) {
