@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
-import { invariant } from '../../errors.ts';
+import { EffectMatchError, invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { immediate, statement } from '../../sqlite/connection.ts';
@@ -53,7 +53,12 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
   }
   const folder = newFolderName();
   const deadline = { deadlineMs: tools.busyTimeoutMs };
-  await immediate(db, () => registerStage(db, folder, context.clock.now()), deadline);
+  try {
+    await immediate(db, () => registerStage(db, folder, context.clock.now()), deadline);
+  } catch (error) {
+    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
+    return failed('busy', `other writers kept the control file locked for ${tools.busyTimeoutMs} ms`);
+  }
   try {
     const staged = await stageAction(tools, { occurrence, action, version, folder });
     if (staged.kind === 'failed') await dropCandidate(tools, folder);

@@ -12,7 +12,7 @@ const KEPT_VERSIONS = 3;
 /** A candidate that is held longer may be removed, and can then no longer be promoted. */
 const STAGE_LEASE_MS = 60 * 60 * 1000;
 
-/** Registers a candidate before anything of it exists: a folder that nobody has registered is refuse. */
+/** Registers a candidate before anything of it exists: a folder that nobody has registered is left over. */
 export function registerStage(db: DatabaseSync, folder: string, nowMs: number): void {
   const sql = 'insert into stage (folder, host, pid, since_ms) values (?, ?, ?, ?)';
   statement(db, sql).run(folder, hostname(), process.pid, nowMs);
@@ -37,7 +37,7 @@ export async function sweep(
   options: { readonly nowMs: number; readonly deadlineMs: number },
 ): Promise<void> {
   const { nowMs } = options;
-  const refuse = await immediate(
+  const leftovers = await immediate(
     db,
     () => {
       endDeadStages(db, nowMs);
@@ -48,7 +48,7 @@ export async function sweep(
     },
     options,
   );
-  for (const folder of refuse) {
+  for (const folder of leftovers) {
     try {
       removeTree(join(layout.versions, folder));
     } catch (error) {
