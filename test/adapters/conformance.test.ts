@@ -9,11 +9,17 @@ import { createSealer } from '../../src/crypto/seal.ts';
 import { admit } from '../../src/runtime/admit.ts';
 import { type AdapterKit, adapterConformance } from '../../src/testing/index.ts';
 import { testKeyring } from '../keyring.ts';
+import { filesKit } from './files-kit.ts';
 import { memoryKit } from './memory-kit.ts';
 import { snapshotKit } from './snapshot-kit.ts';
 import { sqliteKit } from './sqlite-kit.ts';
 
-const KITS: Readonly<Record<string, AdapterKit>> = { memory: memoryKit, snapshot: snapshotKit, sqlite: sqliteKit };
+const KITS: Readonly<Record<string, AdapterKit>> = {
+  memory: memoryKit,
+  sqlite: sqliteKit,
+  files: filesKit,
+  snapshot: snapshotKit,
+};
 
 for (const [name, kit] of Object.entries(KITS)) {
   adapterConformance(name, kit);

@@ -81,7 +81,7 @@ export class Template implements Disposable {
   copy(): World {
     this.#copies += 1;
     const folder = join(this.#root, `world-${this.#copies}`);
-    cpSync(join(this.#root, 'template'), folder, { recursive: true });
+    cpSync(join(this.#root, 'template'), folder, { recursive: true, verbatimSymlinks: true });
     return new World(this.#backend, folder, this.#issuerKey, this.#operations);
   }
 

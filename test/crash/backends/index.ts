@@ -1,9 +1,15 @@
 import type { Backend } from './backend.ts';
+import { filesBackend } from './files.ts';
 import { snapshotBackend } from './snapshot.ts';
 import { sqliteBackend } from './sqlite.ts';
 
 /** Every backend that the crash tests know; `soak --adapter` selects by the start of a name. */
-export const BACKENDS: readonly Backend[] = [sqliteBackend('wal'), sqliteBackend('delete'), snapshotBackend];
+export const BACKENDS: readonly Backend[] = [
+  sqliteBackend('wal'),
+  sqliteBackend('delete'),
+  filesBackend,
+  snapshotBackend,
+];
 
 export function backendNamed(name: string): Backend {
   const found = BACKENDS.find((backend) => backend.name === name);

@@ -1,0 +1,190 @@
+import { EffectMatchError } from '../../errors.ts';
+import type { Value } from '../../protocol/value.ts';
+import { describeContent } from './content.ts';
+import { findLinkProblem, findPathProblem, RESERVED_PREFIX } from './paths.ts';
+
+/** One change to the folder. Content is text or base64; modes are numbers such as 0o644 or texts such as '0644'. */
+export type FileOperation =
+  | { readonly write: WriteText | WriteBase64 }
+  | { readonly remove: { readonly path: string; readonly recursive?: boolean } }
+  | { readonly mkdir: { readonly path: string; readonly mode?: number | string } }
+  | { readonly rename: { readonly path: string; readonly to: string } }
+  | { readonly chmod: { readonly path: string; readonly mode: number | string } }
+  | { readonly symlink: { readonly path: string; readonly target: string } };
+
+interface WriteText {
+  readonly path: string;
+  readonly text: string;
+  readonly mode?: number | string;
+}
+
+interface WriteBase64 {
+  readonly path: string;
+  readonly base64: string;
+  readonly mode?: number | string;
+}
+
+/** What an agent may submit: operations that run in order in one candidate. */
+export interface FilesAction {
+  readonly operations: readonly FileOperation[];
+}
+
+/** An operation that was checked completely. `mode: undefined` keeps the mode of a file that is replaced. */
+export type CheckedOperation =
+  | { readonly op: 'write'; readonly path: string; readonly bytes: Uint8Array; readonly mode: number | undefined }
+  | { readonly op: 'remove'; readonly path: string; readonly recursive: boolean }
+  | { readonly op: 'mkdir'; readonly path: string; readonly mode: number }
+  | { readonly op: 'rename'; readonly path: string; readonly to: string }
+  | { readonly op: 'chmod'; readonly path: string; readonly mode: number }
+  | { readonly op: 'symlink'; readonly path: string; readonly target: string };
+
+/** An action that was checked completely: its own copy, which nothing the agent still holds can change. */
+export interface CheckedAction {
+  readonly operations: readonly CheckedOperation[];
+}
+
+const MAX_OPERATIONS = 10_000;
+const MAX_CONTENT_BYTES = 64 * 1024 * 1024;
+const FIELDS = {
+  write: ['path', 'text', 'base64', 'mode'],
+  remove: ['path', 'recursive'],
+  mkdir: ['path', 'mode'],
+  rename: ['path', 'to'],
+  chmod: ['path', 'mode'],
+  symlink: ['path', 'target'],
+} as const;
+
+/** Checks untrusted input completely and copies it. */
+export function parseAction(input: unknown): CheckedAction {
+  try {
+    const { operations } = readObject(input, ['operations'], 'the action');
+    if (!Array.isArray(operations) || operations.length === 0 || operations.length > MAX_OPERATIONS) {
+      throw refuse(`operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
+    }
+    return {
+      operations: Array.from(operations, (item: unknown, index) => parseOperation(item, `operation ${index + 1}`)),
+    };
+  } catch (cause) {
+    if (cause instanceof EffectMatchError) throw cause;
+    // A proxy may throw anything it likes.
+    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
+  }
+}
+
+function parseOperation(input: unknown, where: string): CheckedOperation {
+  const named = Object.entries(readObject(input, Object.keys(FIELDS), where));
+  const [op, body] = named[0] ?? [];
+  if (named.length !== 1 || op === undefined) throw refuse(`${where} must be one of ${Object.keys(FIELDS).join(', ')}`);
+  const fields = readObject(body, FIELDS[op as keyof typeof FIELDS], `${where} (${op})`);
+  const path = readPath(fields.path, `${where}: path`);
+  switch (op) {
+    case 'write':
+      return { op, path, bytes: readContent(fields, where), mode: readMode(fields.mode, 0o400, undefined, where) };
+    case 'remove':
+      if (!['undefined', 'boolean'].includes(typeof fields.recursive))
+        throw refuse(`${where}: recursive is true or false`);
+      return { op, path, recursive: fields.recursive === true };
+    case 'mkdir':
+      return { op, path, mode: readMode(fields.mode, 0o700, 0o755, where) };
+    case 'rename':
+      return { op, path, to: readPath(fields.to, `${where}: to`) };
+    case 'chmod':
+      if (fields.mode === undefined) throw refuse(`${where}: mode is missing`);
+      return { op, path, mode: readMode(fields.mode, 0o400, 0, where) };
+    default: {
+      const { target } = fields;
+      if (typeof target !== 'string') throw refuse(`${where}: target must be text`);
+      const problem = findLinkProblem(path, target);
+      if (problem !== undefined) throw refuse(`${where}: ${problem}`);
+      return { op: 'symlink', path, target };
+    }
+  }
+}
+
+function readPath(path: unknown, where: string): string {
+  if (typeof path !== 'string') throw refuse(`${where} must be text`);
+  const problem = findPathProblem(path);
+  if (problem !== undefined) throw refuse(`${where}: ${problem}`);
+  return path;
+}
+
+function readContent(fields: { readonly [name: string]: unknown }, where: string): Uint8Array {
+  const { text, base64 } = fields;
+  if ((text === undefined) === (base64 === undefined)) throw refuse(`${where}: give either text or base64`);
+  const given = text ?? base64;
+  if (typeof given !== 'string' || !given.isWellFormed()) throw refuse(`${where}: content must be well-formed text`);
+  if (given.length > 2 * MAX_CONTENT_BYTES) throw refuse(`${where}: the content is too large`);
+  const bytes = Buffer.from(given, text === undefined ? 'base64' : 'utf8');
+  if (text === undefined && bytes.toString('base64') !== given)
+    throw refuse(`${where}: base64 is not in its standard form`);
+  if (bytes.length > MAX_CONTENT_BYTES) throw refuse(`${where}: the content is larger than ${MAX_CONTENT_BYTES} bytes`);
+  return bytes;
+}
+
+/** Plain permission bits only; `needed` is what the adapter itself must be able to do with the result. */
+function readMode<Default>(mode: unknown, needed: number, otherwise: Default, where: string): number | Default {
+  if (mode === undefined) return otherwise;
+  const bits = parseMode(mode);
+  if (bits === undefined) throw refuse(`${where}: mode must be permission bits such as 0o644 or '0644'`);
+  if ((bits & needed) !== needed) {
+    throw refuse(`${where}: mode ${formatMode(bits)} would keep the owner out, so the result could not be observed`);
+  }
+  return bits;
+}
+
+/** Permission bits from a number or from octal text; undefined for everything else, special bits included. */
+export function parseMode(mode: unknown): number | undefined {
+  const bits = typeof mode === 'string' && /^0?[0-7]{3}$/.test(mode) ? Number.parseInt(mode, 8) : mode;
+  return typeof bits === 'number' && Number.isInteger(bits) && bits >= 0 && bits <= 0o777 ? bits : undefined;
+}
+
+/** Permission bits as people read them. */
+export function formatMode(mode: number): string {
+  return mode.toString(8).padStart(4, '0');
+}
+
+/** The action as plain data, the same for every way of writing the same operations. */
+export function describeAction(action: CheckedAction): Value {
+  return {
+    operations: action.operations.map((operation): Value => {
+      if (operation.op !== 'write') return { ...operation };
+      const { op, path, bytes, mode } = operation;
+      return { op, path, content: describeContent(bytes), mode: mode ?? null };
+    }),
+  };
+}
+
+/** Every path that an action names: nothing else, and nothing that does not lie below one of them, may change. */
+export function namedPaths(action: CheckedAction): ReadonlySet<string> {
+  return new Set(
+    action.operations.flatMap((operation) => [operation.path, ...('to' in operation ? [operation.to] : [])]),
+  );
+}
+
+/** Where a probe writes; no path that {@link parseAction} lets through lies there. */
+export function probePath(token: string): string {
+  return `${RESERVED_PREFIX}probe-${token}`;
+}
+
+/** The action of the admission probe: an ordinary write to a place that only it can name. */
+export function probeAction(token: string): CheckedAction {
+  return { operations: [{ op: 'write', path: probePath(token), bytes: Buffer.from(token), mode: undefined }] };
+}
+
+function readObject(input: unknown, known: readonly string[], where: string): { readonly [name: string]: unknown } {
+  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
+  if (prototype !== Object.prototype && prototype !== null) throw refuse(`${where} must be a plain object`);
+  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object)).filter(
+    ([, field]) => field.enumerable,
+  );
+  const accessor = fields.some(([, field]) => !('value' in field));
+  if (accessor) throw refuse(`${where} must be plain data, without accessors`);
+  const unknown = fields.find(([name]) => !known.includes(name))?.[0];
+  if (unknown !== undefined)
+    throw refuse(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
+  return Object.fromEntries(fields.map(([name, field]) => [name, field.value]));
+}
+
+function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
+  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
+}

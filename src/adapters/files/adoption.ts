@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { EffectMatchError } from '../../errors.ts';
+import { immediate } from '../../sqlite/connection.ts';
+import { findTreeProblem } from './boundary.ts';
+import { hashFile } from './content.ts';
+import { type Entry, readCurrent, writeVersion } from './control.ts';
+import type { Layout } from './layout.ts';
+import { type Found, listTree, systemCode, systemWords } from './tree.ts';
+
+/** A folder under a name that nobody can guess. */
+export function newFolderName(): string {
+  return randomBytes(16).toString('hex');
+}
+
+/** What a version keeps of something found; `digest` is that of a file. */
+export function entryOf(item: Found, digest: string | null): Entry {
+  const { path, kind, mode, size, link, stamp } = item;
+  if (kind === 'special') throw refused(`"${path}" is a device, pipe or socket`);
+  const isFile = kind === 'file';
+  return { path, kind, mode, link, size: isFile ? size : 0, digest, stamp: isFile ? stamp : '' };
+}
+
+/**
+ * Records the plain folder at the root as version 1. The folder itself is moved, and a link put in its place, by the
+ * redo step that follows: nothing is copied, and a process that dies in between is finished by the next.
+ */
+export async function adoptFolder(
+  db: DatabaseSync,
+  layout: Layout,
+  deadline: { readonly deadlineMs: number },
+): Promise<void> {
+  await immediate(
+    db,
+    () => {
+      if (readCurrent(db) !== undefined) return;
+      const entries = inspectFolder(layout.root);
+      const manifest = new Map(entries.map((entry) => [entry.path, entry]));
+      writeVersion(db, { number: 1, folder: newFolderName() }, new Map(), manifest);
+    },
+    deadline,
+  );
+}
+
+function inspectFolder(root: string): readonly Entry[] {
+  try {
+    const found = listTree(root);
+    const problem = findTreeProblem(found);
+    if (problem !== undefined) throw refused(`"${problem.path}": ${problem.what}; change that, then open it again`);
+    return found.map((item) => {
+      if (item.kind === 'file' && item.links !== 1) {
+        throw refused(`"${item.path}" has another hard link, through which it can be changed; copy the file`);
+      }
+      return entryOf(item, item.kind === 'file' ? hashReadable(root, item.path) : null);
+    });
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error;
+    throw refused(`the folder cannot be read: ${systemWords(error)}`, error);
+  }
+}
+
+function hashReadable(root: string, path: string): string {
+  try {
+    return hashFile(join(root, path));
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error;
+    throw refused(`"${path}" cannot be read: ${systemWords(error)}; what cannot be read cannot be compared`, error);
+  }
+}
+
+/** What is at the root before it was adopted; everything but a plain folder is refused. */
+export function demandPlainFolder(root: string): void {
+  const stats = lstatSync(root, { throwIfNoEntry: false });
+  if (stats === undefined) throw refused(`there is no folder "${root}"; create it first`);
+  if (!stats.isDirectory()) throw refused(`"${root}" is not a plain folder`);
+}
+
+/** A refusal to register, in words that say what to change. */
+export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `files: ${what}`, { cause });
+}

@@ -1,0 +1,32 @@
+import { findLinkProblem, findPathProblem, foldName, RESERVED_PREFIX } from './paths.ts';
+import type { Found } from './tree.ts';
+
+/** Something in a folder that could not be protected, and why. */
+export interface TreeProblem {
+  readonly path: string;
+  readonly what: string;
+}
+
+/** The first thing in a folder that leads out of it, that no approval can name, or that is no content at all. */
+export function findTreeProblem(found: readonly Found[]): TreeProblem | undefined {
+  const names = new Set<string>();
+  for (const item of found) {
+    const what = findItemProblem(item, names);
+    if (what !== undefined) return { path: item.path, what };
+  }
+  return undefined;
+}
+
+function findItemProblem(item: Found, names: Set<string>): string | undefined {
+  const { path, kind, mode, link } = item;
+  if (!item.nameable) return 'its name is not valid UTF-8';
+  if (kind === 'special') return 'it is a device, pipe or socket';
+  if (mode !== null && (mode & 0o7000) !== 0) return 'it has a set-user-id, set-group-id or sticky bit';
+  if (path === '.') return undefined;
+  const problem = path.startsWith(RESERVED_PREFIX) ? undefined : findPathProblem(path);
+  if (problem !== undefined) return problem;
+  const folded = foldName(path);
+  if (names.has(folded)) return 'another name beside it differs only in case or Unicode form';
+  names.add(folded);
+  return link === null ? undefined : findLinkProblem(path, link);
+}

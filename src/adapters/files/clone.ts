@@ -1,0 +1,93 @@
+import { chmodSync, constants, copyFileSync, linkSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashFile } from './content.ts';
+import type { Entry, Manifest } from './control.ts';
+import { type Found, flush, listTree, systemCode } from './tree.ts';
+
+/** A candidate that starts out as its base version, or what in the base is not as it was promoted. */
+export type Cloned =
+  | {
+      readonly kind: 'cloned';
+      /** The base with the stamps of now; the same object as before where none had moved. */
+      readonly base: Manifest;
+      /** When each folder of the base was last written, by path: whoever adds or removes a name there moves it. */
+      readonly folders: ReadonlyMap<string, string>;
+    }
+  | { readonly kind: 'changed'; readonly path: string; readonly what: string };
+
+/** What a file system says that cannot link a file once more. */
+const CANNOT_LINK = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
+
+/**
+ * Lays out a version once more: folders anew, files as further links to the same inodes, so that nothing is copied and
+ * nothing read. Every file is looked at on the way; only one that does not look as it was promoted is hashed again.
+ */
+export function cloneTree(from: string, manifest: Manifest, to: string): Cloned {
+  const found = listTree(from);
+  const restamped: Entry[] = [];
+  const folders = new Map<string, string>();
+  for (const item of found) {
+    const entry = manifest.get(item.path);
+    const what = compareWithEntry(from, item, entry);
+    if (entry === undefined || what !== undefined)
+      return { kind: 'changed', path: item.path, what: what ?? 'it is new' };
+    if (item.kind === 'file' && item.stamp !== entry.stamp) restamped.push({ ...entry, stamp: item.stamp });
+    if (item.kind === 'directory') folders.set(item.path, item.stamp);
+    layOut(from, item, to);
+  }
+  if (found.length !== manifest.size) {
+    const paths = new Set(found.map(({ path }) => path));
+    const path = [...manifest.keys()].find((known) => !paths.has(known)) ?? '.';
+    return { kind: 'changed', path, what: 'it is missing' };
+  }
+  // Last and from the inside out, since a folder may deny writing to its owner too.
+  for (const { kind, path, mode } of found.toReversed()) if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
+  const base =
+    restamped.length === 0 ? manifest : new Map([...manifest, ...restamped.map((e) => [e.path, e] as const)]);
+  return { kind: 'cloned', base, folders };
+}
+
+/** Says in which way something is not what was promoted; undefined where it is. */
+function compareWithEntry(from: string, item: Found, entry: Entry | undefined): string | undefined {
+  if (entry === undefined) return 'it appeared';
+  if (item.kind !== entry.kind) return 'it is something else';
+  if (item.mode !== entry.mode) return 'its permissions changed';
+  if (item.link !== entry.link) return 'its target changed';
+  if (item.kind !== 'file' || item.stamp === entry.stamp) return undefined;
+  if (item.size !== entry.size || hashFile(join(from, item.path)) !== entry.digest) return 'its content changed';
+  return undefined;
+}
+
+function layOut(from: string, item: Found, to: string): void {
+  const place = join(to, item.path);
+  if (item.kind === 'directory') mkdirSync(place, { mode: 0o700 });
+  else if (item.kind === 'symlink') symlinkSync(item.link ?? '', place);
+  else linkOrCopy(join(from, item.path), place, item.mode ?? 0);
+}
+
+function linkOrCopy(from: string, to: string, mode: number): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (!CANNOT_LINK.includes(systemCode(error) ?? '')) throw error;
+    copyFile(from, to, mode);
+  }
+}
+
+/** A file of its own with the same content; shares blocks where the file system can, and is flushed. */
+export function copyFile(from: string, to: string, mode: number): void {
+  copyFileSync(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  chmodSync(to, 0o600);
+  stampTime(to);
+  flush(to);
+  chmodSync(to, mode);
+}
+
+/**
+ * Sets the time of a new file to a full millisecond: whoever writes to it later leaves the kernel's own time, with
+ * other digits behind that, even within the same tick of its clock.
+ */
+export function stampTime(file: string): void {
+  const seconds = Date.now() / 1000;
+  utimesSync(file, seconds, seconds);
+}

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import { EffectMatchError, invariant } from '../../errors.ts';
+import { immediate, readPragma, retryWhileBusy, statement } from '../../sqlite/connection.ts';
+
+const VERSION = '1';
+
+const SCHEMA = `
+  create table if not exists meta (name text primary key not null, value text not null) strict, without rowid;
+  create table if not exists marker (occurrence text primary key not null, disposition text not null, text text not null,
+    seal_key text not null, seal_mac text not null) strict, without rowid;
+  create table if not exists version (number integer primary key not null, folder text not null unique) strict;
+  create table if not exists pointer (one integer primary key not null check (one = 1), version integer not null) strict;
+  create table if not exists stage (folder text primary key not null, host text not null, pid integer not null,
+    since_ms integer not null) strict, without rowid;
+  create table if not exists entry (path text not null, since integer not null, until integer, kind text not null,
+    mode integer, size integer not null, digest text, link text, stamp text not null,
+    primary key (path, since)) strict, without rowid;
+`;
+
+/** What a version holds at one path. Kept in the control file from the version that brought it to the one that ended it. */
+export interface Entry {
+  readonly path: string;
+  readonly kind: 'file' | 'directory' | 'symlink';
+  readonly mode: number | null;
+  readonly size: number;
+  /** SHA-256 of a file's content. */
+  readonly digest: string | null;
+  readonly link: string | null;
+  /** What the file system said about a file when its digest was taken; empty for everything else. */
+  readonly stamp: string;
+}
+
+/** All of a version, by path. */
+export type Manifest = ReadonlyMap<string, Entry>;
+
+/** A version of the folder that was promoted, and the folder in which its tree lies. */
+export interface Version {
+  readonly number: number;
+  readonly folder: string;
+}
+
+/** Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file. */
+export async function ensureControl(db: DatabaseSync, options: { readonly deadlineMs: number }): Promise<string> {
+  await retryWhileBusy(() => {
+    if (readPragma(db, 'journal_mode') !== 'wal') db.exec('pragma journal_mode = wal');
+  }, options);
+  return await immediate(
+    db,
+    () => {
+      db.exec(SCHEMA);
+      const insert = db.prepare('insert into meta (name, value) values (?, ?) on conflict do nothing');
+      insert.run('version', VERSION);
+      insert.run('backend', randomBytes(16).toString('hex'));
+      const rows = db.prepare('select name, value from meta').all();
+      const meta = new Map(rows.map((row) => [String(row.name), String(row.value)]));
+      if (meta.get('version') !== VERSION) {
+        throw new EffectMatchError(
+          'ERR_EM_STORE_NEWER',
+          `the control file has version ${meta.get('version')}, this release knows ${VERSION}; use the newer release`,
+        );
+      }
+      return meta.get('backend') ?? '';
+    },
+    options,
+  );
+}
+
+/** The version that counts; undefined before the folder was adopted. */
+export function readCurrent(db: DatabaseSync): Version | undefined {
+  const sql = 'select number, folder from version join pointer on pointer.version = version.number';
+  const row = statement(db, sql).get();
+  return row === undefined ? undefined : { number: Number(row.number), folder: String(row.folder) };
+}
+
+/** Every entry of a version. */
+export function readManifest(db: DatabaseSync, number: number): Manifest {
+  const sql = `select path, kind, mode, size, digest, link, stamp from entry
+    where since <= ?1 and (until is null or until > ?1) order by path`;
+  const manifest = new Map<string, Entry>();
+  for (const row of statement(db, sql).iterate(number)) manifest.set(String(row.path), readEntry(row));
+  return manifest;
+}
+
+function readEntry(row: Record<string, unknown>): Entry {
+  const { kind, mode, digest, link } = row;
+  invariant(kind === 'file' || kind === 'directory' || kind === 'symlink', 'an entry has a known kind');
+  return {
+    path: String(row.path),
+    kind,
+    mode: typeof mode === 'number' ? mode : null,
+    size: Number(row.size),
+    digest: typeof digest === 'string' ? digest : null,
+    link: typeof link === 'string' ? link : null,
+    stamp: String(row.stamp),
+  };
+}
+
+/** Writes a version inside the open transaction: only what differs from the version before costs a row. */
+export function writeVersion(db: DatabaseSync, version: Version, before: Manifest, after: Manifest): void {
+  const { number, folder } = version;
+  statement(db, 'insert into version (number, folder) values (?, ?)').run(number, folder);
+  const end = statement(db, 'update entry set until = ? where path = ? and until is null');
+  const begin = statement(
+    db,
+    'insert into entry (path, since, kind, mode, size, digest, link, stamp) values (?, ?, ?, ?, ?, ?, ?, ?)',
+  );
+  for (const [path, entry] of before) if (!isSame(entry, after.get(path))) end.run(number, path);
+  for (const [path, entry] of after) {
+    if (isSame(entry, before.get(path))) continue;
+    const { kind, mode, size, digest, link, stamp } = entry;
+    begin.run(path, number, kind, mode, size, digest, link, stamp);
+  }
+  statement(db, 'insert into pointer (one, version) values (1, ?1) on conflict (one) do update set version = ?1').run(
+    number,
+  );
+}
+
+function isSame(one: Entry, other: Entry | undefined): boolean {
+  return other !== undefined && describeEntry(one) === describeEntry(other) && one.stamp === other.stamp;
+}
+
+/** Everything about an entry that lasts, as one text: the same for two entries exactly when they are the same. */
+export function describeEntry({ path, kind, mode, size, digest, link }: Entry): string {
+  return JSON.stringify([path, kind, mode, kind === 'directory' ? 0 : size, digest, link]);
+}

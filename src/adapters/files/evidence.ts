@@ -1,0 +1,174 @@
+import { hash } from 'node:crypto';
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ChannelReport, Evidence } from '../../contract/adapter.ts';
+import { EffectMatchError } from '../../errors.ts';
+import type { ChangeRecord } from '../../protocol/effect.ts';
+import { entryOf } from './adoption.ts';
+import { hashFile } from './content.ts';
+import { describeEntry, type Entry, type Manifest, type Version } from './control.ts';
+import { FILE_TARGET } from './normalise.ts';
+import { RESERVED_PREFIX } from './paths.ts';
+import { rowOf } from './reading.ts';
+import { type Found, listTree, stampOf, systemCode } from './tree.ts';
+
+/** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
+export const CHANNELS = ['walk', 'operations', 'base', 'links'] as const;
+/** Where records of the admission probe are reported. It is not registered, so nothing on it can be approved. */
+export const PROBE_TARGET = 'effectmatch-probe';
+
+/** The version a candidate was made from, as it was found when it was cloned. */
+export interface Base {
+  readonly version: Version;
+  readonly tree: string;
+  readonly manifest: Manifest;
+  readonly folders: ReadonlyMap<string, string>;
+}
+
+/** What a walk of the candidate found. */
+export interface Reading {
+  readonly after: Manifest;
+  /** Paths that are not what the base has there. */
+  readonly changed: readonly string[];
+  /** Files with more links than they should have, and what is no file at all. */
+  readonly strays: readonly string[];
+  /** Fingerprint of all of it. */
+  readonly text: string;
+}
+
+/**
+ * Walks the candidate for real. A file that is still the very inode of the base, unwritten, has the content that the
+ * base has; every other file is hashed.
+ */
+export function readCandidate(tree: string, base: Manifest): Reading {
+  const found = listTree(tree);
+  const known = new Map([...base.values()].filter(({ stamp }) => stamp !== '').map((entry) => [entry.stamp, entry]));
+  const after = new Map<string, Entry>();
+  const changed: string[] = [];
+  const strays: string[] = [];
+  for (const item of found) {
+    const shared = item.kind === 'file' ? known.get(item.stamp) : undefined;
+    if (item.kind === 'special' || (item.kind === 'file' && shared === undefined && item.links !== 1)) {
+      strays.push(item.kind === 'file' ? `a changed file with ${item.links} links` : 'a special file');
+    }
+    if (item.kind === 'special') continue;
+    const digest = item.kind === 'file' ? (shared?.digest ?? hashFile(join(tree, item.path))) : null;
+    const entry = entryOf(item, digest);
+    after.set(item.path, entry);
+    const was = base.get(item.path);
+    if (was === undefined || describeEntry(was) !== describeEntry(entry)) changed.push(item.path);
+  }
+  for (const path of base.keys()) if (!after.has(path)) changed.push(path);
+  return { after, changed, strays, text: fingerprint(describeFound(found, after)) };
+}
+
+function describeFound(found: readonly Found[], after: Manifest): unknown {
+  return found.map(({ path, kind, mode, link, stamp }) => [
+    path,
+    kind,
+    mode,
+    link,
+    kind === 'file' ? stamp : '',
+    after.get(path)?.digest ?? '',
+  ]);
+}
+
+/**
+ * The base as it is now, in one text: the version that counts, and whether anybody wrote to the folders of the base.
+ * Writes into files of the base show in the candidate, which shares them.
+ */
+export function describeBase(base: Base, current: Version | undefined): string {
+  const version = current === undefined ? 'no version' : describeVersion(current);
+  const moved = [...base.folders].filter(([path, stamp]) => folderStamp(join(base.tree, path)) !== stamp);
+  return moved.length === 0 ? version : `${version}, with ${moved.length} of its folders written to by others`;
+}
+
+function folderStamp(folder: string): string {
+  const stats = lstatSync(folder, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? 'gone' : stampOf(stats);
+}
+
+/** What an observation is made from. */
+export interface Observed {
+  readonly candidate: string;
+  readonly tree: string;
+  readonly base: Base;
+  /** The paths that operations named. */
+  readonly named: ReadonlySet<string>;
+  readonly window: Evidence['window'];
+}
+
+/** Fingerprint of the raw evidence. */
+export function fingerprintEvidence(reading: Reading, baseNow: string): string {
+  return fingerprint([reading.text, reading.strays, baseNow]);
+}
+
+/** Evidence from a reading. Nothing is concluded here. */
+export function observeCandidate(observed: Observed, reading: Reading, baseNow: string): Evidence {
+  const { candidate, base, window } = observed;
+  const result = readRecords(observed, reading);
+  const records = result.kind === 'records' ? result.records : [];
+  const targets = new Set([...observed.named].map(targetOf));
+  const channels: ChannelReport[] = [
+    result.kind === 'records'
+      ? { channel: 'walk', kind: 'records', count: records.length }
+      : { channel: 'walk', kind: 'silent', why: result.why },
+    { channel: 'operations', kind: 'touched', targets: [...targets] },
+    { channel: 'base', kind: 'stable', before: describeVersion(base.version), after: baseNow },
+    { channel: 'links', kind: 'stable', before: '', after: reading.strays.slice(0, 5).join(', ') },
+  ];
+  return {
+    candidate,
+    evidence: fingerprintEvidence(reading, baseNow),
+    records,
+    channels,
+    unattributed: reading.changed.filter((path) => !isExplained(path, observed.named)).length,
+    assigned: [],
+    window,
+  };
+}
+
+function targetOf(path: string): string {
+  return path.startsWith(RESERVED_PREFIX) ? PROBE_TARGET : FILE_TARGET.name;
+}
+
+/** Whether an operation named this path or a folder above it. Nobody else may have changed anything in the candidate. */
+function isExplained(path: string, named: ReadonlySet<string>): boolean {
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
+    if (named.has(path.slice(0, end))) return true;
+  }
+  return false;
+}
+
+function describeVersion({ number, folder }: Version): string {
+  return `version ${number} in ${folder}`;
+}
+
+type Records =
+  | { readonly kind: 'records'; readonly records: readonly ChangeRecord[] }
+  | { readonly kind: 'unclear'; readonly why: string };
+
+/** What cannot be read leaves the channel silent: what is not known must not pass for nothing. */
+function readRecords({ tree, base }: Observed, { changed, after }: Reading): Records {
+  try {
+    const records = changed.map((path): ChangeRecord => {
+      const was = base.manifest.get(path);
+      const is = after.get(path);
+      return {
+        op: was === undefined ? 'insert' : is === undefined ? 'delete' : 'update',
+        target: targetOf(path),
+        key: { path },
+        before: was === undefined ? null : rowOf(base.tree, was),
+        after: is === undefined ? null : rowOf(tree, is),
+      };
+    });
+    return { kind: 'records', records };
+  } catch (error) {
+    if (systemCode(error) === undefined && !(error instanceof EffectMatchError)) throw error;
+    return { kind: 'unclear', why: 'a changed file could not be read' };
+  }
+}
+
+function fingerprint(facts: unknown): string {
+  return hash('sha256', JSON.stringify(facts), 'hex');
+}

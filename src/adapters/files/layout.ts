@@ -1,0 +1,97 @@
+import { chmodSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { EffectMatchError } from '../../errors.ts';
+import { immediate } from '../../sqlite/connection.ts';
+import { readCurrent, type Version } from './control.ts';
+import { flush } from './tree.ts';
+
+/** Where everything lies. `root` is a symbolic link to the tree of one version. */
+export interface Layout {
+  readonly root: string;
+  readonly control: string;
+  readonly versions: string;
+  readonly database: string;
+}
+
+export function layoutOf(options: { readonly root: string; readonly control?: string }): Layout {
+  const root = resolve(options.root);
+  const control = resolve(options.control ?? join(dirname(root), `.${basename(root)}.effectmatch`));
+  return { root, control, versions: join(control, 'versions'), database: join(control, 'control.db') };
+}
+
+/** The tree of a version or candidate. */
+export function treeOf(layout: Layout, folder: string): string {
+  return join(layout.versions, folder, 'tree');
+}
+
+/** The folder of a version or candidate: its tree, and a scratch place that only the adapter can enter. */
+export function makeFolder(layout: Layout, folder: string): { readonly tree: string; readonly scratch: string } {
+  makePassage(join(layout.versions, folder));
+  const scratch = join(layout.versions, folder, 'scratch');
+  mkdirSync(scratch, { mode: 0o700 });
+  return { tree: treeOf(layout, folder), scratch };
+}
+
+/** A folder that others may pass through and not list, whatever the process's mask: readers come through the root. */
+export function makePassage(folder: string): void {
+  if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o711);
+}
+
+/** Relative, so that root and control folder may be moved or copied together. */
+function linkText(layout: Layout, folder: string): string {
+  return relative(dirname(layout.root), treeOf(layout, folder));
+}
+
+/** Whether the root is a link into the control folder, whichever version it shows. */
+export function isOurLink(layout: Layout): boolean {
+  const text = readRootLink(layout);
+  return text?.startsWith(`${relative(dirname(layout.root), layout.versions)}/`) ?? false;
+}
+
+function readRootLink({ root }: Layout): string | undefined {
+  return lstatSync(root, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(root) : undefined;
+}
+
+/**
+ * Makes the root show the version that counts, where it does not yet: the redo step of a promotion, and of an
+ * adoption. Under the write lock, so that nobody who is late can turn the link back to an older version.
+ */
+export async function showCurrent(
+  db: DatabaseSync,
+  layout: Layout,
+  deadline: { readonly deadlineMs: number },
+): Promise<void> {
+  const current = readCurrent(db);
+  if (current === undefined || readRootLink(layout) === linkText(layout, current.folder)) return;
+  await immediate(
+    db,
+    () => {
+      const latest = readCurrent(db);
+      if (latest !== undefined) switchRoot(layout, latest);
+    },
+    deadline,
+  );
+}
+
+function switchRoot(layout: Layout, version: Version): void {
+  const { root, control } = layout;
+  const stats = lstatSync(root, { throwIfNoEntry: false });
+  if (stats?.isDirectory() && lstatSync(treeOf(layout, version.folder), { throwIfNoEntry: false }) === undefined) {
+    // The adoption was recorded, and the process died before it could move the folder.
+    makePassage(join(layout.versions, version.folder));
+    renameSync(root, treeOf(layout, version.folder));
+    flush(join(layout.versions, version.folder));
+    flush(layout.versions);
+  } else if (stats !== undefined && !isOurLink(layout)) {
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      'the root is no longer the link that EffectMatch made; move aside what is there now, and open it again',
+    );
+  }
+  const next = join(control, 'next');
+  rmSync(next, { force: true });
+  symlinkSync(linkText(layout, version.folder), next);
+  renameSync(next, root);
+  flush(dirname(root));
+}

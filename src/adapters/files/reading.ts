@@ -1,0 +1,44 @@
+import { hash } from 'node:crypto';
+import { join } from 'node:path';
+import { EffectMatchError } from '../../errors.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { Row, Value } from '../../protocol/value.ts';
+import { formatMode } from './action.ts';
+import { describeContent, describeDigest, MAX_TEXT_BYTES, readSmallFile } from './content.ts';
+import type { Entry, Manifest } from './control.ts';
+import { checkColumns, readPathKey } from './normalise.ts';
+
+/** The columns of an entry that are compared, beside its path. */
+export function rowOf(tree: string, entry: Entry): Row {
+  const { kind, mode, link } = entry;
+  return { kind, mode: mode === null ? null : formatMode(mode), content: contentOf(tree, entry), link };
+}
+
+/** Small text is read from the file, and counts only if it is what its digest says. */
+function contentOf(tree: string, { path, kind, size, digest }: Entry): Value {
+  if (kind !== 'file' || digest === null) return null;
+  if (size > MAX_TEXT_BYTES) return describeDigest(digest, size);
+  const bytes = readSmallFile(join(tree, path));
+  if (hash('sha256', bytes, 'hex') !== digest) {
+    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'a file was changed past EffectMatch; put it back');
+  }
+  return describeContent(bytes);
+}
+
+/** Reads what lies at exactly these paths in one version, in the order asked. */
+export function readState(tree: string, manifest: Manifest, reads: readonly StateRead[]): readonly StateReading[] {
+  return reads.map((read, index) => {
+    const where = `read ${index + 1} of "${read.target}"`;
+    const path = readPathKey(read, where);
+    checkColumns(read.columns ?? [], where);
+    const entry = manifest.get(path);
+    if (entry === undefined) return { target: read.target, key: read.key, row: null };
+    const row: Row = { path, ...rowOf(tree, entry) };
+    const columns = read.columns ?? Object.keys(row);
+    return {
+      target: read.target,
+      key: read.key,
+      row: Object.fromEntries(columns.map((column) => [column, row[column] ?? null])),
+    };
+  });
+}

@@ -1,0 +1,82 @@
+import { readdirSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { immediate, statement } from '../../sqlite/connection.ts';
+import { readCurrent } from './control.ts';
+import type { Layout } from './layout.ts';
+import { removeTree, systemCode } from './tree.ts';
+
+/** So many versions keep their trees, for programs that are still reading an older one. */
+const KEPT_VERSIONS = 3;
+/** A candidate that is held longer may be removed, and can then no longer be promoted. */
+const STAGE_LEASE_MS = 60 * 60 * 1000;
+
+/** Registers a candidate before anything of it exists: a folder that nobody has registered is left over. */
+export function registerStage(db: DatabaseSync, folder: string, nowMs: number): void {
+  const sql = 'insert into stage (folder, host, pid, since_ms) values (?, ?, ?, ?)';
+  statement(db, sql).run(folder, hostname(), process.pid, nowMs);
+}
+
+/** Ends the registration; false where somebody else has ended it, so that the candidate must not be promoted. */
+export function endStage(db: DatabaseSync, folder: string): boolean {
+  return statement(db, 'delete from stage where folder = ?').run(folder).changes === 1;
+}
+
+export function isRegistered(db: DatabaseSync, folder: string): boolean {
+  return statement(db, 'select 1 from stage where folder = ?').get(folder) !== undefined;
+}
+
+/**
+ * Removes what no longer counts: old versions, and candidates whose process is gone. What to remove is decided in one
+ * transaction and removed after it, so a candidate that somebody still holds has lost its registration first.
+ */
+export async function sweep(
+  db: DatabaseSync,
+  layout: Layout,
+  options: { readonly nowMs: number; readonly deadlineMs: number },
+): Promise<void> {
+  const { nowMs } = options;
+  const leftovers = await immediate(
+    db,
+    () => {
+      endDeadStages(db, nowMs);
+      endOldVersions(db);
+      const rows = statement(db, 'select folder from version union select folder from stage').all();
+      const kept = new Set(rows.map((row) => String(row.folder)));
+      return readdirSync(layout.versions).filter((name) => !kept.has(name));
+    },
+    options,
+  );
+  for (const folder of leftovers) {
+    try {
+      removeTree(join(layout.versions, folder));
+    } catch (error) {
+      // Another process may be removing the same folder; what is left over is found by the next sweep.
+      if (systemCode(error) === undefined) throw error;
+    }
+  }
+}
+
+function endDeadStages(db: DatabaseSync, nowMs: number): void {
+  for (const row of statement(db, 'select folder, host, pid, since_ms from stage').all()) {
+    const expired = Math.abs(nowMs - Number(row.since_ms)) > STAGE_LEASE_MS;
+    const gone = row.host === hostname() && !isAlive(Number(row.pid));
+    if (expired || gone) endStage(db, String(row.folder));
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCode(error) === 'EPERM';
+  }
+}
+
+function endOldVersions(db: DatabaseSync): void {
+  const oldest = (readCurrent(db)?.number ?? 0) - KEPT_VERSIONS + 1;
+  statement(db, 'delete from version where number < ?').run(oldest);
+  statement(db, 'delete from entry where until <= ?').run(oldest);
+}

@@ -1,0 +1,121 @@
+import { isUtf8 } from 'node:buffer';
+import {
+  type BigIntStats,
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { getSystemErrorMessage } from 'node:util';
+import type { Entry } from './control.ts';
+
+/** One thing that lies in a folder, as the file system tells it. The folder itself is `.` and comes first. */
+export interface Found {
+  readonly path: string;
+  readonly kind: Entry['kind'] | 'special';
+  /** Permission bits, the special ones included; a symbolic link has none of its own. */
+  readonly mode: number | null;
+  readonly size: number;
+  readonly link: string | null;
+  /** What tells one content of an inode from another without reading it: inode, size and time of the last write. */
+  readonly stamp: string;
+  readonly links: number;
+  /** A name that is not UTF-8 cannot be stated in an approval. */
+  readonly nameable: boolean;
+}
+
+/** Everything in a folder, parents before children, in a fixed order; follows no link. */
+export function listTree(folder: string): readonly Found[] {
+  const found: Found[] = [describe(folder, '.', true)];
+  if (found[0]?.kind === 'directory') listInto(found, folder, '');
+  return found;
+}
+
+function listInto(found: Found[], folder: string, prefix: string): void {
+  const names = readdirSync(join(folder, prefix), { encoding: 'buffer' }).sort(Buffer.compare);
+  for (const bytes of names) {
+    const nameable = isUtf8(bytes);
+    const path = `${prefix}${bytes.toString('utf8')}`;
+    if (!nameable) {
+      found.push({ path, kind: 'special', mode: null, size: 0, link: null, stamp: '', links: 0, nameable });
+      continue;
+    }
+    const entry = describe(folder, path, nameable);
+    found.push(entry);
+    if (entry.kind === 'directory') listInto(found, folder, `${path}/`);
+  }
+}
+
+function describe(folder: string, path: string, nameable: boolean): Found {
+  const file = join(folder, path);
+  const stats = lstatSync(file, { bigint: true });
+  const kind = kindOf(stats);
+  const link = kind === 'symlink' ? readlinkSync(file) : null;
+  const mode = kind === 'symlink' ? null : Number(stats.mode & 0o7777n);
+  return {
+    path,
+    kind,
+    mode,
+    size: Number(stats.size),
+    link,
+    stamp: stampOf(stats),
+    links: Number(stats.nlink),
+    nameable,
+  };
+}
+
+function kindOf(stats: BigIntStats): Found['kind'] {
+  if (stats.isFile()) return 'file';
+  if (stats.isDirectory()) return 'directory';
+  return stats.isSymbolicLink() ? 'symlink' : 'special';
+}
+
+/** The change time is left out: a further hard link to an inode moves it without touching the content. */
+export function stampOf(stats: BigIntStats): string {
+  return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+}
+
+/** Flushes a folder or file, so that what is in it survives a power cut. */
+export function flush(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Removes a folder of ours with all that is in it, also where folders in it deny writing. Files are not touched. */
+export function removeTree(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error;
+    openFolders(folder);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function openFolders(folder: string): void {
+  chmodSync(folder, 0o700);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) openFolders(join(folder, entry.name));
+  }
+}
+
+/** The code of an error of the operating system, such as ENOSPC; undefined for every other error. */
+export function systemCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && 'errno' in error ? String(error.code) : undefined;
+}
+
+/** An error of the operating system in words that name no path, since paths are values. */
+export function systemWords(error: unknown): string {
+  const code = systemCode(error);
+  if (code === undefined || !(error instanceof Error) || !('errno' in error)) return 'an unexpected error';
+  return `${getSystemErrorMessage(Number(error.errno))} (${code})`;
+}
