@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   protocol: ['errors'],
   contract: ['errors', 'protocol'],
   crypto: ['errors', 'protocol', 'contract'],
-  sqlite: ['errors'],
+  sqlite: ['errors', 'protocol', 'contract'],
   ledger: ['errors', 'protocol', 'contract', 'sqlite'],
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
