@@ -1,5 +1,5 @@
 // Removes every check of the execution path, one at a time, and reports the removals that no test notices.
-//   npm run mutate -- [--only <file part>] [--jobs <n>] [--list] [--json] [--since <git ref>]
+//   npm run mutate -- [--only <file part>] [--tests <file part>] [--jobs <n>] [--list] [--json] [--since <git ref>]
 // Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if one listed there is killed.
 import { execFileSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { openWorkshop, readCoverage, stopAll } from './mutate/workshop.mjs';
 const { values: options } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
+    tests: { type: 'string', default: '' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     since: { type: 'string' },
     list: { type: 'boolean', default: false },
@@ -32,7 +33,8 @@ const equivalent = new Map(
 );
 
 if (options.list) {
-  for (const mutant of mutants) console.log(`${mutant.id}  ${mutant.original}  ->  ${mutant.replacement || '(nothing)'}`);
+  for (const mutant of mutants)
+    console.log(`${mutant.id}  ${mutant.original}  ->  ${mutant.replacement || '(nothing)'}`);
   console.log(`${mutants.length} mutants of ${targets.length} files`);
 } else {
   await main();
@@ -63,7 +65,9 @@ async function main() {
 
 /** Every test must pass as things are; how long it takes and what it runs decides where it is tried. */
 async function measureTests(workshops, coverage) {
-  const all = globSync('test/**/*.test.ts').sort();
+  const all = globSync('test/**/*.test.ts')
+    .filter((file) => file.includes(options.tests))
+    .sort();
   const files = all.filter((file) => targets.some((target) => testsFor(target, [file]).length > 0));
   const tests = new Map();
   await inParallel(workshops, files, async (workshop, file, done) => {
@@ -104,7 +108,9 @@ async function tryMutants(workshops, tests) {
     results.push(result);
   });
   progress('');
-  return results.sort((a, b) => mutants.findIndex(({ id }) => id === a.id) - mutants.findIndex(({ id }) => id === b.id));
+  return results.sort(
+    (a, b) => mutants.findIndex(({ id }) => id === a.id) - mutants.findIndex(({ id }) => id === b.id),
+  );
 }
 
 function report(results) {
@@ -114,10 +120,18 @@ function report(results) {
   const names = new Set(survived.map(nameOf));
   const stale = [...equivalent.entries()].filter(([name, { file }]) => sources.has(file) && !names.has(name));
   if (options.json) {
-    console.log(JSON.stringify(results.map(({ start, end, ...result }) => ({ ...result, listed: isListed(result) })), null, 2));
+    console.log(
+      JSON.stringify(
+        results.map(({ start, end, ...result }) => ({ ...result, listed: isListed(result) })),
+        null,
+        2,
+      ),
+    );
   } else {
     for (const { id, original, replacement, tried } of unexplained) {
-      console.log(`survived: ${id}\n  ${original}  ->  ${replacement || '(nothing)'}  (${tried} test files run this place)`);
+      console.log(
+        `survived: ${id}\n  ${original}  ->  ${replacement || '(nothing)'}  (${tried} test files run this place)`,
+      );
     }
     for (const [, { file, line }] of stale) console.log(`listed as equivalent, but killed or gone: ${file}\n  ${line}`);
     const timeouts = results.filter(({ killedBy }) => killedBy?.endsWith('(timeout)')).length;

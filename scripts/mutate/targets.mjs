@@ -1,6 +1,16 @@
 // What is mutated, and which tests are tried on it. Slow tests that only repeat what quick ones show are left out.
 
-const RUNTIME = ['authority', 'gate', 'promotable', 'remote', 'finish', 'settle', 'recover', 'continuation', 'boundary'];
+const RUNTIME = [
+  'authority',
+  'gate',
+  'promotable',
+  'remote',
+  'finish',
+  'settle',
+  'recover',
+  'continuation',
+  'boundary',
+];
 const PROTOCOL = ['terminal', 'continuation', 'state', 'observation'];
 
 /** Source files whose every check must be held by a test. */
