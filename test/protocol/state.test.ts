@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Requirement, StateReading } from '../../src/protocol/effect.ts';
-import { brokenRequirements, stateReads } from '../../src/protocol/state.ts';
+import type { Approved } from '../../src/protocol/manifest.ts';
+import { brokenRequirements, stateReads, taskStateText } from '../../src/protocol/state.ts';
 
 const open: Requirement = { target: 'vendor', key: { id: 1 }, row: { blocked: false, tier: null } };
 const absent: Requirement = { target: 'hold', key: { id: 1 }, row: null };
@@ -55,4 +56,17 @@ test('each requirement is held against its own reading, and a broken one says wh
   assert.deepEqual(brokenRequirements({ requires: [open, absent] }, readings), [
     { requirement: absent, found: readings[1] },
   ]);
+});
+
+test('the text of a task state tells readings, revisions and salts apart, and stands without a revision', () => {
+  const approved = { salt: 'a' } as Approved;
+  const texts = [
+    taskStateText(approved, [fits], undefined),
+    taskStateText(approved, [fits], '7'),
+    taskStateText(approved, [fits], '8'),
+    taskStateText(approved, [{ ...fits, row: null }], '8'),
+    taskStateText({ salt: 'b' } as Approved, [fits], '8'),
+  ];
+  assert.equal(new Set(texts).size, texts.length);
+  assert.equal(JSON.parse(texts[0] ?? '').revision, null);
 });

@@ -48,6 +48,11 @@ test('the same verdict agrees, whenever and however it was found out', () => {
   assert.ok(agrees(terminalOf('committed'), terminalOf('committed', { reconciled: true })));
 });
 
+test('two rejections of one attempt agree, at whichever gate and with whatever each side knew', () => {
+  const known = { at: 'final-gate', reason: 'expired', claim: digest('5'), certificate: digest('6') };
+  assert.ok(agrees(terminalOf('rejected'), terminalOf('rejected', known)));
+});
+
 test('another attempt, authority or outcome never agrees', () => {
   const others = {
     occurrence: `occ_${'1'.repeat(40)}`,
