@@ -8,6 +8,7 @@ import { markersOf } from '../../../src/adapters/sqlite/markers.ts';
 import { type PromotionTools, promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
 import type { Promotion } from '../../../src/contract/adapter.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
+import { EffectMatchError } from '../../../src/errors.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { overlay } from '../../../src/testing/world.ts';
 import { change, freshFile, freshOccurrence, look, marker, open } from './database.ts';
@@ -114,6 +115,16 @@ test('any other failure of COMMIT proves nothing, with the transaction open or o
   await assertUnknown(/COMMIT failed: SQLite said 10/, { commit: RUNS_AND_FAILS(IOERR) }, true);
 });
 
+test('what passes for busy at COMMIT is our own error of that code and nothing like it', async () => {
+  const throws = (error: Error) => () => {
+    throw error;
+  };
+  const other = new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'the disk is gone');
+  await assertUnknown(/the disk is gone/, { commit: throws(other) }, false);
+  const foreign = Object.assign(new Error('not ours'), { code: 'ERR_EM_STORE_BUSY' });
+  await assertUnknown(/not ours/, { commit: throws(foreign) }, false);
+});
+
 test('a refusal whose rollback fails or does not end the transaction is no refusal', async () => {
   const tools = { settings: 'others' };
   await assertUnknown(/SQLite said 10/, { tools, rollback: FAILS(IOERR) }, false);
@@ -136,6 +147,14 @@ test('faults under the markers carry the adapter code, and stated ones their own
   await assert.rejects(markers.forget(occurrence), unavailable, 'a lock is no answer about a marker');
   assert.equal((await markers.void(marker(occurrence, 'void'))).kind, 'busy');
   other.exec('rollback');
+  const foreign = Object.assign(new Error('not ours'), { code: 'ERR_EM_STORE_BUSY' });
+  const failing = overlay(db, {
+    exec() {
+      throw foreign;
+    },
+  });
+  const unreachable = markersOf(failing, { busyTimeoutMs: 0, reached: unobserved });
+  await assert.rejects(unreachable.void(marker(occurrence, 'void')), unavailable, 'only our own busy is busy');
 
   change(file, `insert into effectmatch_marker values ('${occurrence}', 'maybe', '{}', 'k', 'm')`);
   const stated = { code: 'ERR_EM_MARKER_CONFLICT' };
