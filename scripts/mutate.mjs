@@ -106,6 +106,7 @@ async function tryMutants(workshops, tests) {
     }
     workshop.write(file, text);
     results.push(result);
+    if (result.killedBy === undefined) progress(`no test misses ${mutant.id}\n`);
   });
   progress('');
   return results.sort(

@@ -175,6 +175,19 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       code = 'patched';
       return { deployed, license };
     },
+    'the adapter was admitted as another than it says it is now': async (world) => {
+      await using before = await deploy(world);
+      const license = await before.approve();
+      let code = 'admitted';
+      const changing = booksWith(world, ({ identity }) => ({
+        get identity() {
+          return { ...identity, code: `${identity.code}${code}` };
+        },
+      }));
+      const deployed = await deploy(world, changing);
+      code = '';
+      return { deployed, license };
+    },
   },
   'policy-changed': {
     'another issuer was designated since': async (world) => {

@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Promotion, Stage, VoidResult } from '../../src/contract/adapter.ts';
+import type { LedgersFactory } from '../../src/contract/ledgers.ts';
 import type { ConsumedPermit } from '../../src/contract/proof.ts';
+import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
-import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY } from './deploy.ts';
+import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY, reseal } from './deploy.ts';
 
 type Promote = (stage: Stage, permit: ConsumedPermit) => Promise<Promotion>;
 
@@ -118,6 +120,44 @@ test('a promotion that proves that nothing became durable is rejected for its re
   const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
   assertRejected(terminal, 'promotion', 'deferred-constraint');
   assert.equal(world.books.writer, undefined, 'the candidate was discarded all the same');
+  assert.equal(world.books.rows().invoice?.[0]?.status, 'pending');
+});
+
+test('a promotion without a confirmation is discarded before anything is recorded', async () => {
+  const answers: Promise<Promotion>[] = [
+    Promise.resolve({ kind: 'refused', reason: 'deferred-constraint', detail: 'no' }),
+    Promise.resolve({ kind: 'unknown', cause: new Error('connection reset') }),
+  ];
+  for (const answer of answers) {
+    const world = invoiceWorld();
+    let openWhenRecorded: boolean | undefined;
+    const store: LedgersFactory = {
+      async open(context) {
+        const ledgers = await memoryLedgers(world.clock).open(context);
+        return overlay(ledgers, {
+          record(...parameters) {
+            openWhenRecorded = world.books.writer !== undefined;
+            return ledgers.record(...parameters);
+          },
+        });
+      },
+    };
+    await using deployed = await deploy(world, { ...booksWith(world, () => answer), store });
+    ofKind('rejected', await deployed.runtime.execute(await deployed.approve(), PAY));
+    assert.equal(openWhenRecorded, false);
+  }
+});
+
+test('a lost reply that meets the marker of another execution left nothing of its own', async () => {
+  const world = invoiceWorld();
+  const promote: Promote = async (_stage, permit) => {
+    const execution = `exe_${'0'.repeat(32)}`;
+    world.books.markers.set(permit.marker.occurrence, reseal(world, { ...JSON.parse(permit.marker.text), execution }));
+    throw new Error('connection reset');
+  };
+  await using deployed = await deploy(world, booksWith(world, promote));
+  const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
+  assertRejected(terminal, 'promotion', 'commit-failed');
   assert.equal(world.books.rows().invoice?.[0]?.status, 'pending');
 });
 
