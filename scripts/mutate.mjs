@@ -1,5 +1,5 @@
 // Removes every check of the execution path, one at a time, and reports the removals that no test notices.
-//   npm run mutate -- [--only <file part>] [--tests <file part>] [--jobs <n>] [--list] [--json] [--since <git ref>]
+//   npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json] [--since <git ref>]
 // Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if one listed there is killed.
 import { execFileSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -12,8 +12,8 @@ import { openWorkshop, readCoverage, stopAll } from './mutate/workshop.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    only: { type: 'string', default: '' },
-    tests: { type: 'string', default: '' },
+    only: { type: 'string', multiple: true, default: [''] },
+    tests: { type: 'string', multiple: true, default: [''] },
     jobs: { type: 'string', default: String(availableParallelism()) },
     since: { type: 'string' },
     list: { type: 'boolean', default: false },
@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
 });
 
 const changed = options.since && execFileSync('git', ['diff', '--name-only', options.since], { encoding: 'utf8' });
-const targets = TARGETS.filter((file) => file.includes(options.only) && (changed?.split('\n').includes(file) ?? true));
+const targets = TARGETS.filter((file) => isNamed(options.only, file) && (changed?.split('\n').includes(file) ?? true));
 const sources = new Map(targets.map((file) => [file, findMutants(file, readFileSync(file, 'utf8'))]));
 const mutants = [...sources.values()].flatMap((source) => source.mutants);
 
@@ -66,7 +66,7 @@ async function main() {
 /** Every test must pass as things are; how long it takes and what it runs decides where it is tried. */
 async function measureTests(workshops, coverage) {
   const all = globSync('test/**/*.test.ts')
-    .filter((file) => file.includes(options.tests))
+    .filter((file) => isNamed(options.tests, file))
     .sort();
   const files = all.filter((file) => targets.some((target) => testsFor(target, [file]).length > 0));
   const tests = new Map();
@@ -154,6 +154,10 @@ async function inParallel(workshops, items, work) {
       }
     }),
   );
+}
+
+function isNamed(parts, file) {
+  return parts.some((part) => file.includes(part));
 }
 
 function progress(text) {

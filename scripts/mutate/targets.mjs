@@ -23,25 +23,25 @@ export const TARGETS = [
 ];
 
 /** Tests that take long and kill nothing that quicker ones let live. */
-const LEFT_OUT = [
-  'test/runtime/interleaving.test.ts',
-  'test/runtime/fault-properties.test.ts',
-  'test/ledger/sqlite.test.ts',
-  'test/ledger/sqlite-tamper.test.ts',
-  'test/ledger/sqlite-flush.test.ts',
-];
+const LEFT_OUT = ['test/runtime/interleaving.test.ts', 'test/runtime/fault-properties.test.ts'];
 
-const SHARED = ['test/runtime/', 'test/adapters/conformance.test.ts', 'test/adapters/liars.test.ts'];
+const CONFORMANCE = 'test/adapters/conformance.test.ts';
 const TRIED_ON = {
-  'src/runtime/': SHARED,
-  'src/protocol/': [...SHARED, 'test/protocol/', 'test/ledger/'],
-  'src/ledger/': ['test/ledger/', 'test/runtime/'],
-  'src/adapters/sqlite/': ['test/adapters/sqlite/', 'test/adapters/conformance.test.ts', 'test/runtime/'],
+  'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
+  'src/protocol/': [
+    ...[...PROTOCOL, 'outcome'].map((name) => `test/protocol/${name}.test.ts`),
+    ...['authority', 'continuation', 'gate', 'channels'].map((name) => `test/runtime/${name}.test.ts`),
+  ],
+  'src/ledger/': ['test/ledger/rules.test.ts', 'test/ledger/memory.test.ts', 'test/runtime/recovery.test.ts'],
+  'src/adapters/sqlite/': [
+    ...['markers', 'promotion', 'stage'].map((name) => `test/adapters/sqlite/${name}.test.ts`),
+    CONFORMANCE,
+  ],
 };
 
 /** The test files that are tried on a target, of all there are. */
 export function testsFor(target, all) {
   const folder = Object.keys(TRIED_ON).find((prefix) => target.startsWith(prefix));
-  const wanted = TRIED_ON[folder] ?? SHARED;
+  const wanted = TRIED_ON[folder] ?? [];
   return all.filter((file) => !LEFT_OUT.includes(file) && wanted.some((prefix) => file.startsWith(prefix)));
 }

@@ -373,3 +373,16 @@ test('what is no license or no action is thrown back before anything is recorded
   assert.deepEqual(await runtime.ledgers.journal(), []);
   ofKind('committed', await runtime.execute(JSON.stringify(license), PAY));
 });
+
+test('a broken precondition says what was required and found, and only names columns where values are not stored', async () => {
+  for (const values of ['plain', 'digest'] as const) {
+    const world = invoiceWorld({ values });
+    await using deployed = await deploy(world);
+    const license = await deployed.approve();
+    world.disturb('state');
+    const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'precondition-broken');
+    if (values === 'plain')
+      assert.match(detail, /vendor \{"id":1\} must be \{"blocked":false\} and is .*"blocked":true/);
+    else assert.match(detail, /^what was required of vendor \(blocked\) does not hold any more/);
+  }
+});

@@ -5,7 +5,10 @@ import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Promotion, Stage, VoidResult } from '../../src/contract/adapter.ts';
 import type { LedgersFactory } from '../../src/contract/ledgers.ts';
 import type { ConsumedPermit } from '../../src/contract/proof.ts';
+import { EffectMatchError } from '../../src/errors.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
+import type { Deployment } from '../../src/runtime/deployment.ts';
+import { openMarker } from '../../src/runtime/settle.ts';
 import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY, reseal } from './deploy.ts';
 
@@ -173,6 +176,20 @@ test('a lost reply that meets a marker which does not verify stays indeterminate
   assert.match(terminal.gap, /seal/);
   const recovered = onlyOne(await deployed.runtime.recover({ now: true }));
   assert.equal(recovered.kind, 'unresolved');
+});
+
+test('a marker that does not verify is an answer, a bug while it is opened is not', () => {
+  const stored = { text: '{}', sealKey: 'key', sealMac: 'mac' };
+  const opening = (error: Error) => {
+    const sealer = {
+      open() {
+        throw error;
+      },
+    };
+    return () => openMarker({ sealer } as unknown as Deployment, stored);
+  };
+  assert.equal(opening(new EffectMatchError('ERR_EM_RECORD_INVALID', 'not a marker'))().kind, 'invalid');
+  assert.throws(opening(new TypeError('a bug')), TypeError);
 });
 
 function pick({ permit, consumedAt }: { readonly permit: string; readonly consumedAt: string }) {
