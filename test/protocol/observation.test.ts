@@ -181,6 +181,16 @@ test('all gaps are named at once, at most 64, and the last one says how many mor
   assert.equal(gaps.at(-1), 'There are 40 further gaps.');
 });
 
+test('64 gaps are all named', () => {
+  // 61 unregistered targets, 2 unseen ones and the unattributed record.
+  const targets = Array.from({ length: 61 }, (_, index) => `x${index}`);
+  const gaps = gapsOf(
+    observe({ ...withReport('authorizer', { channel: 'authorizer', kind: 'touched', targets }), unattributed: 1 }),
+  );
+  assert.equal(gaps.length, 64);
+  assert.match(gaps.at(-1) ?? '', /could not be attributed/);
+});
+
 test('a gap is at most 1000 characters of well-formed text, whatever names are in it', () => {
   for (const name of ['x'.repeat(5000), '😀'.repeat(1000), `a${'😀'.repeat(1000)}`, '\ud83d', '"\n']) {
     const [gap] = gapsOf(observe(withReport('recorder', { channel: 'recorder', kind: 'silent', why: name })));

@@ -215,6 +215,19 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       code = 'patched';
       return { deployed, license };
     },
+    'the adapter was admitted as another than it says it is now': async (world) => {
+      await using before = await deploy(world);
+      const license = await before.approve();
+      let code = 'admitted';
+      const changing = booksWith(world, ({ identity }) => ({
+        get identity() {
+          return { ...identity, code: `${identity.code}${code}` };
+        },
+      }));
+      const deployed = await deploy(world, changing);
+      code = '';
+      return { deployed, license };
+    },
   },
   'policy-changed': {
     'another issuer was designated since': async (world) => {
@@ -399,4 +412,17 @@ test('what is no license or no action is thrown back before anything is recorded
   await assert.rejects(runtime.execute(elsewhere, PAY), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
   assert.deepEqual(await runtime.ledgers.journal(), []);
   ofKind('committed', await runtime.execute(JSON.stringify(license), PAY));
+});
+
+test('a broken precondition says what was required and found, and only names columns where values are not stored', async () => {
+  for (const values of ['plain', 'digest'] as const) {
+    const world = invoiceWorld({ values });
+    await using deployed = await deploy(world);
+    const license = await deployed.approve();
+    world.disturb('state');
+    const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'precondition-broken');
+    if (values === 'plain')
+      assert.match(detail, /vendor \{"id":1\} must be \{"blocked":false\} and is .*"blocked":true/);
+    else assert.match(detail, /^what was required of vendor \(blocked\) does not hold any more/);
+  }
 });

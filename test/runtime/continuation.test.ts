@@ -182,3 +182,19 @@ test('a process that dies in front of the acknowledgement leaves the work to ano
   const released = await second.runtime.continuation(terminal, 'reconcile').release(() => 'done');
   assert.deepEqual(released, { kind: 'released', value: 'done' });
 });
+
+test('whoever asks without an occurrence, a lineage or a name is told so', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  const { occurrence, lineage } = await commit(deployed);
+  const questions: readonly (readonly [unknown, unknown])[] = [
+    [undefined, 'reconcile'],
+    [{ lineage }, 'reconcile'],
+    [{ occurrence }, 'reconcile'],
+    [{ occurrence, lineage }, undefined],
+  ];
+  for (const [from, name] of questions) {
+    const asked = async () =>
+      deployed.runtime.continuation(from as Lineage, name as string).release(() => assert.fail('the work ran'));
+    await assert.rejects(asked, { code: 'ERR_EM_USAGE' });
+  }
+});

@@ -192,6 +192,13 @@ test('a clock that steps back between claim and gate does not make the permit ol
   assert.equal(committed.consumedAt, committed.claimedAt);
 });
 
+test('a permit carries the time of its gate, not that of the claim', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world, { at: { 'path:certified': () => world.advance(1000) } });
+  const committed = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+  assert.equal(Date.parse(committed.consumedAt) - Date.parse(committed.claimedAt), 1000);
+});
+
 test('recovery that voids a request in front of its gate wins, and the request is never sent', async () => {
   let meanwhile = async (_call: string): Promise<void> => {};
   const world = invoiceWorld({ pause: (call) => meanwhile(call) });

@@ -9,7 +9,7 @@ import type { Step } from '../../src/contract/steps.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { OccurrenceId } from '../../src/protocol/record.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
-import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
+import { memoryAdapter, overlay, overlayAdapter, type World } from '../../src/testing/world.ts';
 import {
   assertRejected,
   claimedOccurrence,
@@ -297,6 +297,27 @@ test('remote: an outcome that was stored as digests cannot be compared again', a
   const recovered = onlyOne(await fresh.runtime.recover());
   assert.ok(recovered.kind === 'unresolved');
   assert.match(recovered.why, /digests only/);
+});
+
+test('remote: a permit for another outcome than the license is not compared with either', async () => {
+  const world = invoiceWorld();
+  await interrupt(world, diesAt('path:dispatched'), { adapter: 'bank' });
+  const { store } = world.start().config;
+  const another = {
+    async open(context: Parameters<typeof store.open>[0]) {
+      const ledgers = await store.open(context);
+      return overlay(ledgers, {
+        async unsettled(options) {
+          const entries = await ledgers.unsettled(options);
+          return entries.map((entry) => ({ ...entry, license: { ...entry.license, approved: entry.license.policy } }));
+        },
+      });
+    },
+  };
+  await using fresh = await succeed(world, { store: another });
+  const recovered = onlyOne(await fresh.runtime.recover());
+  assert.ok(recovered.kind === 'unresolved');
+  assert.match(recovered.why, /resolve it with evidence/);
 });
 
 test('a fault in one recovery does not keep the others from being settled', async () => {

@@ -3,10 +3,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Promotion, Stage, VoidResult } from '../../src/contract/adapter.ts';
+import type { LedgersFactory } from '../../src/contract/ledgers.ts';
 import type { ConsumedPermit } from '../../src/contract/proof.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
+import { EffectMatchError } from '../../src/errors.ts';
+import { memoryLedgers } from '../../src/ledger/memory.ts';
+import type { Deployment } from '../../src/runtime/deployment.ts';
+import { openMarker } from '../../src/runtime/settle.ts';
 import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
-import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY } from './deploy.ts';
+import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY, reseal } from './deploy.ts';
 
 type Promote = (stage: Stage, permit: ConsumedPermit) => Promise<Promotion>;
 
@@ -130,6 +135,44 @@ test('a promotion that proves that nothing became durable is rejected for its re
   assert.equal(world.books.rows().invoice?.[0]?.status, 'pending');
 });
 
+test('a promotion without a confirmation is discarded before anything is recorded', async () => {
+  const answers: Promise<Promotion>[] = [
+    Promise.resolve({ kind: 'refused', reason: 'deferred-constraint', detail: 'no' }),
+    Promise.resolve({ kind: 'unknown', cause: new Error('connection reset') }),
+  ];
+  for (const answer of answers) {
+    const world = invoiceWorld();
+    let openWhenRecorded: boolean | undefined;
+    const store: LedgersFactory = {
+      async open(context) {
+        const ledgers = await memoryLedgers(world.clock).open(context);
+        return overlay(ledgers, {
+          record(...parameters) {
+            openWhenRecorded = world.books.writer !== undefined;
+            return ledgers.record(...parameters);
+          },
+        });
+      },
+    };
+    await using deployed = await deploy(world, { ...booksWith(world, () => answer), store });
+    ofKind('rejected', await deployed.runtime.execute(await deployed.approve(), PAY));
+    assert.equal(openWhenRecorded, false);
+  }
+});
+
+test('a lost reply that meets the marker of another execution left nothing of its own', async () => {
+  const world = invoiceWorld();
+  const promote: Promote = async (_stage, permit) => {
+    const execution = `exe_${'0'.repeat(32)}`;
+    world.books.markers.set(permit.marker.occurrence, reseal(world, { ...JSON.parse(permit.marker.text), execution }));
+    throw new Error('connection reset');
+  };
+  await using deployed = await deploy(world, booksWith(world, promote));
+  const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
+  assertRejected(terminal, 'promotion', 'commit-failed');
+  assert.equal(world.books.rows().invoice?.[0]?.status, 'pending');
+});
+
 test('a lost reply that meets a marker which does not verify stays indeterminate', async () => {
   const world = invoiceWorld();
   const promote: Promote = async (stage, permit) => {
@@ -142,6 +185,20 @@ test('a lost reply that meets a marker which does not verify stays indeterminate
   assert.match(terminal.gap, /seal/);
   const recovered = onlyOne(await deployed.runtime.recover({ now: true }));
   assert.equal(recovered.kind, 'unresolved');
+});
+
+test('a marker that does not verify is an answer, a bug while it is opened is not', () => {
+  const stored = { text: '{}', sealKey: 'key', sealMac: 'mac' };
+  const opening = (error: Error) => {
+    const sealer = {
+      open() {
+        throw error;
+      },
+    };
+    return () => openMarker({ sealer } as unknown as Deployment, stored);
+  };
+  assert.equal(opening(new EffectMatchError('ERR_EM_RECORD_INVALID', 'not a marker'))().kind, 'invalid');
+  assert.throws(opening(new TypeError('a bug')), TypeError);
 });
 
 function pick({ permit, consumedAt }: { readonly permit: string; readonly consumedAt: string }) {

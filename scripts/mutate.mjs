@@ -1,0 +1,165 @@
+// Removes every check of the execution path, one at a time, and reports the removals that no test notices.
+//   npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json] [--since <git ref>]
+// Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if one listed there is killed.
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { findMutants } from './mutate/mutants.mjs';
+import { TARGETS, testsFor } from './mutate/targets.mjs';
+import { openWorkshop, readCoverage, stopAll } from './mutate/workshop.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [''] },
+    tests: { type: 'string', multiple: true, default: [''] },
+    jobs: { type: 'string', default: String(availableParallelism()) },
+    since: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+const changed = options.since && execFileSync('git', ['diff', '--name-only', options.since], { encoding: 'utf8' });
+const targets = TARGETS.filter((file) => isNamed(options.only, file) && (changed?.split('\n').includes(file) ?? true));
+const sources = new Map(targets.map((file) => [file, findMutants(file, readFileSync(file, 'utf8'))]));
+const mutants = [...sources.values()].flatMap((source) => source.mutants);
+
+/** Listed by the text of the line, not by its number, so that the list outlives edits elsewhere in a file. */
+const nameOf = ({ file, kind, line, original }) => [file, kind, line, original].join('\n');
+const equivalent = new Map(
+  JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8')).map((entry) => [nameOf(entry), entry]),
+);
+
+if (options.list) {
+  for (const mutant of mutants)
+    console.log(`${mutant.id}  ${mutant.original}  ->  ${mutant.replacement || '(nothing)'}`);
+  console.log(`${mutants.length} mutants of ${targets.length} files`);
+} else {
+  await main();
+}
+
+async function main() {
+  const jobs = Math.max(1, Number(options.jobs) || 1);
+  const workshops = Array.from({ length: jobs }, openWorkshop);
+  const coverage = mkdtempSync(join(tmpdir(), 'effectmatch-coverage-'));
+  const cleanUp = () => {
+    stopAll();
+    for (const workshop of workshops) workshop.close();
+    rmSync(coverage, { recursive: true, force: true });
+  };
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => {
+      cleanUp();
+      process.exit(130);
+    });
+  }
+  try {
+    const tests = await measureTests(workshops, coverage);
+    report(await tryMutants(workshops, tests));
+  } finally {
+    cleanUp();
+  }
+}
+
+/** Every test must pass as things are; how long it takes and what it runs decides where it is tried. */
+async function measureTests(workshops, coverage) {
+  const all = globSync('test/**/*.test.ts')
+    .filter((file) => isNamed(options.tests, file))
+    .sort();
+  const files = all.filter((file) => targets.some((target) => testsFor(target, [file]).length > 0));
+  const tests = new Map();
+  await inParallel(workshops, files, async (workshop, file, done) => {
+    progress(`tests as they are: ${done} of ${files.length}`);
+    const written = join(coverage, file.replaceAll('/', '-'));
+    const started = performance.now();
+    const verdict = await workshop.run(file, { timeoutMs: 300_000, coverage: written });
+    if (verdict !== 'passed') throw new Error(`${file} ${verdict} without any mutant; repair that first`);
+    tests.set(file, { file, tookMs: performance.now() - started, ran: readCoverage(written, workshop.folder) });
+    rmSync(written, { recursive: true, force: true });
+  });
+  return tests;
+}
+
+async function tryMutants(workshops, tests) {
+  const kills = new Map();
+  const results = [];
+  await inParallel(workshops, mutants, async (workshop, mutant, done) => {
+    const survived = results.filter(({ killedBy }) => killedBy === undefined).length;
+    progress(`${done} of ${mutants.length} mutants, ${survived} survived; now ${mutant.id}`);
+    const { file, start, end, replacement } = mutant;
+    const { text } = sources.get(file);
+    const killsOf = (test) => kills.get(`${file} ${test.file}`) ?? 0;
+    const order = testsFor(file, [...tests.keys()])
+      .map((name) => tests.get(name))
+      .filter((test) => test.ran(file, start))
+      .sort((a, b) => (1 + killsOf(b)) / b.tookMs - (1 + killsOf(a)) / a.tookMs);
+    workshop.write(file, `${text.slice(0, start)} ${replacement} ${text.slice(end)}`);
+    const result = { ...mutant, tried: order.length, killedBy: undefined };
+    for (const test of order) {
+      const verdict = await workshop.run(test.file, { timeoutMs: 30_000 + 5 * test.tookMs });
+      if (verdict === 'passed') continue;
+      kills.set(`${file} ${test.file}`, 1 + killsOf(test));
+      result.killedBy = verdict === 'timeout' ? `${test.file} (timeout)` : test.file;
+      break;
+    }
+    workshop.write(file, text);
+    results.push(result);
+    if (result.killedBy === undefined) progress(`no test misses ${mutant.id}\n`);
+  });
+  progress('');
+  return results.sort(
+    (a, b) => mutants.findIndex(({ id }) => id === a.id) - mutants.findIndex(({ id }) => id === b.id),
+  );
+}
+
+function report(results) {
+  const isListed = (result) => equivalent.has(nameOf(result));
+  const survived = results.filter(({ killedBy }) => killedBy === undefined);
+  const unexplained = survived.filter((result) => !isListed(result));
+  const names = new Set(survived.map(nameOf));
+  const stale = [...equivalent.entries()].filter(([name, { file }]) => sources.has(file) && !names.has(name));
+  if (options.json) {
+    console.log(
+      JSON.stringify(
+        results.map(({ start, end, ...result }) => ({ ...result, listed: isListed(result) })),
+        null,
+        2,
+      ),
+    );
+  } else {
+    for (const { id, original, replacement, tried } of unexplained) {
+      console.log(
+        `survived: ${id}\n  ${original}  ->  ${replacement || '(nothing)'}  (${tried} test files run this place)`,
+      );
+    }
+    for (const [, { file, line }] of stale) console.log(`listed as equivalent, but killed or gone: ${file}\n  ${line}`);
+    const timeouts = results.filter(({ killedBy }) => killedBy?.endsWith('(timeout)')).length;
+    console.log(
+      `${results.length} mutants: ${results.length - survived.length} killed (${timeouts} by a timeout), ` +
+        `${survived.length - unexplained.length} equivalent, ${unexplained.length} survived, ${stale.length} stale entries`,
+    );
+  }
+  process.exitCode = unexplained.length + stale.length > 0 ? 1 : 0;
+}
+
+async function inParallel(workshops, items, work) {
+  let next = 0;
+  await Promise.all(
+    workshops.map(async (workshop) => {
+      while (next < items.length) {
+        const index = next++;
+        await work(workshop, items[index], index);
+      }
+    }),
+  );
+}
+
+function isNamed(parts, file) {
+  return parts.some((part) => file.includes(part));
+}
+
+function progress(text) {
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`);
+}

@@ -1,0 +1,118 @@
+// Finds every check in a source file and says how to make it stop mattering, one mutant at a time.
+import { stripTypeScriptTypes } from 'node:module';
+import { tokenize } from './tokens.mjs';
+
+const COMPARISONS = ['===', '!==', '==', '!=', '<', '<=', '>', '>=', 'instanceof', 'in'];
+/** How tightly an operator binds; an operand ends at the first operator that binds no tighter. */
+const BINDING = new Map([['??', 1], ['||', 1], ['&&', 2], ...COMPARISONS.map((operator) => [operator, 3])]);
+const BEFORE_EXPRESSION = new Set(
+  [', ; ? : => = += ( [ { } ...', 'return throw case else do'].flatMap((words) => words.split(' ')),
+);
+const AFTER_EXPRESSION = new Set([',', ';', '?', ':', ')', ']', '}']);
+const PREDICATES = new Set(['filter', 'some', 'every', 'find']);
+/** Calls made for what they refuse or undo, not for what they return. */
+const CHECKING_CALL = /^(invariant|assert\w*|demand|admit[A-Z]\w*|\w*[pP]robe[A-Z]?\w*|voidProbe|discard|acknowledge)$/;
+
+/**
+ * The mutants of one file. Types are stripped first, which keeps every position, so that a mutant is plain
+ * JavaScript and a broken type never counts as a killed mutant.
+ */
+export function findMutants(file, source) {
+  const text = stripTypeScriptTypes(source);
+  if (text.length !== source.length) throw new Error(`${file}: stripping types moved the code`);
+  const tokens = tokenize(text);
+  const mutants = new Map();
+  const add = (kind, first, last, replacement) => {
+    if (first > last) return;
+    const start = tokens[first].start;
+    const end = tokens[last].end;
+    const key = `${start}:${end}:${replacement}`;
+    if (!mutants.has(key)) mutants.set(key, describe(file, source, { kind, start, end, replacement }));
+  };
+  const force = (kind, [first, last]) => {
+    add(`${kind}-false`, first, last, 'false');
+    add(`${kind}-true`, first, last, 'true');
+  };
+  tokens.forEach((token, index) => {
+    const next = tokens[index + 1];
+    if (token.value === 'if' && next?.value === '(') force('if', [index + 2, next.partner - 1]);
+    if (token.value === '?') force('ternary', [operandStart(tokens, index, 0), index - 1]);
+    if (token.value === 'case') add('case', index + 1, operandEnd(tokens, index, 0), 'Symbol()');
+    if (isMethod(tokens, index, 'catch')) add('catch', index - 1, next.partner, '');
+    if (PREDICATES.has(token.value) && isMethod(tokens, index, token.value)) {
+      const body = arrowBody(tokens, index + 1);
+      if (body !== undefined) force('predicate', body);
+    }
+    if (CHECKING_CALL.test(token.value) && next?.value === '(') {
+      const first = statementStart(tokens, index);
+      if (first !== undefined && tokens[next.partner + 1]?.value === ';') add('call', first, next.partner, 'void 0');
+    }
+    if (['&&', '||', '??'].includes(token.value)) {
+      const kind = { '&&': 'and', '||': 'or', '??': 'nullish' }[token.value];
+      const neutral = { '&&': 'true', '||': 'false', '??': 'undefined' }[token.value];
+      const binding = BINDING.get(token.value);
+      add(kind, operandStart(tokens, index, binding), index - 1, neutral);
+      add(kind, index + 1, operandEnd(tokens, index, binding), neutral);
+    }
+  });
+  // Last, because most comparisons are a whole condition, operand or invariant, which has its mutants already.
+  const ranges = new Set([...mutants.values()].map(({ start, end }) => `${start}:${end}`));
+  tokens.forEach((token, index) => {
+    if (!COMPARISONS.includes(token.value)) return;
+    const first = operandStart(tokens, index, 3);
+    const last = operandEnd(tokens, index, 3);
+    if (ranges.has(`${tokens[first].start}:${tokens[last].end}`)) return;
+    if (tokens[first - 2]?.value !== 'invariant') force('compare', [first, last]);
+  });
+  return { text, mutants: [...mutants.values()].sort((a, b) => a.start - b.start) };
+}
+
+function describe(file, source, mutant) {
+  const before = source.slice(0, mutant.start).split('\n');
+  const line = source.split('\n')[before.length - 1].trim();
+  const column = before.at(-1).length + 1;
+  const original = source.slice(mutant.start, mutant.end).replace(/\s+/g, ' ');
+  return { ...mutant, file, id: `${file}:${before.length}:${column}:${mutant.kind}`, line, original };
+}
+
+function isMethod(tokens, index, name) {
+  return tokens[index].value === name && tokens[index - 1]?.value === '.' && tokens[index + 1]?.value === '(';
+}
+
+function operandStart(tokens, operator, binding) {
+  let at = operator - 1;
+  while (at >= 0) {
+    const { value, partner } = tokens[at];
+    if (value === ')' || value === ']') at = partner - 1;
+    else if (BEFORE_EXPRESSION.has(value) || (BINDING.get(value) ?? 9) <= binding) break;
+    else at -= 1;
+  }
+  return at + 1;
+}
+
+function operandEnd(tokens, operator, binding) {
+  let at = operator + 1;
+  while (at < tokens.length) {
+    const { value, partner } = tokens[at];
+    if (['(', '[', '{'].includes(value)) at = partner + 1;
+    else if (AFTER_EXPRESSION.has(value) || (BINDING.get(value) ?? 9) <= binding) break;
+    else at += 1;
+  }
+  return at - 1;
+}
+
+/** The expression an arrow function in the call at `open` returns, if it has no block. */
+function arrowBody(tokens, open) {
+  const close = tokens[open].partner;
+  const arrow = tokens.findIndex(({ value }, index) => index > open && index < close && value === '=>');
+  if (arrow === -1 || tokens[arrow + 1].value === '{') return undefined;
+  return [arrow + 1, operandEnd(tokens, arrow, 0)];
+}
+
+/** The first token of the statement that calls the name at `index`, if the call is all the statement does. */
+function statementStart(tokens, index) {
+  let at = index;
+  while (tokens[at - 1]?.value === '.') at -= 2;
+  if (tokens[at - 1]?.value === 'await') at -= 1;
+  return [';', '{', '}', ')'].includes(tokens[at - 1]?.value) ? at : undefined;
+}

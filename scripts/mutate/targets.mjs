@@ -1,0 +1,47 @@
+// What is mutated, and which tests are tried on it. Slow tests that only repeat what quick ones show are left out.
+
+const RUNTIME = [
+  'authority',
+  'gate',
+  'promotable',
+  'remote',
+  'finish',
+  'settle',
+  'recover',
+  'continuation',
+  'boundary',
+];
+const PROTOCOL = ['terminal', 'continuation', 'state', 'observation'];
+
+/** Source files whose every check must be held by a test. */
+export const TARGETS = [
+  ...[...RUNTIME, 'execute', 'admit'].map((name) => `src/runtime/${name}.ts`),
+  ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
+  'src/ledger/rules.ts',
+  'src/adapters/sqlite/promotion.ts',
+  'src/adapters/sqlite/markers.ts',
+];
+
+/** Tests that take long and kill nothing that quicker ones let live. */
+const LEFT_OUT = ['test/runtime/interleaving.test.ts', 'test/runtime/fault-properties.test.ts'];
+
+const CONFORMANCE = 'test/adapters/conformance.test.ts';
+const TRIED_ON = {
+  'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
+  'src/protocol/': [
+    ...[...PROTOCOL, 'outcome'].map((name) => `test/protocol/${name}.test.ts`),
+    ...['authority', 'continuation', 'gate', 'channels'].map((name) => `test/runtime/${name}.test.ts`),
+  ],
+  'src/ledger/': ['test/ledger/rules.test.ts', 'test/ledger/memory.test.ts', 'test/runtime/recovery.test.ts'],
+  'src/adapters/sqlite/': [
+    ...['markers', 'promotion', 'stage'].map((name) => `test/adapters/sqlite/${name}.test.ts`),
+    CONFORMANCE,
+  ],
+};
+
+/** The test files that are tried on a target, of all there are. */
+export function testsFor(target, all) {
+  const folder = Object.keys(TRIED_ON).find((prefix) => target.startsWith(prefix));
+  const wanted = TRIED_ON[folder] ?? [];
+  return all.filter((file) => !LEFT_OUT.includes(file) && wanted.some((prefix) => file.startsWith(prefix)));
+}
