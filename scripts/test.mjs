@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-const SLOW = ['test/crash/', 'test/cli/', 'test/runtime/fault-properties.test.ts'];
+const SLOW = ['test/crash/', 'test/cli/', 'test/fuzz.test.ts', 'test/runtime/fault-properties.test.ts'];
 const fast = process.argv.includes('--fast');
 const only = process.argv.indexOf('--only');
 const part = only === -1 ? '' : process.argv[only + 1];
