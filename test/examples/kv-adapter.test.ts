@@ -8,9 +8,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { keyValue } from '../../examples/kv-adapter/adapter.ts';
-import { type PromotableAdapter, systemClock, unobserved } from '../../src/contract/index.ts';
+import { type PromotableAdapter, type Step, systemClock, unobserved } from '../../src/contract/index.ts';
 import { approver, createRuntime, generateApprover, insert, read, row, update } from '../../src/index.ts';
+import { createRuntime as createRuntimeWith } from '../../src/runtime/runtime.ts';
 import { type AdapterKit, adapterConformance, mintProofs } from '../../src/testing/index.ts';
+import { LIARS } from '../adapters/liars.ts';
+
+const readText = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const unindent = (text: string) => text.replace(/^ +/gm, '');
 
 function freshFile(): { readonly file: string; readonly folder: string } & Disposable {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-kv-'));
@@ -31,7 +36,7 @@ async function set(adapter: PromotableAdapter, name: string, texts: object): Pro
   return (await staged.stage.promote(proofs.permit(await staged.stage.observe()))).kind;
 }
 
-const readText = async (adapter: PromotableAdapter, key: string) =>
+const textAt = async (adapter: PromotableAdapter, key: string) =>
   (await adapter.read([read('entry', { key })]))[0]?.row?.value;
 
 /** An independent reader: every line that sets a text, whether it counts or not, except those of admission. */
@@ -68,8 +73,18 @@ adapterConformance('key-value example', kit);
 
 describe('key-value example', () => {
   test('has fewer than 150 lines', () => {
-    const text = readFileSync(new URL('../../examples/kv-adapter/adapter.ts', import.meta.url), 'utf8');
-    assert.ok(text.trimEnd().split('\n').length < 150);
+    assert.ok(readText('examples/kv-adapter/adapter.ts').trimEnd().split('\n').length < 150);
+  });
+
+  test('what the guide quotes is in the example or here, and it names every mistake that the suite is tried on', () => {
+    const guide = readText('docs/adapters/writing.md');
+    const quotable = ['examples/kv-adapter/adapter.ts', 'test/examples/kv-adapter.test.ts']
+      .map((file) => unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')))
+      .join('\n');
+    const blocks = [...guide.matchAll(/^```ts\n([\s\S]*?)\n```$/gm)].map((match) => match[1] ?? '');
+    assert.ok(blocks.length >= 8);
+    for (const block of blocks) assert.ok(quotable.includes(unindent(block)), block);
+    for (const lie of Object.keys(LIARS)) assert.ok(guide.includes(lie), `the guide does not say "${lie}"`);
   });
 
   test('an approved write commits once, and one that leaves more is rejected without a trace', async () => {
@@ -108,6 +123,34 @@ describe('key-value example', () => {
     assert.deepEqual(changesIn(fresh.file), [{ door: 'open' }]);
   });
 
+  test('a failure before the line is written ends rejected, and one after it ends committed', async () => {
+    for (const [step, kind] of [
+      ['adapter:marker-written', 'rejected'],
+      ['adapter:commit-returned', 'committed'],
+    ] as const) {
+      using fresh = freshFile();
+      const key = generateApprover('ap-team');
+      let armed = false;
+      const reached = (at: Step) => {
+        if (armed && at === step) throw new Error(`failed at ${step}`);
+      };
+      const config = {
+        store: join(fresh.folder, 'ledger.db'),
+        keyring: join(fresh.folder, 'keys.json'),
+        issuers: { 'ap-team': { key: key.publicKey, may: ['notes'] } },
+        adapters: { notes: keyValue({ file: fresh.file }) },
+      };
+      await using runtime = await createRuntimeWith(config, { reached });
+      const effects = [insert('entry', { key: 'door', value: 'open' })];
+      const proposal = await runtime.prepare({ adapter: 'notes', task: step, planRevision: 1, effects });
+      armed = true;
+      const license = approver(key).sign(proposal, { expiresIn: '10m' });
+      const terminal = await runtime.execute(license, { set: { door: 'open' } });
+      assert.equal(terminal.kind, kind);
+      assert.equal(changesIn(fresh.file).length, kind === 'committed' ? 1 : 0);
+    }
+  });
+
   test('of two candidates on one base only the first is promoted, and the other never counts', async () => {
     using fresh = freshFile();
     const [one, other] = [await open(fresh.file), await open(fresh.file)];
@@ -124,8 +167,8 @@ describe('key-value example', () => {
     for (const { stage, permit } of held) kinds.push((await stage.promote(permit)).kind);
     assert.deepEqual(kinds, ['confirmed', 'refused']);
     assert.equal(changesIn(fresh.file).length, 2, 'both lines are in the file');
-    assert.equal(await readText(one, 'key 0'), 'x');
-    assert.equal(await readText(one, 'key 1'), undefined);
+    assert.equal(await textAt(one, 'key 0'), 'x');
+    assert.equal(await textAt(one, 'key 1'), undefined);
     assert.equal(await set(other, 'both again', { 'key 1': 'y' }), 'confirmed');
   });
 
@@ -138,7 +181,7 @@ describe('key-value example', () => {
     );
     for (const [code] of await Promise.all(children.map((child) => once(child, 'exit')))) assert.equal(code, 0);
     const adapter = await open(fresh.file);
-    assert.equal(await readText(adapter, 'counter'), '24');
+    assert.equal(await textAt(adapter, 'counter'), '24');
   });
 
   test('a file that is cut off anywhere still opens, with a prefix of what was promoted, and can go on', async () => {
@@ -156,9 +199,9 @@ describe('key-value example', () => {
       // A line is whole without its last newline: the next one brings its own.
       const rounds = ends.slice(1).filter((end) => cut >= end - 1).length;
       const again = await open(fresh.file);
-      assert.equal(await readText(again, 'counter'), rounds === 0 ? undefined : `${rounds}`, `cut at ${cut}`);
+      assert.equal(await textAt(again, 'counter'), rounds === 0 ? undefined : `${rounds}`, `cut at ${cut}`);
       assert.equal(await set(again, `after ${cut}`, { counter: 'on' }), 'confirmed');
-      assert.equal(await readText(again, 'counter'), 'on');
+      assert.equal(await textAt(again, 'counter'), 'on');
     }
   });
 
