@@ -14,7 +14,7 @@ import { recordKinds, vectors } from './vectors/load.ts';
 
 const ROUNDS = 55;
 const INPUTS_MIN = 100_000;
-/** The heap may end at this many times what it was when all parsers were warm. A leak of 300 bytes an input is more. */
+/** The heap may end at this many times what it was when all parsers were warm. A leak of 100 bytes an input is more. */
 const HEAP_GROWTH_MAX = 1.5;
 
 const seed = chooseSeed();
