@@ -10,6 +10,7 @@ const SLOW = [
   'test/runtime/fault-properties.test.ts',
   'test/rehearsal/kill.test.ts',
   'test/adapters/files/promotion.test.ts',
+  'test/fuzz.test.ts',
 ];
 const fast = process.argv.includes('--fast');
 const only = process.argv.indexOf('--only');

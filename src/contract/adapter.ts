@@ -88,7 +88,8 @@ export interface Stage extends AsyncDisposable {
   recheck(): Promise<CandidateFacts>;
   /**
    * Writes the permit's marker inside the candidate and makes both durable in one commit. `refused` only with proof
-   * that nothing became durable and nothing can any more; everything else that is not `confirmed` is `unknown`.
+   * that nothing became durable and nothing can any more; everything else that is not `confirmed` is `unknown`, and so
+   * is whatever it throws.
    */
   promote(permit: ConsumedPermit): Promise<Promotion>;
   /** Idempotent. Returns when nothing of the candidate remains. */
@@ -120,7 +121,10 @@ export type VoidResult =
 
 /** Lets admission try what the adapter declares, on a control object of the adapter's own. */
 export interface PromotableProbe<Action> {
-  /** Writes something distinctive for this token, visible to `observe` as a record on `target`. */
+  /**
+   * Writes something distinctive for this token, visible to `observe` as a record on `target`. It goes to `stage` as it
+   * is: `parseAction` refuses to let anybody else name that target.
+   */
   action(token: string): Action;
   readonly target: string;
   /** Looks with an independent connection whether that write is durable. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+export { EffectMatchError, type ErrorCode } from '../errors.ts';
 export type {
   Adapter,
   AdapterContext,

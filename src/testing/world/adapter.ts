@@ -13,11 +13,11 @@ import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
 import type { Candidate, MemoryBackend } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
-import { normaliseManifest } from './normalise.ts';
 
 /** The adapter's own control object. It is not registered, so no action and no manifest reaches it. */
 export const PROBE_TARGET: Target = { name: 'em-probe', columns: ['token'], key: ['token'], volatile: [] };

@@ -3,12 +3,12 @@ import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { invariant } from '../../errors.ts';
 import type { ApprovedEffect, CellRow, ChangeRecord } from '../../protocol/effect.ts';
+import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
 import { type MemoryOptions, PROBE_TARGET, readRows } from './adapter.ts';
 import type { MemoryBackend, Write } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
-import { normaliseManifest } from './normalise.ts';
 
 /** What a read-back of a request in memory must hear from: the receipt under its key, and the audit trail. */
 export const REMOTE_CHANNELS = ['receipt', 'audit'] as const;

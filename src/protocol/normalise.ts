@@ -1,11 +1,12 @@
-import { EffectMatchError } from '../../errors.ts';
-import type { ApprovedEffect, Cell, CellRow } from '../../protocol/effect.ts';
-import type { Manifest } from '../../protocol/manifest.ts';
-import type { Target } from '../../protocol/registration.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
+import type { Manifest } from './manifest.ts';
+import type { Target } from './registration.ts';
 
 /**
- * Splits keys from the other columns and fills what was left open, as every adapter has to: an insert's omitted
- * columns get the default, which is null here; what an update or a delete found before may be anything unless said.
+ * Splits keys from the other columns and fills what was left open, for adapters whose backend stores values as they
+ * are stated and knows no default but null: an insert's omitted columns are null, and what an update or a delete found
+ * before may be anything unless said. A backend that converts values has to do more.
  */
 export function normaliseManifest(targets: readonly Target[], manifest: Manifest): Manifest {
   const targetOf = (name: string): Target => {
