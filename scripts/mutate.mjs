@@ -32,12 +32,17 @@ const equivalent = new Map(
   JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8')).map((entry) => [nameOf(entry), entry]),
 );
 
-if (options.list) {
-  for (const mutant of mutants)
-    console.log(`${mutant.id}  ${mutant.original}  ->  ${mutant.replacement || '(nothing)'}`);
+if (options.list) list();
+else await main();
+
+function list() {
+  if (options.json) {
+    console.log(JSON.stringify(mutants, null, 2));
+    return;
+  }
+  for (const { id, original, replacement } of mutants)
+    console.log(`${id}  ${original}  ->  ${replacement || '(nothing)'}`);
   console.log(`${mutants.length} mutants of ${targets.length} files`);
-} else {
-  await main();
 }
 
 async function main() {

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const running = new Set();
+let stopped = false;
 
 /** A copy of the sources and tests in the temporary folder; the working tree is never written to. */
 export function openWorkshop() {
@@ -21,8 +22,9 @@ export function openWorkshop() {
   };
 }
 
-/** Ends every test process that is still running. */
+/** Ends every test process that is still running, and lets no other one start. */
 export function stopAll() {
+  stopped = true;
   for (const child of running) killGroup(child);
 }
 
@@ -39,11 +41,10 @@ function killGroup(child) {
  * are cut short lies in a temporary folder of this run.
  */
 async function runTest(folder, file, { timeoutMs, coverage }) {
+  if (stopped) throw new Error('stopped');
   const scratch = join(folder, 'scratch');
   mkdirSync(scratch, { recursive: true });
-  const env = { ...process.env, TMPDIR: scratch, NODE_TEST_CONTEXT: '' };
-  delete env.NODE_TEST_CONTEXT;
-  if (coverage !== undefined) env.NODE_V8_COVERAGE = coverage;
+  const env = { ...process.env, TMPDIR: scratch, ...(coverage && { NODE_V8_COVERAGE: coverage }) };
   const options = { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] };
   const child = spawn(process.execPath, ['--no-warnings', '--test-reporter=tap', file], options);
   running.add(child);

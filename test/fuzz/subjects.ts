@@ -152,7 +152,8 @@ function handoverSubjects(): Subject[] {
 
 function checkpointSubject(folder: string): Subject {
   const { text, seal, record } = vectors.find(({ kind }) => kind === 'checkpoint') ?? assert.fail();
-  const sealer = createSealer(vectorKeyring(seal.key));
+  const keyring = vectorKeyring(seal.key);
+  const keys = { keyring, sealer: createSealer(keyring) };
   const original = Buffer.from(formatCheckpoint({ text, seal, record: checkpointRecord.parse(record) }));
   const file = join(folder, 'checkpoint.json');
   return {
@@ -161,7 +162,7 @@ function checkpointSubject(folder: string): Subject {
     codes: [...SEAL, 'ERR_EM_USAGE'],
     attempt(dice) {
       writeFileSync(file, damage([original], dice));
-      const opened = readCheckpoint(sealer, file);
+      const opened = readCheckpoint(keys, file);
       assert.deepEqual({ text: opened.text, seal: opened.seal }, { text, seal });
       return undefined;
     },

@@ -102,6 +102,8 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
         return { kind: 'refused', reason: 'marker-exists', detail: 'it does' };
       },
     })),
+    // Says that it committed, and did not.
+    lyingStages(() => ({ promote: async () => ({ kind: 'confirmed' }) })),
     // Breaks off after the deed.
     lyingStages((_stage, world) => ({
       async promote() {
@@ -136,6 +138,22 @@ test('honest adapters are admitted and admission leaves nothing behind', async (
   assert.equal(held.books.writer, undefined);
   const mediated = await admitLiar((world) => remoteAdapter(world.bank));
   assert.deepEqual(mediated.bank.backend.rows(), before);
+});
+
+test('every candidate that admission holds is discarded, also the one that a void marker fenced', async () => {
+  let [held, discarded] = [0, 0];
+  await admitLiar(
+    lyingStages((stage) => {
+      held += 1;
+      return {
+        async discard() {
+          discarded += 1;
+          await stage.discard();
+        },
+      };
+    }),
+  );
+  assert.deepEqual({ held, discarded }, { held: 2, discarded: 2 });
 });
 
 test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {

@@ -127,12 +127,16 @@ test('state-missing: the adapter is not configured where the work asks', async (
   await assertHalts(without, 'state-missing', terminal);
 });
 
-test('state-missing: a remote commit whose permit is gone', async () => {
+test('state-missing: a remote commit whose permit is gone, or is another one', async () => {
   const world = invoiceWorld();
   const store = memoryLedgers(world.clock);
   await using deployed = await deploy(world, { store });
   const terminal = await commit(deployed, 'bank');
-  for (const permit of [undefined, { kind: 'void' as const }]) {
+  const consumed = (await deployed.runtime.ledgers.permit(terminal.occurrence)) ?? assert.fail();
+  assert.ok(consumed.kind === 'consumed');
+  const record = { ...consumed.permit.record, consumedAt: '2020-01-01T00:00:00.000Z' };
+  const another = { ...consumed, permit: { ...consumed.permit, record } };
+  for (const permit of [undefined, { kind: 'void' as const }, another]) {
     const forgetful = {
       open: async (context: Parameters<typeof store.open>[0]) =>
         overlay(await store.open(context), { permit: async () => permit }),
@@ -140,6 +144,19 @@ test('state-missing: a remote commit whose permit is gone', async () => {
     await using other = await deploy(world, { store: forgetful });
     await assertHalts(other, 'state-missing', terminal);
   }
+});
+
+test('unregistered: an occurrence whose claim is not to be found has no registered work', async () => {
+  const world = invoiceWorld();
+  const store = memoryLedgers(world.clock);
+  await using deployed = await deploy(world, { store });
+  const terminal = await commit(deployed);
+  const forgetful = {
+    open: async (context: Parameters<typeof store.open>[0]) =>
+      overlay(await store.open(context), { holder: async () => undefined }),
+  };
+  await using other = await deploy(world, { store: forgetful });
+  await assertHalts(other, 'unregistered', terminal);
 });
 
 test('of many workers that ask at once, one is released', async () => {

@@ -1,0 +1,68 @@
+// Goal: `npm run mutate` misses no check of the files it is for, and its list of exceptions names what is there.
+// Method: the mutants it lists are compared with the conditions and invariants that a plain search finds in the sources.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+interface Mutant {
+  readonly id: string;
+  readonly file: string;
+  readonly kind: string;
+  readonly line: string;
+  readonly original: string;
+}
+type Exception = Omit<Mutant, 'id'> & { readonly reason: string };
+
+const listed = spawnSync(process.execPath, ['scripts/mutate.mjs', '--list', '--json'], {
+  encoding: 'utf8',
+  maxBuffer: 64 * 1024 * 1024,
+});
+const mutants: readonly Mutant[] = JSON.parse(listed.stdout);
+const files = [...new Set(mutants.map(({ file }) => file))];
+
+/** How often a pattern occurs in the code of a file, comments left out. */
+function count(file: string, pattern: RegExp): number {
+  const code = readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+  return [...code.matchAll(pattern)].length;
+}
+const found = (file: string, kind: string) => mutants.filter((one) => one.file === file && one.kind === kind);
+
+test('every mutant has an id of its own', () => {
+  assert.ok(mutants.length > 300, `only ${mutants.length} mutants`);
+  assert.equal(new Set(mutants.map(({ id }) => id)).size, mutants.length);
+});
+
+test('every condition is forced both ways, and every invariant is removed', () => {
+  for (const file of files) {
+    const conditions = count(file, /\bif \(/g);
+    assert.equal(found(file, 'if-false').length, conditions, file);
+    assert.equal(found(file, 'if-true').length, conditions, file);
+    const removed = found(file, 'call').filter(({ original }) => original.startsWith('invariant('));
+    assert.equal(removed.length, count(file, /^\s*invariant\(/gm), file);
+  }
+});
+
+test('every operand of a conjunction or disjunction is taken out', () => {
+  for (const file of files) {
+    for (const [kind, operator] of [
+      ['and', /&&/g],
+      ['or', /\|\|/g],
+    ] as const) {
+      const operators = count(file, operator);
+      const operands = found(file, kind).length;
+      assert.ok(operands > operators || operators === 0, `${file}: ${operators} operators and ${operands} operands`);
+    }
+  }
+});
+
+test('every exception is a mutant that exists, once, with a reason', () => {
+  const exceptions: readonly Exception[] = JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8'));
+  const nameOf = ({ file, kind, line, original }: Exception | Mutant) => [file, kind, line, original].join('\n');
+  const names = exceptions.map(nameOf);
+  assert.equal(new Set(names).size, names.length);
+  for (const exception of exceptions) {
+    assert.equal(mutants.filter((mutant) => nameOf(mutant) === nameOf(exception)).length, 1, exception.line);
+    assert.match(exception.reason, /^[A-Z`].{20,}\.$/);
+  }
+});

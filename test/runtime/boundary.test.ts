@@ -1,0 +1,75 @@
+// Goal: a certificate names the outlets as they are now, and the list behind it is kept in every store that needs it.
+// Method: the same survey under different stores; lists that change between two surveys, frozen and not.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Survey } from '../../src/contract/adapter.ts';
+import type { Claim } from '../../src/contract/proof.ts';
+import type { Outlet } from '../../src/protocol/boundary.ts';
+import type { Digest } from '../../src/protocol/record.ts';
+import { certify } from '../../src/runtime/boundary.ts';
+import type { Admitted, Deployment } from '../../src/runtime/deployment.ts';
+import { fixtureDigest } from '../../src/testing/ledger/fixtures.ts';
+
+const claim = { sealed: { record: { occurrence: `occ_${'0'.repeat(40)}` } } } as unknown as Claim;
+const table: Outlet = { outlet: 'invoice', disposition: 'observed', by: 'the recorder' };
+const denied: Outlet = { outlet: 'files', disposition: 'denied', by: 'the connection' };
+
+/** A store that only keeps documents, and counts how often it was asked to. */
+function store() {
+  const documents = new Map<Digest, string>();
+  let asked = 0;
+  const ledgers = {
+    async keep(digest: Digest, text: string) {
+      asked += 1;
+      documents.set(digest, text);
+    },
+  };
+  return { documents, asked: () => asked, deployment: { ledgers } as unknown as Deployment };
+}
+
+async function outletsOf(deployment: Deployment, outlets: readonly Outlet[]): Promise<Digest> {
+  const survey: Survey = {
+    backend: 'backend',
+    executor: 'executor',
+    outlets,
+    configuration: 'configuration',
+    credentials: 'credentials',
+    enforcement: 'enforcement',
+  };
+  const admitted = { identityDigest: fixtureDigest('identity'), adapter: { survey: async () => survey } };
+  const boundary = await certify(deployment, admitted as unknown as Admitted, claim);
+  assert.ok(boundary.kind === 'certified');
+  return boundary.certificate.record.outlets;
+}
+
+test('every store keeps the list behind its certificates, also one that another store has seen', async () => {
+  const outlets = Object.freeze([table]);
+  const [one, two] = [store(), store()];
+  const digest = await outletsOf(one.deployment, outlets);
+  assert.equal(await outletsOf(two.deployment, outlets), digest);
+  for (const { documents } of [one, two]) assert.deepEqual(JSON.parse(documents.get(digest) ?? ''), outlets);
+});
+
+test('a frozen list is kept once, however often it is surveyed', async () => {
+  const { deployment, asked } = store();
+  const outlets = Object.freeze([table, denied]);
+  for (let survey = 0; survey < 3; survey += 1) await outletsOf(deployment, outlets);
+  assert.equal(asked(), 1);
+});
+
+test('a list that changes between two surveys changes the certificate', async () => {
+  const { deployment, documents } = store();
+  const outlets = [table];
+  const before = await outletsOf(deployment, outlets);
+  outlets.push(denied);
+  const after = await outletsOf(deployment, outlets);
+  assert.notEqual(after, before);
+  assert.equal(documents.size, 2);
+});
+
+test('one unclassified outlet among others refuses, and only it is named', async () => {
+  const open: Outlet = { outlet: 'a webhook', disposition: 'unclassified', by: 'nothing observes it' };
+  const survey = { outlets: [table, open, denied] };
+  const admitted = { adapter: { survey: async () => survey } } as unknown as Admitted;
+  assert.deepEqual(await certify(store().deployment, admitted, claim), { kind: 'refused', outlets: [open] });
+});
