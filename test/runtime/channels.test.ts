@@ -3,8 +3,11 @@
 // would otherwise be committed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { CHANNELS as FILES_CHANNELS } from '../../src/adapters/files/evidence.ts';
+import { CHANNELS as SNAPSHOT_CHANNELS } from '../../src/adapters/snapshot/evidence.ts';
 import { CHANNELS as SQLITE_CHANNELS } from '../../src/adapters/sqlite/evidence.ts';
 import type { AdapterFactory, Evidence } from '../../src/contract/adapter.ts';
+import type { AdapterKit } from '../../src/testing/index.ts';
 import {
   alterEvidence,
   MEMORY_CHANNELS,
@@ -14,8 +17,22 @@ import {
   silence,
   withoutChannel,
 } from '../../src/testing/world.ts';
-import { freshSqlite } from '../adapters/sqlite-kit.ts';
+import { filesKit } from '../adapters/files-kit.ts';
+import { snapshotKit } from '../adapters/snapshot-kit.ts';
+import { sqliteKit } from '../adapters/sqlite-kit.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
+
+/** The adapters with a real backend, and the channels each of them declares. */
+const KITS: Readonly<Record<string, { readonly kit: AdapterKit; readonly channels: readonly string[] }>> = {
+  sqlite: { kit: sqliteKit, channels: SQLITE_CHANNELS },
+  files: { kit: filesKit, channels: FILES_CHANNELS },
+  snapshot: { kit: snapshotKit, channels: SNAPSHOT_CHANNELS },
+};
+
+async function freshSpecimen(kit: AdapterKit) {
+  const specimen = await kit.fresh();
+  return { ...specimen, [Symbol.asyncDispose]: async () => await specimen.close() };
+}
 
 const LOSSES = { silenced: silence, removed: withoutChannel, repeated: repeatChannel };
 
@@ -69,20 +86,22 @@ for (const [how, lose] of Object.entries(LOSSES)) {
     });
   }
 
-  for (const channel of SQLITE_CHANNELS) {
-    test(`sqlite: ${channel} ${how} leaves the outcome INDETERMINATE, and the file as it was`, async () => {
-      await using specimen = await freshSqlite();
-      const before = await specimen.readDurable();
-      const { state, factory } = losing(specimen.factory, (evidence) => lose(evidence, channel));
-      const world = invoiceWorld();
-      await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, books: factory } });
-      state.admitted = true;
-      const license = await deployed.approve({ effects: specimen.effect.leaves, requires: [] });
-      const terminal = await deployed.runtime.execute(license, specimen.effect.action);
-      const { outcome } = assertRejected(terminal, 'comparison', 'incomplete');
-      assert.equal(outcome?.kind, 'INDETERMINATE');
-      assert.deepEqual(await specimen.readDurable(), before);
-    });
+  for (const [name, { kit, channels }] of Object.entries(KITS)) {
+    for (const channel of channels) {
+      test(`${name}: ${channel} ${how} leaves the outcome INDETERMINATE, and the backend as it was`, async () => {
+        await using specimen = await freshSpecimen(kit);
+        const before = await specimen.readDurable();
+        const { state, factory } = losing(specimen.factory, (evidence) => lose(evidence, channel));
+        const world = invoiceWorld();
+        await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, books: factory } });
+        state.admitted = true;
+        const license = await deployed.approve({ effects: specimen.effect.leaves, requires: [] });
+        const terminal = await deployed.runtime.execute(license, specimen.effect.action);
+        const { outcome } = assertRejected(terminal, 'comparison', 'incomplete');
+        assert.equal(outcome?.kind, 'INDETERMINATE');
+        assert.deepEqual(await specimen.readDurable(), before);
+      });
+    }
   }
 }
 
@@ -91,12 +110,14 @@ test('with every channel the same executions are committed', async () => {
     const { terminal } = await executeLosing(adapter, (evidence) => evidence);
     ofKind('committed', terminal);
   }
-  await using specimen = await freshSqlite();
-  const world = invoiceWorld();
-  const adapters = { ...world.start().config.adapters, books: specimen.factory };
-  await using deployed = await deploy(world, { adapters });
-  const license = await deployed.approve({ effects: specimen.effect.leaves, requires: [] });
-  ofKind('committed', await deployed.runtime.execute(license, specimen.effect.action));
+  for (const { kit } of Object.values(KITS)) {
+    await using specimen = await freshSpecimen(kit);
+    const world = invoiceWorld();
+    const adapters = { ...world.start().config.adapters, books: specimen.factory };
+    await using deployed = await deploy(world, { adapters });
+    const license = await deployed.approve({ effects: specimen.effect.leaves, requires: [] });
+    ofKind('committed', await deployed.runtime.execute(license, specimen.effect.action));
+  }
 });
 
 const CONTRADICTIONS: Readonly<Record<string, (evidence: Evidence) => Evidence>> = {
