@@ -19,7 +19,7 @@ export const TARGETS = [
   ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
   'src/ledger/rules.ts',
   'src/adapters/sqlite/promotion.ts',
-  'src/adapters/sqlite/markers.ts',
+  'src/sqlite/marker-table.ts',
 ];
 
 /** Tests that take long and kill nothing that quicker ones let live. */
@@ -38,6 +38,9 @@ const TRIED_ON = {
     CONFORMANCE,
   ],
 };
+
+/** The marker table is shared by every adapter that commits in SQLite. */
+TRIED_ON['src/sqlite/'] = [...TRIED_ON['src/adapters/sqlite/'], 'test/adapters/files/promotion.test.ts'];
 
 /** The test files that are tried on a target, of all there are. */
 export function testsFor(target, all) {
