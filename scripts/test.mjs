@@ -8,7 +8,10 @@ const SLOW = [
   'test/crash/',
   'test/cli/',
   'test/runtime/fault-properties.test.ts',
-  'test/rehearsal/kill.test.ts',
+  'test/runtime/interleaving.test.ts',
+  'test/rehearsal/',
+  'test/examples/',
+  'test/ledger/sqlite.test.ts',
   'test/adapters/files/promotion.test.ts',
   'test/fuzz.test.ts',
 ];
