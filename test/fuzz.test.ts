@@ -43,7 +43,7 @@ test('the work on an object is proportional to its size, whatever is wrong with 
   for (const [name, kind] of await recordKinds()) {
     const records = vectors.filter((vector) => vector.kind === name).map(({ record }) => record);
     for (let round = 0; round < 200; round += 1) {
-      const label = `${seed}/work/${name}/${round}`;
+      const label = `${seed}/effort/${name}/${round}`;
       const { looks, nodes } = countWork(damageValue(records, diceOf(label)), kind.parse);
       // A cycle has few nodes, and is followed down to the deepest level that canonical text allows.
       const most = 60 * (nodes + 64);
