@@ -18,8 +18,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   contract: ['errors', 'protocol'],
   crypto: ['errors', 'protocol', 'contract'],
   sqlite: ['errors', 'protocol', 'contract'],
-  ledger: ['errors', 'protocol', 'contract', 'sqlite'],
-  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite'],
+  postgres: ['errors', 'protocol', 'contract'],
+  ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
+  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };

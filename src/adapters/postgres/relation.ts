@@ -1,0 +1,56 @@
+import type { QualifiedName } from '../../postgres/identifier.ts';
+
+/** One column as the catalogue has it. */
+export interface Column {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly notNull: boolean;
+  /** Text of the DEFAULT expression, undefined where there is none. */
+  readonly defaultText: string | undefined;
+  /** Computed from other columns and stored: reported and compared, never stated by an INSERT. */
+  readonly generated: boolean;
+  /** GENERATED ALWAYS or BY DEFAULT AS IDENTITY. */
+  readonly identity: boolean;
+  /** The sequence that assigns the column (identity or `nextval` default). */
+  readonly sequence: Sequence | undefined;
+}
+
+/** A sequence that PostgreSQL itself draws a column's values from. */
+export interface Sequence extends QualifiedName {
+  readonly oid: number;
+  readonly increment: string;
+  readonly start: string;
+}
+
+/** The type of a column. */
+export interface ColumnType {
+  readonly oid: number;
+  /** Type with schema and modifiers, as a cast would name it: `pg_catalog.varchar(3)`, `public.mood`. */
+  readonly text: string;
+  /** Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are read depends on it. */
+  readonly base: string;
+  /** Schema of that type: only `pg_catalog` names say how a value is written. */
+  readonly baseSchema: string;
+  /** pg_type.typtype of the type beneath all domains: b base, c composite, e enum, r range, m multirange. */
+  readonly kind: string;
+}
+
+/** A table, as far as observing and reading it needs. */
+export interface Relation extends QualifiedName {
+  readonly oid: number;
+  /** The name in manifests, records and renderings. */
+  readonly target: string;
+  /** Live columns in the order of the table's row type. */
+  readonly columns: readonly Column[];
+  /** Key columns in key order: the primary key, else empty (rows compare as a multiset). */
+  readonly key: readonly string[];
+  /** Where rows really are: the table itself, or the leaves of a partitioned table, each with its own column order. */
+  readonly leaves: readonly Leaf[];
+  readonly partitioned: boolean;
+}
+
+/** A physical table of a relation. Rows in records of it have its columns in its order. */
+export interface Leaf extends QualifiedName {
+  readonly oid: number;
+  readonly columns: readonly string[];
+}
