@@ -30,7 +30,7 @@ if (files.length === 0) {
 }
 const reporter = process.env.CI ? 'spec' : 'dot';
 const needPostgres = files.some(
-  (file) => file.includes('/postgres/') || /postgres\/server\.ts'/.test(readFileSync(file, 'utf8')),
+  (file) => file.includes('/postgres/') || /(?:from|import\() *'[^']*postgres/.test(readFileSync(file, 'utf8')),
 );
 const { startServer, environmentOf } = needPostgres ? await import('../test/postgres/server.ts') : {};
 const server = await startServer?.();
