@@ -77,8 +77,9 @@ export class Connection implements AsyncDisposable {
     });
   }
 
-  static async open(options: ConnectionOptions, application: string): Promise<Connection> {
-    const connection = new Connection(new pg.Client(connectionConfig(options, application)));
+  static async open(options: ConnectionOptions, application: string, startup?: string): Promise<Connection> {
+    const config = { ...connectionConfig(options, application), ...(startup !== undefined && { options: startup }) };
+    const connection = new Connection(new pg.Client(config));
     try {
       await connection.#client.connect();
       return connection;
@@ -97,6 +98,12 @@ export class Connection implements AsyncDisposable {
   async query(text: string, values: readonly unknown[] = []): Promise<Reply> {
     const query = { text, values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
     return replyOf(await this.#client.query<(string | null)[]>(query));
+  }
+
+  /** The session for queries of our own whose rows come as objects, with JSON and arrays of the server read as such. */
+  get objects(): Pick<pg.ClientBase, 'query'> {
+    const query = (text: string, values: unknown[] = []) => this.#client.query({ text, values, types: pg.types });
+    return { query } as Pick<pg.ClientBase, 'query'>;
   }
 
   /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */

@@ -12,9 +12,26 @@ const CLOSE = 0x29;
  * function could not have written throws, because a guess here would be a guess about what became durable.
  */
 export function parseImage(text: string, columns: number): Image {
-  if (!text.startsWith('(') || columns < 1) throw broken('it does not start with a parenthesis');
+  const { image, end } = readImage(text, 0, columns);
+  if (end !== text.length) throw broken('something follows it');
+  return image;
+}
+
+/** Takes the texts of several rows apart that follow each other without a separator: each ends with its parenthesis. */
+export function parseImages(text: string, columns: number): readonly Image[] {
+  const images: Image[] = [];
+  for (let at = 0; at < text.length; ) {
+    const { image, end } = readImage(text, at, columns);
+    images.push(image);
+    at = end;
+  }
+  return images;
+}
+
+function readImage(text: string, from: number, columns: number): { readonly image: Image; readonly end: number } {
+  if (!text.startsWith('(', from) || columns < 1) throw broken('it does not start with a parenthesis');
   const image: (string | null)[] = [];
-  let at = 1;
+  let at = from + 1;
   for (;;) {
     const start = at;
     if (text.charCodeAt(at) === QUOTE) {
@@ -28,9 +45,9 @@ export function parseImage(text: string, columns: number): Image {
     const next = text.charCodeAt(at);
     at += 1;
     if (next === COMMA) continue;
-    if (next !== CLOSE || at !== text.length) throw broken('a column does not end where it should');
+    if (next !== CLOSE) throw broken('a column does not end where it should');
     if (image.length !== columns) throw broken(`it has ${image.length} columns and not ${columns}`);
-    return image;
+    return { image, end: at };
   }
 }
 
