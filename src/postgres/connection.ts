@@ -45,6 +45,21 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Text as the server sends it. */
 const AS_TEXT: pg.CustomTypesConfig = { getTypeParser: () => (text: string) => text };
 
+/** The login and database that a connection is for, and its password where it is written down. */
+export function connectionTarget(options: ConnectionOptions): {
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly database: string | undefined;
+} {
+  const client = new pg.Client(connectionConfig(options, 'effectmatch'));
+  const { password } = client as unknown as { password: unknown };
+  return {
+    user: client.user,
+    password: typeof password === 'string' ? password : undefined,
+    database: client.database,
+  };
+}
+
 /** The parts of a connection, whichever way they were given. */
 export function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
   const given = typeof options === 'string' ? { connectionString: options } : { ...options };

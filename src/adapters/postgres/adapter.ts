@@ -219,6 +219,6 @@ const VOID_LOCK_TIMEOUT_MS = 250;
 
 /** The adapter's own modules and the driver they stand on. */
 function adapterCode(): string {
-  const folders = ['.', './provision/', './certify/', '../../postgres/'];
+  const folders = ['.', '../../postgres/'];
   return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

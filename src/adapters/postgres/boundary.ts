@@ -48,7 +48,10 @@ export async function readBoundary(
     if (now === fingerprint) return boundary;
     fingerprint = now;
   }
-  throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: the configuration keeps changing; try again later');
+  throw new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    'postgres: the configuration keeps changing; try again later',
+  );
 }
 
 const READS_MAX = 5;
@@ -74,13 +77,21 @@ async function readOnce(
     watched: await listWatched(control),
     forceConstraints: await readDeferrable(control),
     sequences: relations.flatMap(assignedColumns),
-    survey: { ...who, outlets: relations.map(({ target }) => ({ outlet: target, disposition: 'observed', by: 'recorder' })), configuration: hash('sha256', fingerprint, 'hex'), credentials: hash('sha256', who.executor, 'hex'), enforcement: hash('sha256', settings.declared.join(), 'hex') },
+    survey: {
+      ...who,
+      outlets: relations.map(({ target }) => ({ outlet: target, disposition: 'observed', by: 'recorder' })),
+      configuration: hash('sha256', fingerprint, 'hex'),
+      credentials: hash('sha256', who.executor, 'hex'),
+      enforcement: hash('sha256', settings.declared.join(), 'hex'),
+    },
   };
 }
 
 function usable(inspection: Inspection, name: QualifiedName | undefined): Relation {
   if (inspection.kind === 'usable') return inspection.relation;
-  throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}${name === undefined ? '' : ''}`);
+  throw refused(
+    `relation "${inspection.target}" cannot be registered: ${inspection.why}${name === undefined ? '' : ''}`,
+  );
 }
 
 function withOptions(relation: Relation | undefined, { bulk, volatile }: RegisteredName): RegisteredRelation {

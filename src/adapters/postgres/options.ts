@@ -21,6 +21,8 @@ export interface PostgresOptions {
   readonly control: ConnectionOptions;
   /** Restricted login that runs agent statements. */
   readonly execution: ConnectionOptions;
+  /** The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it. */
+  readonly owner?: string;
   /** The tables that protected operations may write. */
   readonly relations: readonly RelationOption[];
   /** Further tables whose rows an approval may depend on. */

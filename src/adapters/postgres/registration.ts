@@ -20,7 +20,9 @@ function admitRelation({ target, columns, key, volatile, bulk, partitioned }: Re
     }
   }
   if (key.length === 0 && volatile.length > 0) {
-    throw refused(`relation "${target}" has no primary key, so its rows compare whole; it cannot have volatile columns`);
+    throw refused(
+      `relation "${target}" has no primary key, so its rows compare whole; it cannot have volatile columns`,
+    );
   }
   if (bulk && partitioned) {
     throw refused(`relation "${target}" is partitioned, where statement recorders miss rows that move; leave bulk out`);

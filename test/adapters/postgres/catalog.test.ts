@@ -2,10 +2,8 @@
 // Method: a real database with awkward names, domains, dropped columns, partitions and every refused kind of relation.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Client } from 'pg';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
 import { assignedBy } from '../../../src/adapters/postgres/catalog-column.ts';
-import { PINNED_OPTIONS } from '../../../src/adapters/postgres/formats.ts';
 import { openDatabase } from './session.ts';
 
 const SETUP = `
@@ -42,17 +40,15 @@ create table customers (id int primary key);
 `;
 
 let database: Awaited<ReturnType<typeof openDatabase>>;
-let client: Client;
 
 before(async () => {
   database = await openDatabase(SETUP);
-  client = await database.connect(PINNED_OPTIONS);
 });
 
 after(() => database[Symbol.asyncDispose]());
 
 async function usable(name: string, schema = 'public') {
-  const [inspection] = await readRelations(client, [{ schema, name }]);
+  const [inspection] = await readRelations(database.control, [{ schema, name }]);
   assert.ok(inspection?.kind === 'usable', JSON.stringify(inspection));
   return inspection;
 }
@@ -133,7 +129,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 
 for (const [name, why] of REFUSED) {
   test(`"${name}" is refused with its reason`, async () => {
-    const [inspection] = await readRelations(client, [{ schema: 'public', name }]);
+    const [inspection] = await readRelations(database.control, [{ schema: 'public', name }]);
     assert.ok(inspection?.kind === 'unusable');
     assert.match(inspection.why, why);
   });
@@ -141,7 +137,7 @@ for (const [name, why] of REFUSED) {
 
 test('answers come in the order asked', async () => {
   const names = ['bag', 'nowhere', 'part', 'bag'].map((name) => ({ schema: 'public', name }));
-  const kinds = (await readRelations(client, names)).map((found) =>
+  const kinds = (await readRelations(database.control, names)).map((found) =>
     found.kind === 'usable' ? found.relation.name : 'none',
   );
   assert.deepEqual(kinds, ['bag', 'none', 'part', 'bag']);
