@@ -10,7 +10,7 @@ import type {
 import type { Certificate, Claim } from '../../contract/proof.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { asFault } from '../../postgres/connection.ts';
+import { asFault, type Connection } from '../../postgres/connection.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -18,16 +18,18 @@ import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
 import { type Boundary, readBoundary } from './boundary.ts';
 import { Control } from './control.ts';
-import { lockReads } from './locking.ts';
+import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
+import { readState } from './reading.ts';
 import { admitRegistration } from './registration.ts';
 import { type Deployment, readDeployment } from './secret.ts';
 import { Sessions } from './sessions.ts';
 import { openStage, type StageTools } from './stage.ts';
 import { type Gate, loadGate } from './statement-gate.ts';
+import { mapLeaves } from './watched.ts';
 
 /** Stages after which the records of finished transactions are swept away. */
 const STAGES_BETWEEN_SWEEPS = 1000;
@@ -151,7 +153,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
-    const { settings, deployment, control, context, who } = this.#opened;
+    const { settings, deployment, control, context } = this.#opened;
     const { relations, readable, probe, watched, forceConstraints, sequences } = this.#boundary;
     const written = isProbe(action) ? [probe] : relations;
     return {

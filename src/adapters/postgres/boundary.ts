@@ -63,7 +63,7 @@ async function readOnce(
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const inspections = await readRelations(control.objects, names);
+  const inspections = await readRelations(control, names);
   const found = inspections.map((inspection, index) => usable(inspection, names[index]));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);

@@ -1,5 +1,4 @@
 import { asFault, Connection, type ConnectionOptions } from '../../postgres/connection.ts';
-import { PINNED_OPTIONS } from './formats.ts';
 import { refused } from './options.ts';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
@@ -12,12 +11,12 @@ export class Control {
     this.options = options;
   }
 
-  /** A live session whose formats and search path are pinned from its start. */
+  /** A live session. */
   async connection(): Promise<Connection> {
     if (this.#closed) throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
     const known = await this.#connection?.catch(() => undefined);
     if (known?.isAlive) return known;
-    this.#connection = Connection.open(this.options, 'effectmatch control', PINNED_OPTIONS);
+    this.#connection = Connection.open(this.options, 'effectmatch control');
     try {
       return await this.#connection;
     } catch (error) {

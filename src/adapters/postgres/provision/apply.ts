@@ -1,6 +1,5 @@
 import { asFault, Connection, type ConnectionOptions, connectionTarget } from '../../../postgres/connection.ts';
 import { readRelations } from '../catalog.ts';
-import { PINNED_OPTIONS } from '../formats.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
 
@@ -37,7 +36,7 @@ export async function planProvisioning(
 
 async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
   try {
-    return await Connection.open(admin, 'effectmatch provision', PINNED_OPTIONS);
+    return await Connection.open(admin, 'effectmatch provision');
   } catch (error) {
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the administrator could not connect');
   }
@@ -54,7 +53,7 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
   if (control.database !== database || execution.database !== database) {
     throw refused(`control and execution must connect to "${database}", the database that is provisioned`);
   }
-  const inspections = await readRelations(connection.objects, settings.relations);
+  const inspections = await readRelations(connection, settings.relations);
   const relations = inspections.map((inspection, index) => {
     const registered = settings.relations[index];
     if (inspection.kind === 'unusable' || registered === undefined) {
