@@ -1,17 +1,10 @@
+import type { Provisioning } from '../../../contract/adapter.ts';
 import { asFault, Connection, type ConnectionOptions, connectionTarget } from '../../../postgres/connection.ts';
 import { readRelations } from '../catalog.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
 
 const DEFAULT_OWNER = 'effectmatch_owner';
-
-/** What to do to a database, and the doing of it. */
-export interface Provisioning {
-  /** Statements in order, for people to read. Passwords are left out. */
-  print(): string;
-  /** Runs them in one transaction: all of them, or none. */
-  apply(report?: (step: ProvisionStep) => void): Promise<void>;
-}
 
 /**
  * Prepares a database for protected operations, or takes the preparation away. `admin` is a login that owns the
@@ -75,7 +68,7 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
 async function applySteps(
   connection: Connection,
   steps: readonly ProvisionStep[],
-  report: ((step: ProvisionStep) => void) | undefined,
+  report: ((statement: string) => void) | undefined,
 ): Promise<void> {
   // Two provisionings at once would trip over each other's catalogue rows.
   await connection.script(
@@ -89,7 +82,7 @@ async function applySteps(
       const what = `"${firstLine(printable(step.sql))}" failed and nothing was changed; it needs ${step.needs}`;
       throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`);
     }
-    report?.(step);
+    report?.(printable(step.sql));
   }
   await connection.script('commit');
 }
