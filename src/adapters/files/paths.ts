@@ -47,7 +47,12 @@ export function findLinkProblem(path: string, link: string): string | undefined 
   return undefined;
 }
 
-/** Names that a file system without case, or with its own Unicode normal form, takes for one have one folded form. */
+/**
+ * Names that a file system without case, or with its own Unicode normal form, takes for one have one folded form.
+ * Characters without a glyph go, because such file systems skip them. Lower case comes first too: only as ß does ẞ
+ * become SS.
+ */
 export function foldName(name: string): string {
-  return name.normalize('NFD').toUpperCase().toLowerCase().normalize('NFC');
+  const visible = name.normalize('NFD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
+  return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFC');
 }

@@ -143,12 +143,17 @@ class HeldStage implements Stage {
   }
 
   async observe(): Promise<Evidence> {
-    return await asUnavailable(async () => observeCandidate(this.#observed, this.#read(), this.#describeBase()));
+    return await asUnavailable(async () => {
+      const reading = this.#read();
+      return observeCandidate(this.#observed, reading, this.#describeBase(reading));
+    });
   }
 
   async recheck(): Promise<CandidateFacts> {
-    const evidence = await asUnavailable(async () => fingerprintEvidence(this.#read(), this.#describeBase()));
-    return { candidate: this.candidate, evidence };
+    return await asUnavailable(async () => {
+      const reading = this.#read();
+      return { candidate: this.candidate, evidence: fingerprintEvidence(reading, this.#describeBase(reading)) };
+    });
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
@@ -184,8 +189,8 @@ class HeldStage implements Stage {
     return this.#reading;
   }
 
-  #describeBase(): string {
-    return describeBase(this.#observed.base, readCurrent(this.#tools.db));
+  #describeBase(reading: Reading): string {
+    return describeBase(this.#observed.base, readCurrent(this.#tools.db), reading);
   }
 
   #assertHeld(): void {
