@@ -3,10 +3,9 @@ import type { Assigned, Evidence } from '../../contract/adapter.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Value } from '../../protocol/value.ts';
-import { type CheckedAction, chosenTexts, probeToken } from './action.ts';
+import { type CheckedAction, chosenBy, probeToken } from './action.ts';
 import { digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
-import { isAbsent } from './document.ts';
 import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
 import { type View, viewDocument } from './view.ts';
@@ -69,17 +68,17 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
  * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
  */
 function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
-  const chosen = chosenTexts(action);
+  const isChosen = chosenBy(action);
   return layout.collections.flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
       const used = columnValues(baseView, target, column);
       const known = new Set(used.map(canonical));
       const added = columnValues(view, target, column).filter(
-        (value) => !isAbsent(value) && !known.has(canonical(value)),
+        (value) => isIdentifier(value) && !known.has(canonical(value)),
       );
       const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
       const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
-      const fresh = added.filter((value) => isNext(value) || !chosen.has(textOf(value)));
+      const fresh = added.filter((value) => isNext(value) || !isChosen(String(value)));
       return fresh.length === 0 ? [] : [{ target, column, fresh }];
     }),
   );
@@ -93,6 +92,7 @@ function columnValues(view: View, target: string, column: string): Value[] {
   });
 }
 
-function textOf(value: Value): string {
-  return typeof value === 'object' ? canonical(value) : String(value);
+/** Tools generate texts and numbers; nothing else names a record. */
+function isIdentifier(value: Value): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
 }
