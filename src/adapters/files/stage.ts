@@ -24,7 +24,7 @@ import { asUnavailable, findMarker } from './markers.ts';
 import { runOperations } from './operations.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
-import { endStage, registerStage } from './sweep.ts';
+import { abandonStage, endStage, registerStage } from './sweep.ts';
 import { listTree, removeTree, systemCode, systemWords } from './tree.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -114,9 +114,13 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
 /** Nothing of a candidate remains; its registration goes last, because without it anybody may remove the folder. */
 async function dropCandidate(tools: StageTools, folder: string): Promise<void> {
   const { db, layout, busyTimeoutMs } = tools;
-  removeTree(join(layout.versions, folder));
-  // The registration of a folder that is gone does no harm, and the next sweep ends it: a full disk must not matter.
-  await immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs }).catch(() => false);
+  try {
+    removeTree(join(layout.versions, folder));
+  } finally {
+    // A registration that cannot be ended does no harm, and the next sweep ends it: a full disk must not matter.
+    const ending = immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs });
+    await ending.catch(() => abandonStage(folder));
+  }
 }
 
 /** A folder of its own with the action's writes in it. */
@@ -167,6 +171,7 @@ class HeldStage implements Stage {
     const promotion = await promoteCandidate(tools, candidate, marker);
     // After an unknown result the folder may be the version that counts: whoever sweeps later can tell.
     if (promotion.kind === 'refused') await dropCandidate(this.#tools, folder);
+    else if (promotion.kind === 'unknown') abandonStage(folder);
     await this.#tools.onEnd(this, promotion.kind === 'confirmed');
     return promotion;
   }
