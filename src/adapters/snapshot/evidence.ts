@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Assigned, Evidence } from '../../contract/adapter.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import type { Value } from '../../protocol/value.ts';
+import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
 import { digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
@@ -20,6 +20,8 @@ export interface Held {
   readonly action: CheckedAction;
   readonly base: Version;
   readonly baseView: View;
+  /** The base as declared state reads see it. */
+  readonly readable: { readonly layout: Layout; readonly view: View };
   /** The candidate's canonical text, and its digest when the last tool had ended. */
   readonly text: string;
   readonly digest: string;
@@ -69,7 +71,8 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
  */
 function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
   const isChosen = chosenBy(action);
-  return layout.collections.flatMap(({ name: target, generated }) =>
+  const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
+  return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
       const used = columnValues(baseView, target, column);
       const known = new Set(used.map(canonical));
@@ -86,8 +89,9 @@ function assignedValues({ layout, baseView, action }: Held, view: View): readonl
 
 function columnValues(view: View, target: string, column: string): Value[] {
   const records = [...(view.collections.get(target)?.records.values() ?? [])];
-  return records.flatMap(({ key, fields }) => {
-    const value = Object.hasOwn(key, column) ? key[column] : fields[column];
+  const rows = [...records.map(({ key, fields }) => ({ ...fields, ...key })), ...(view.elements.get(target) ?? [])];
+  return rows.flatMap((row: Row) => {
+    const value = Object.hasOwn(row, column) ? row[column] : undefined;
     return value === undefined ? [] : [value];
   });
 }
