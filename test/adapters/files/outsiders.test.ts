@@ -1,7 +1,16 @@
 // Goal: what others do to the folder while a candidate is held is never overwritten, and what is made anew stays theirs.
 // Method: real runtimes over real folders; somebody writes past EffectMatch at each step between staging and commit.
 import assert from 'node:assert/strict';
-import { chmodSync, lchownSync, lstatSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { files } from '../../../src/adapters/files/index.ts';
@@ -81,6 +90,20 @@ test('folders, links and replaced files stay with their owner', async (context) 
   }
   assert.equal(readFileSync(join(site.root, 'b'), 'utf8'), 'B');
   assert.equal(statSync(join(site.root, 'new')).uid, 0);
+});
+
+test('a control folder serves one root: another one is refused and stays as it is', async () => {
+  await using site = new Site({ a: 'a' });
+  const control = join(site.home, 'control');
+  await site.open({ control });
+  const other = join(site.home, 'other');
+  const refusal = { code: 'ERR_EM_ADAPTER_REFUSED', message: /serves the root/ };
+  await assert.rejects(site.open({ control, root: other }), refusal);
+  assert.equal(lstatSync(other, { throwIfNoEntry: false }), undefined);
+  mkdirSync(other);
+  await assert.rejects(site.open({ control, root: other }), refusal);
+  assert.ok(lstatSync(other).isDirectory());
+  await site.open({ control });
 });
 
 test('names fold where lower case alone, or characters without a glyph, would tell them apart', () => {
