@@ -2,6 +2,7 @@
 // Method: tools written as carelessly as tools are, called with hostile arguments through real runtimes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { keepBuiltIns } from '../../../src/adapters/snapshot/built-ins.ts';
 import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { Value } from '../../../src/protocol/value.ts';
@@ -87,6 +88,20 @@ for (const tool of ['set', 'setLater']) {
     }
   });
 }
+
+test('a tool that starts while another has spoilt the process does not take that for given', async () => {
+  const before = describeBuiltIns();
+  const leave = Promise.withResolvers<void>();
+  const spoiling = keepBuiltIns(async () => {
+    Object.assign(Object.prototype, { spoilt: 1 });
+    await leave.promise;
+  });
+  const { intact } = await keepBuiltIns(async () => {});
+  assert.deepEqual({ intact, now: describeBuiltIns() }, { intact: false, now: before });
+  leave.resolve();
+  await spoiling;
+  assert.deepEqual(describeBuiltIns(), before);
+});
 
 test('what a tool that is no promise leaves to be done later does not reach the candidate', async () => {
   const adapter = await open(options());
