@@ -63,8 +63,11 @@ interface AdapterBase<Action> {
 /** Can hold a candidate, show it, and make exactly it durable together with a marker. */
 export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action> {
   readonly capability: 'PROMOTABLE';
-  /** Runs the action once in a private candidate. `failed` means that nothing of it remains. */
-  stage(claim: Claim, certificate: Certificate, action: Action): Promise<Staged>;
+  /**
+   * Runs the action once in a private candidate. `failed` means that nothing of it remains. `reads` is the declared
+   * state that the stage will be asked for: an adapter that protects it by locks takes them before the action runs.
+   */
+  stage(claim: Claim, certificate: Certificate, action: Action, reads?: readonly StateRead[]): Promise<Staged>;
   readonly markers: Markers;
   readonly probe: PromotableProbe<Action>;
 }

@@ -31,6 +31,17 @@ export type ChannelReport =
   | { readonly channel: string; readonly kind: 'touched'; readonly targets: readonly string[] }
   /** Gross writes per target and operation from a second witness; must equal the records'. */
   | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
+  /**
+   * Gross writes from a second witness that still counts what a rolled-back subtransaction wrote, and how many writes
+   * the recorders recorded by the same count. Where both are equal in all, every write was recorded, and the records
+   * that are left are those of the writes that are left.
+   */
+  | {
+      readonly channel: string;
+      readonly kind: 'gross';
+      readonly counts: readonly TargetCount[];
+      readonly recorded: number;
+    }
   /** Something that must not have changed while the operation ran. */
   | { readonly channel: string; readonly kind: 'stable'; readonly before: string; readonly after: string };
 
@@ -127,6 +138,8 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
     }
     case 'counts':
       return findMiscounts(channel, report.counts, tally);
+    case 'gross':
+      return findUnrecorded(channel, report, tally);
     case 'stable':
       if (report.before === report.after) return [];
       return [`${channel} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`];
@@ -137,12 +150,7 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
 }
 
 function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {
-  const witnessed = new Map<string, Record<Op, number>>();
-  for (const { target, op, count } of counts) {
-    const entry = witnessed.get(target) ?? { insert: 0, update: 0, delete: 0 };
-    entry[op] += count;
-    witnessed.set(target, entry);
-  }
+  const witnessed = tallyCounts(counts);
   const gaps: string[] = [];
   for (const target of new Set([...tally.keys(), ...witnessed.keys()])) {
     for (const op of ['insert', 'update', 'delete'] as const) {
@@ -152,6 +160,35 @@ function findMiscounts(channel: string, counts: readonly TargetCount[], tally: T
       gaps.push(`${channel} counted ${seen} of ${op} on ${quote(target)}, but there are ${recorded} records.`);
     }
   }
+  return gaps;
+}
+
+function tallyCounts(counts: readonly TargetCount[]): Tally {
+  const witnessed = new Map<string, Record<Op, number>>();
+  for (const { target, op, count } of counts) {
+    const entry = witnessed.get(target) ?? { insert: 0, update: 0, delete: 0 };
+    entry[op] += count;
+    witnessed.set(target, entry);
+  }
+  return witnessed;
+}
+
+function findUnrecorded(
+  channel: string,
+  { counts, recorded }: { readonly counts: readonly TargetCount[]; readonly recorded: number },
+  tally: Tally,
+): string[] {
+  const witnessed = tallyCounts(counts);
+  const gaps: string[] = [];
+  for (const [target, records] of tally) {
+    for (const op of ['insert', 'update', 'delete'] as const) {
+      const seen = witnessed.get(target)?.[op] ?? 0;
+      if (seen >= records[op]) continue;
+      gaps.push(`${channel} counted ${seen} of ${op} on ${quote(target)}, but there are ${records[op]} records.`);
+    }
+  }
+  const written = counts.reduce((sum, { count }) => sum + count, 0);
+  if (written !== recorded) gaps.push(`${channel} counted ${written} writes, of which ${recorded} were recorded.`);
   return gaps;
 }
 

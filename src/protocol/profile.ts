@@ -1,5 +1,6 @@
 import { unreachable } from '../errors.ts';
 import type { ChangeRecord, Effect } from './effect.ts';
+import { netRows } from './net-rows.ts';
 import { NetState } from './net-state.ts';
 import type { Registration } from './registration.ts';
 import { type Change, type Changes, findChanges, Relation } from './relation.ts';
@@ -38,13 +39,30 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
 
 function foldEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   const strangers: Effect[] = [];
-  const net = new NetState();
+  const changes = new Map<string, Change[]>();
   for (const record of records) {
     const relation = relations.get(record.target);
-    if (relation === undefined) strangers.push(asReported(record));
-    else net.apply(relation, relation.read(record));
+    if (relation === undefined) {
+      strangers.push(asReported(record));
+      continue;
+    }
+    const known = changes.get(record.target);
+    const change = relation.read(record);
+    if (known === undefined) changes.set(record.target, [change]);
+    else known.push(change);
   }
-  return strangers.concat(net.effects());
+  const effects = [...changes].map(([target, list]) => netChanges(target, relations.get(target), list));
+  return strangers.concat(...effects);
+}
+
+/** Whole rows of a keyed relation fold in any order; what is known only by its changed columns, in the order reported. */
+function netChanges(target: string, relation: Relation | undefined, changes: readonly Change[]): readonly Effect[] {
+  if (relation === undefined) return [];
+  const keyed = changes.every((change) => change.key !== undefined && relation.isWhole(change));
+  if (keyed) return netRows(target, relation, changes);
+  const net = new NetState();
+  for (const change of changes) net.apply(relation, change);
+  return net.effects();
 }
 
 function asReported({ op, target, key, before, after }: ChangeRecord): Effect {

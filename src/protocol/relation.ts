@@ -70,6 +70,15 @@ export class Relation {
     }
   }
 
+  /** Whether a change is known by whole rows, volatile columns included, so that it can be folded in any order. */
+  isWhole(change: Change): boolean {
+    const sides = [
+      change.op === 'insert' ? undefined : change.before,
+      change.op === 'delete' ? undefined : change.after,
+    ];
+    return sides.every((row) => row === undefined || this.#columns.every((column) => Object.hasOwn(row, column)));
+  }
+
   /** A report that cannot be true is the adapter's bug, not an outcome. */
   fault(op: string, why: string): EffectMatchError {
     const what = `${op} on ${JSON.stringify(this.#name)}`;

@@ -3,6 +3,7 @@ import type { ConsumedPermit } from '../contract/proof.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
+import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { observedDigest } from './attempt.ts';
 import type { Refusal } from './authority.ts';
@@ -20,7 +21,7 @@ export async function executePromotable(
   const { adapter } = admitted;
   const { attempt, claim, certificate, action } = established;
 
-  const staged = await adapter.stage(claim, certificate, action);
+  const staged = await adapter.stage(claim, certificate, action, stateReads(attempt.signed.approved));
   if (staged.kind === 'failed') return reject('stage', staged);
   await using stage = staged.stage;
   deployment.reached('path:staged');

@@ -91,7 +91,7 @@ async function rehearseOnce(
   if (boundary.kind === 'refused') {
     throw refused(`the boundary cannot be certified: ${describeOutlets(boundary.outlets)}`);
   }
-  const staged = await adapter.stage(claim, boundary.certificate, what.action);
+  const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
   if (staged.kind === 'failed') throw refused(`the action failed (${staged.reason}): ${staged.detail}`);
   try {
     const evidence = await staged.stage.observe();

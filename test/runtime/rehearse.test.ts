@@ -109,11 +109,12 @@ test('both stages are discarded and none is ever promoted, under claims that the
       },
     }));
     return {
-      async stage(claim, certificate, action) {
+      async stage(claim, certificate, action, reads) {
         const { record, seal } = claim.sealed;
         if (seal !== undefined) claims.push({ occurrence: record.occurrence, key: seal.key });
         // Admission tries to promote over a void marker, which is not what is looked at here.
-        return seal === undefined ? adapter.stage(claim, certificate, action) : stage(claim, certificate, action);
+        const hold = seal === undefined ? adapter.stage.bind(adapter) : stage;
+        return await hold(claim, certificate, action, reads);
       },
     };
   });

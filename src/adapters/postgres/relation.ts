@@ -25,8 +25,10 @@ export interface Sequence extends QualifiedName {
 /** The type of a column. */
 export interface ColumnType {
   readonly oid: number;
-  /** Type with schema and modifiers, as a cast would name it: `pg_catalog.varchar(3)`, `public.mood`. */
+  /** Type with schema and modifiers, as a cast would name it: `character varying(3)`, `"public"."mood"`. */
   readonly text: string;
+  /** Whether it is a domain, whose checks may run code of the application and may refuse NULL. */
+  readonly domain: boolean;
   /** Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are read depends on it. */
   readonly base: string;
   /** Schema of that type: only `pg_catalog` names say how a value is written. */

@@ -1,9 +1,9 @@
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { EffectMatchError } from '../../errors.ts';
+import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { Catalog } from './catalog.ts';
 import { foldName } from './control.ts';
-import { suggest } from './nearest.ts';
 import { inspectRelation } from './relation.ts';
 
 /** A relation to register: its name, or its name with the columns that are not compared. */

@@ -3,10 +3,10 @@ import { canonical } from '../../protocol/canon.ts';
 import { checkCell } from '../../protocol/constraint.ts';
 import type { ApprovedEffect, Cell, CellRow, Requirement } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
+import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Column, Relation } from './catalog.ts';
-import { suggest } from './nearest.ts';
 import {
   castRow,
   castValue,

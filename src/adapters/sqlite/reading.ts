@@ -2,11 +2,11 @@ import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import { suggest } from '../../protocol/nearest.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { quoteName, statement } from '../../sqlite/connection.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
-import { suggest } from './nearest.ts';
 import { inspectRelation } from './relation.ts';
 import { bindValue, decodeCell, selectExact } from './value.ts';
 

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
+import { suggest } from '../../protocol/nearest.ts';
 import { quoteName } from '../../sqlite/connection.ts';
 import { type Catalog, indexCollations, keepsSignedZero, keyIndex, type Relation } from './catalog.ts';
 import { isControlName } from './control.ts';
-import { suggest } from './nearest.ts';
 
 /** A relation that the changeset can speak for, or why it cannot and what would help. */
 export type Inspection =

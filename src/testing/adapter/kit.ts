@@ -82,7 +82,7 @@ export async function openBench(kit: AdapterKit): Promise<Bench> {
       draftManifest({ adapter: 'adapter', task: 'task', planRevision: 1, effects: specimen.effect.leaves }),
     async hold(name, action = specimen.effect.action, on = first) {
       const proofs = mintProofs(on, name);
-      const staged = await on.stage(proofs.claim, proofs.certificate, on.parseAction(action));
+      const staged = await on.stage(proofs.claim, proofs.certificate, on.parseAction(action), specimen.reads);
       if (staged.kind === 'failed') throw new Error(`nothing is held: ${staged.reason}, ${staged.detail}`);
       return { stage: staged.stage, proofs };
     },

@@ -25,8 +25,8 @@ export function overlayAdapter<A>(factory: AdapterFactory<A>, change: (adapter: 
 /** Changes every stage that the adapter holds. */
 export function overlayStages<A>(adapter: PromotableAdapter<A>, change: (stage: Stage) => Partial<Stage>) {
   return {
-    async stage(claim, certificate, action): Promise<Staged> {
-      const staged = await adapter.stage(claim, certificate, action);
+    async stage(claim, certificate, action, reads): Promise<Staged> {
+      const staged = await adapter.stage(claim, certificate, action, reads);
       if (staged.kind === 'failed') return staged;
       return { kind: 'held', stage: overlay(staged.stage, change(staged.stage)) };
     },

@@ -132,8 +132,8 @@ export class MemoryProcess {
     return overlay(adapter, {
       ...common,
       markers: this.#watchMarkers(adapter.markers),
-      stage: (claim, certificate, action) =>
-        this.#call('adapter.stage', () => staging.stage(claim, certificate, action)),
+      stage: (claim, certificate, action, reads) =>
+        this.#call('adapter.stage', () => staging.stage(claim, certificate, action, reads)),
     });
   }
 

@@ -1,0 +1,57 @@
+import { quoteQualified } from '../../postgres/identifier.ts';
+import type { Column, Sequence } from './relation.ts';
+
+/** A column as the catalogue query returns it. */
+export interface FoundColumn {
+  readonly name: string;
+  readonly notNull: boolean;
+  /** pg_attribute.attgenerated: empty, s for stored, v for virtual. */
+  readonly generated: string;
+  readonly identity: boolean;
+  readonly defaultText: string | null;
+  readonly type: {
+    readonly oid: number;
+    readonly schema: string;
+    readonly name: string;
+    /** With modifiers, where it has any: key words of the grammar, or a name with its schema. */
+    readonly formatted: string | null;
+    readonly domain: boolean;
+    readonly base: string;
+    readonly baseSchema: string;
+    readonly kind: string;
+  };
+  readonly sequence: Sequence | null;
+}
+
+/** A default that takes the next value as it is; arithmetic on it would not be the value that the sequence gave. */
+const PLAIN_NEXTVAL = /^\(?nextval\('(?:[^']|'')*'::regclass\)\)?(?:::[a-z ]+)?$/;
+
+/** The column with its sequence only where that assigns the value itself. */
+export function describeColumn(found: FoundColumn): Column {
+  const { name, notNull, identity, type } = found;
+  const defaultText = found.generated === '' ? (found.defaultText ?? undefined) : undefined;
+  const draws = identity || PLAIN_NEXTVAL.test(defaultText ?? '');
+  return {
+    name,
+    notNull,
+    defaultText,
+    generated: found.generated !== '',
+    identity,
+    sequence: draws ? (found.sequence ?? undefined) : undefined,
+    type: {
+      oid: type.oid,
+      text: type.formatted ?? quoteQualified(type),
+      domain: type.domain,
+      base: type.base,
+      baseSchema: type.baseSchema,
+      kind: type.kind,
+    },
+  };
+}
+
+/** Who assigns the column's value when an INSERT leaves it out, so that a `generated` label has evidence there. */
+export function assignedBy(column: Column): 'sequence' | 'uuid' | undefined {
+  if (column.sequence !== undefined) return 'sequence';
+  const isUuid = column.type.base === 'uuid' && column.type.baseSchema === 'pg_catalog';
+  return isUuid && /^[^']*\(\)$/.test(column.defaultText ?? '') ? 'uuid' : undefined;
+}

@@ -1,0 +1,85 @@
+import { EffectMatchError } from '../../errors.ts';
+
+/** The text of each column of a row, null for NULL, in the order of the row type. */
+export type Image = readonly (string | null)[];
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const CLOSE = 0x29;
+
+/**
+ * Takes the text of a row apart, as PostgreSQL's own output function for rows writes it. Strict: a text that the output
+ * function could not have written throws, because a guess here would be a guess about what became durable.
+ */
+export function parseImage(text: string, columns: number): Image {
+  if (!text.startsWith('(') || columns < 1) throw broken('it does not start with a parenthesis');
+  const image: (string | null)[] = [];
+  let at = 1;
+  for (;;) {
+    const start = at;
+    if (text.charCodeAt(at) === QUOTE) {
+      at = findClosingQuote(text, at + 1);
+      image.push(unescapeField(text.slice(start + 1, at)));
+      at += 1;
+    } else {
+      at = skipPlain(text, at);
+      image.push(at === start ? null : text.slice(start, at));
+    }
+    const next = text.charCodeAt(at);
+    at += 1;
+    if (next === COMMA) continue;
+    if (next !== CLOSE || at !== text.length) throw broken('a column does not end where it should');
+    if (image.length !== columns) throw broken(`it has ${image.length} columns and not ${columns}`);
+    return image;
+  }
+}
+
+/** The text that reads back as these columns: what the output function would have written. */
+export function formatImage(image: Image): string {
+  return `(${image.map(formatField).join(',')})`;
+}
+
+function formatField(field: string | null): string {
+  if (field === null) return '';
+  if (field !== '' && !/[\t-\r "\\(),]/.test(field)) return field;
+  return `"${field.replaceAll('\\', '\\\\').replaceAll('"', '""')}"`;
+}
+
+/** Index of the quote that ends the field: the first one that is not doubled. */
+function findClosingQuote(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    at = text.indexOf('"', at);
+    if (at < 0) throw broken('a quoted column has no end');
+    if (text.charCodeAt(at + 1) !== QUOTE) return at;
+    at += 2;
+  }
+}
+
+/** Inside quotes, quotes and backslashes are doubled and nothing else is escaped. */
+function unescapeField(quoted: string): string {
+  const plain = quoted.includes('"') ? quoted.replaceAll('""', '"') : quoted;
+  if (!plain.includes('\\')) return plain;
+  if (/(?<!\\)(?:\\\\)*\\(?!\\)/.test(plain)) throw broken('a backslash is not doubled');
+  return plain.replaceAll('\\\\', '\\');
+}
+
+/** Characters that the output function never leaves unquoted end the field. */
+function skipPlain(text: string, from: number): number {
+  let at = from;
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA || code === CLOSE) return at;
+    const quotable =
+      code === QUOTE || code === 0x5c || code === 0x28 || code === 0x20 || (code >= 0x09 && code <= 0x0d);
+    if (quotable) throw broken('an unquoted column holds a character that would have been quoted');
+  }
+  return at;
+}
+
+function broken(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
+  return new EffectMatchError(
+    'ERR_EM_INVARIANT',
+    `a row of the database cannot be read as its output function writes it: ${why}`,
+  );
+}

@@ -1,0 +1,142 @@
+import { type QualifiedName, quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
+import type { Sequence } from '../relation.ts';
+import { createFunction, FUNCTIONS } from './functions.ts';
+import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
+import { createRoles, type RoleNames } from './roles.ts';
+import { GUARD, PROBE_TABLE, TABLES } from './tables.ts';
+
+/** One statement of a provisioning script, with why it is there and what the role that runs it must be. */
+export interface ProvisionStep {
+  readonly sql: string;
+  readonly why: string;
+  readonly needs: string;
+}
+
+/** What a script is made for. */
+export interface ProvisionPlan {
+  readonly database: string;
+  readonly roles: RoleNames;
+  readonly relations: readonly (Recorded & { readonly sequences: readonly Sequence[] })[];
+  /** Relations that approvals may depend on without writing them. */
+  readonly reads: readonly QualifiedName[];
+  /** Functions and procedures that agents may call, as `schema.name(argument types)`. */
+  readonly entryPoints: readonly string[];
+  readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
+}
+
+/** A script that can be read, run, and run again: everything that the adapter relies on in the database. */
+export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
+  const { roles, relations } = plan;
+  const [owner, control, execution] = [roles.owner, roles.control, roles.execution].map(quoteName);
+  const by = (needs: string, why: string, statements: readonly string[]): readonly ProvisionStep[] =>
+    statements.map((sql) => ({ sql, why, needs }));
+  const admin = 'CREATEROLE and ownership of the database';
+  return [
+    ...by('CREATEROLE', 'three roles: the owner of the records, the trusted login, the restricted login', [
+      ...createRoles(roles),
+      `do $$ begin
+  if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
+    execute format('grant %s to %I', ${quoteLiteral(owner ?? '')}, current_user);
+  end if;
+end $$`,
+    ]),
+    ...by('CREATEROLE', 'passwords of the two logins', setPasswords(plan)),
+    ...by(admin, 'nothing may be created by the restricted login', [
+      `revoke create, temporary on database ${quoteName(plan.database)} from public`,
+      'revoke create on schema public from public',
+      `grant connect on database ${quoteName(plan.database)} to ${control}, ${execution}`,
+      `grant create on database ${quoteName(plan.database)} to ${owner}`,
+    ]),
+    ...by(admin, 'the record channel, markers and trusted functions', [
+      `set role ${owner}`,
+      'create schema if not exists effectmatch',
+      ...TABLES,
+      ...FUNCTIONS.map(createFunction),
+      ...GUARD,
+      ...grantFunctions(roles),
+      'revoke all on all tables in schema effectmatch from public',
+      `grant usage on schema effectmatch to ${control}, ${execution}`,
+      `grant select, insert, delete on effectmatch.marker to ${control}`,
+      `grant select, delete on effectmatch.record to ${control}`,
+      `grant select on effectmatch.probe to ${control}`,
+      `grant insert on effectmatch.probe to ${execution}`,
+      ...createRecorders({ ...PROBE_TABLE, bulk: false }, roles.execution),
+      'reset role',
+      `revoke create on database ${quoteName(plan.database)} from ${owner}`,
+    ]),
+    ...relations.flatMap((relation) =>
+      by(`ownership of ${quoteQualified(relation)}`, `recorders and rights on ${relation.name}`, [
+        ...grantRelation(relation, roles),
+        ...createRecorders(relation, roles.execution),
+      ]),
+    ),
+    ...plan.reads.flatMap((relation) =>
+      by(`ownership of ${quoteQualified(relation)}`, `approvals may depend on rows of ${relation.name}`, [
+        ...grantReads(relation, roles),
+      ]),
+    ),
+    ...plan.entryPoints.flatMap((entry) =>
+      by(`ownership of ${entry}`, 'an entry point that agents may call', [
+        `revoke execute on routine ${entry} from public`,
+        `grant execute on routine ${entry} to ${execution}`,
+      ]),
+    ),
+  ];
+}
+
+/** Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases still use them. */
+export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
+  const roles = [plan.roles.execution, plan.roles.control, plan.roles.owner].map(quoteName);
+  const step = (sql: string, why: string): ProvisionStep => ({ sql, why, needs: 'ownership of the objects' });
+  return [
+    ...plan.relations.flatMap((relation) => dropRecorders(relation).map((sql) => step(sql, 'recorders'))),
+    step('drop schema if exists effectmatch cascade', 'the record channel and the markers'),
+    ...roles.map((role) => step(`drop owned by ${role}`, 'rights of the roles in this database')),
+    ...roles.map((role) =>
+      step(
+        `do $$ begin drop role if exists ${role}; exception when dependent_objects_still_exist then null; end $$`,
+        'roles that no other database uses',
+      ),
+    ),
+  ];
+}
+
+function setPasswords({ roles, passwords }: ProvisionPlan): readonly string[] {
+  return (['control', 'execution'] as const).flatMap((role) => {
+    const password = passwords[role];
+    return password === undefined ? [] : [`alter role ${quoteName(roles[role])} password ${quoteLiteral(password)}`];
+  });
+}
+
+function grantFunctions(roles: RoleNames): readonly string[] {
+  return FUNCTIONS.flatMap(({ name, caller }) => [
+    `revoke all on function effectmatch.${name} from public`,
+    ...(caller === 'nobody' ? [] : [`grant execute on function effectmatch.${name} to ${quoteName(roles[caller])}`]),
+  ]);
+}
+
+function grantRelation(
+  relation: ProvisionPlan['relations'][number],
+  { owner, control, execution }: RoleNames,
+): readonly string[] {
+  const table = quoteQualified(relation);
+  return [
+    `grant usage on schema ${quoteName(relation.schema)} to ${quoteName(owner)}, ${quoteName(control)}, ${quoteName(execution)}`,
+    `grant select, insert, update, delete on ${table} to ${quoteName(execution)}`,
+    `grant select, update on ${table} to ${quoteName(owner)}`,
+    `grant select on ${table} to ${quoteName(control)}`,
+    ...relation.sequences.flatMap((sequence) => [
+      `grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`,
+      `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
+    ]),
+  ];
+}
+
+function grantReads(relation: QualifiedName, { owner, control }: RoleNames): readonly string[] {
+  const table = quoteQualified(relation);
+  return [
+    `grant usage on schema ${quoteName(relation.schema)} to ${quoteName(owner)}, ${quoteName(control)}`,
+    `grant select, update on ${table} to ${quoteName(owner)}`,
+    `grant select on ${table} to ${quoteName(control)}`,
+  ];
+}

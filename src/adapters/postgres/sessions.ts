@@ -1,0 +1,113 @@
+import { EffectMatchError } from '../../errors.ts';
+import { asFault, Connection, type ConnectionOptions } from '../../postgres/connection.ts';
+
+/**
+ * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
+ * which no application can see, and besides the random seed. The counters of the second witness are flushed as well.
+ * Left over is one bit per custom setting that was ever named: an unset one reads as '' from then on.
+ */
+const RESET =
+  'close all; set session authorization default; reset all; deallocate all; unlisten *;' +
+  ' select effectmatch.reset(); discard temp; discard sequences';
+
+export interface SessionOptions {
+  /** How many operations may be held at once; 10 unless told. */
+  readonly max?: number;
+  /** Whether a session serves several operations, reset in between; true unless told. */
+  readonly reuse?: boolean;
+}
+
+/** The execution login's sessions. Each serves one operation at a time. */
+export class Sessions {
+  readonly #options: ConnectionOptions;
+  readonly #max: number;
+  readonly #reuse: boolean;
+  readonly #idle: Connection[] = [];
+  readonly #waiting: ((session: Connection | undefined) => void)[] = [];
+  readonly #all = new Set<Connection>();
+  #opening = 0;
+  #closed = false;
+
+  constructor(options: ConnectionOptions, { max = 10, reuse = true }: SessionOptions = {}) {
+    this.#options = options;
+    this.#max = max;
+    this.#reuse = reuse;
+  }
+
+  /** A session in its first state; undefined when none became free in time. */
+  async take(withinMs: number): Promise<Connection | undefined> {
+    if (this.#closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+    for (let session = this.#idle.pop(); session !== undefined; session = this.#idle.pop()) {
+      if (session.isAlive) return session;
+      this.#all.delete(session);
+    }
+    if (this.#all.size + this.#opening < this.#max) return await this.#open();
+    return await this.#wait(withinMs);
+  }
+
+  /** Takes a session back. One that is not reused, or cannot be reset, is closed. */
+  async giveBack(session: Connection): Promise<void> {
+    try {
+      if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
+      await session.script(RESET);
+    } catch {
+      await this.drop(session);
+      return;
+    }
+    this.#offer(session);
+  }
+
+  /** Ends a session whose state is in doubt. */
+  async drop(session: Connection): Promise<void> {
+    this.#all.delete(session);
+    await session.close();
+    if (this.#waiting.length === 0 || this.#closed) return;
+    const next = this.#waiting.shift();
+    try {
+      next?.(await this.#open());
+    } catch {
+      next?.(undefined);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const waiting of this.#waiting.splice(0)) waiting(undefined);
+    await Promise.all([...this.#all].map((session) => session.close()));
+    this.#all.clear();
+    this.#idle.length = 0;
+  }
+
+  async #open(): Promise<Connection> {
+    this.#opening += 1;
+    try {
+      const session = await Connection.open(this.#options, 'effectmatch execution');
+      this.#all.add(session);
+      return session;
+    } catch (error) {
+      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the execution login could not connect');
+    } finally {
+      this.#opening -= 1;
+    }
+  }
+
+  #offer(session: Connection): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(session);
+    else next(session);
+  }
+
+  async #wait(withinMs: number): Promise<Connection | undefined> {
+    return await new Promise((resolve) => {
+      const settle = (session: Connection | undefined) => {
+        clearTimeout(timer);
+        resolve(session);
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(settle), 1);
+        resolve(undefined);
+      }, withinMs);
+      this.#waiting.push(settle);
+    });
+  }
+}

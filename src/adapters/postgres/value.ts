@@ -1,0 +1,172 @@
+import { EffectMatchError } from '../../errors.ts';
+import { canonical } from '../../protocol/canon.ts';
+import { encodeInteger, encodeReal, isObject, readTag, type Value } from '../../protocol/value.ts';
+import type { ColumnType } from './relation.ts';
+
+/** Reads what an output function wrote under the pinned formats. */
+export type Decode = (text: string) => Value;
+
+const READERS: Readonly<Record<string, Decode>> = {
+  bool: readBoolean,
+  int2: readInteger,
+  int4: readInteger,
+  int8: readInteger,
+  oid: readInteger,
+  numeric: readDecimal,
+  float4: readFloat,
+  float8: readFloat,
+  bytea: readBytes,
+  timestamp: (text) => (TIMESTAMP.test(text) ? text.replace(' ', 'T') : text),
+  timestamptz: (text) => (TIMESTAMPTZ.test(text) ? `${text.replace(' ', 'T')}:00` : text),
+};
+
+/**
+ * How the text of a column becomes a value. What has no form of its own (intervals, ranges, arrays, JSON, types of the
+ * application) stays the text that the database prints: it tells stored representations apart that the engine calls
+ * equal. The scale of a plain `numeric` is the one thing that is left out.
+ */
+export function decoderOf(type: ColumnType): Decode {
+  const read = type.baseSchema === 'pg_catalog' && Object.hasOwn(READERS, type.base) ? READERS[type.base] : undefined;
+  return read ?? readText;
+}
+
+function readText(text: string): Value {
+  return text;
+}
+
+function readBoolean(text: string): Value {
+  if (text !== 't' && text !== 'f') throw unreadable('boolean', text);
+  return text === 't';
+}
+
+const INTEGER = /^-?(?:0|[1-9]\d*)$/;
+
+function readInteger(text: string): Value {
+  if (!INTEGER.test(text) || text === '-0') throw unreadable('integer', text);
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : encodeInteger(BigInt(text));
+}
+
+function readDecimal(text: string): Value {
+  if (text === 'NaN' || text === 'Infinity' || text === '-Infinity') return text;
+  if (!/^-?\d+(?:\.\d+)?$/.test(text)) throw unreadable('numeric', text);
+  return { $dec: text.includes('.') ? text.replace(/\.?0+$/, '') : text };
+}
+
+function readFloat(text: string): Value {
+  if (text === 'NaN') return text;
+  if (!/^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity)$/.test(text)) throw unreadable('floating-point number', text);
+  return encodeReal(Number(text));
+}
+
+function readBytes(text: string): Value {
+  if (!/^\\x(?:[0-9a-f]{2})*$/.test(text)) throw unreadable('bytea', text);
+  return { $bytes: text.slice(2) };
+}
+
+/** Years of four digits after Christ. Others stay as printed: nothing compares them with a clock. */
+const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?$/;
+/**
+ * The zone is written `+00:00` and not `Z`, because `+` sorts before every digit and point: texts of such values have
+ * the order of the instants, which a `between` constraint relies on.
+ */
+const TIMESTAMPTZ = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?\+00$/;
+
+function unreadable(what: string, text: string): EffectMatchError<'ERR_EM_INVARIANT'> {
+  const shown = JSON.stringify(text.slice(0, 40));
+  return new EffectMatchError(
+    'ERR_EM_INVARIANT',
+    `${shown} is not how PostgreSQL prints a ${what}; are the session's formats pinned?`,
+  );
+}
+
+/** A value that a column cannot be given, with what to write instead. */
+export interface Unstorable {
+  readonly kind: 'unstorable';
+  readonly why: string;
+}
+
+/**
+ * The text that the column's input function reads for a value of a manifest, null for NULL. For values that came out of
+ * the column it is the exact inverse of {@link decoderOf}; what would need a guess is `unstorable`.
+ */
+export function encodeValue(type: ColumnType, value: Value): string | null | Unstorable {
+  if (value === null) return null;
+  if (typeof value === 'boolean') return String(value);
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'string') return encodeText(type, value);
+  const tagged = readTag(value);
+  if (tagged !== undefined) {
+    switch (tagged.tag) {
+      case '$int':
+      case '$dec':
+      case '$real':
+        return tagged.text;
+      case '$bytes':
+        return isBuiltIn(type, 'bytea')
+          ? `\\x${tagged.text}`
+          : unstorable('bytes belong in a bytea column; write text');
+      default:
+        return unstorable(`a ${tagged.tag} value cannot be stored here`);
+    }
+  }
+  if (isBuiltIn(type, 'json') || isBuiltIn(type, 'jsonb')) return encodeJson(value);
+  if (isObject(value)) return unstorable('an object belongs in a json or jsonb column; write the text of this type');
+  return isArrayType(type)
+    ? encodeArray(type, value as readonly Value[])
+    : unstorable('a list belongs in an array, json or jsonb column');
+}
+
+function isBuiltIn(type: ColumnType, base: string): boolean {
+  return type.baseSchema === 'pg_catalog' && type.base === base;
+}
+
+/** Types whose input reads the words `now` and `today` as the current time, alone, in lists and in ranges. */
+const TIMES = /^_?(?:date|time|timetz|timestamp|timestamptz|(?:date|ts|tstz)(?:multi)?range)$/;
+
+function encodeText(type: ColumnType, text: string): string | Unstorable {
+  if (text.includes('\0')) return unstorable('PostgreSQL cannot store a NUL character in text');
+  if (!text.isWellFormed()) return unstorable('the text has a lone surrogate');
+  const clock = type.baseSchema === 'pg_catalog' && TIMES.test(type.base) && /now|today|tomorrow|yesterday/i.test(text);
+  return clock ? unstorable('the time of approval would be meant; write now() for the time of execution') : text;
+}
+
+/** JSON text of application data: tags are numbers again, and doubled dollar signs single ones. */
+function encodeJson(value: Value): string | Unstorable {
+  const tagged = readTag(value);
+  if (tagged !== undefined) {
+    const isNumber = ['$int', '$dec', '$real'].includes(tagged.tag) && !tagged.text.endsWith('Infinity');
+    return isNumber ? tagged.text : unstorable(`JSON has no form for a ${tagged.tag} value`);
+  }
+  if (typeof value !== 'object' || value === null) return canonical(value);
+  const entries: (readonly [string, Value])[] = Object.entries(value);
+  const parts = entries.map(([key, inner]) => {
+    const text = encodeJson(inner);
+    if (typeof text !== 'string' || Array.isArray(value)) return text;
+    return `${JSON.stringify(key.replace(/^\$\$/, '$'))}:${text}`;
+  });
+  const fault = parts.find((part) => typeof part !== 'string');
+  if (fault !== undefined) return fault;
+  return Array.isArray(value) ? `[${parts.join(',')}]` : `{${parts.join(',')}}`;
+}
+
+/** Arrays of boxes are the only built-in ones whose elements are not separated by commas. */
+function isArrayType(type: ColumnType): boolean {
+  return type.kind === 'b' && type.base.startsWith('_') && type.base !== '_box';
+}
+
+function encodeArray(type: ColumnType, items: readonly Value[]): string | Unstorable {
+  const element = { ...type, base: type.base.slice(1) };
+  const parts = items.map((item) => {
+    if (item === null) return 'NULL';
+    if (Array.isArray(item)) return encodeArray(type, item);
+    const text = encodeValue(element, item);
+    return typeof text === 'string' ? `"${text.replace(/["\\]/g, '\\$&')}"` : text;
+  });
+  const fault = parts.find((part) => typeof part === 'object' && part !== null);
+  return typeof fault === 'object' && fault !== null ? fault : `{${parts.join(',')}}`;
+}
+
+function unstorable(why: string): Unstorable {
+  return { kind: 'unstorable', why };
+}

@@ -1,0 +1,40 @@
+import type { Connection } from '../../postgres/connection.ts';
+import { nameTarget } from '../../postgres/identifier.ts';
+import type { Relation } from './relation.ts';
+
+/** Everything in the database that has rows, catalogues included: what the second witness looks at. */
+export interface Watched {
+  /** As an array literal, made once. */
+  readonly oids: string;
+  readonly names: ReadonlyMap<string, string>;
+  readonly recordOid: string;
+  readonly markerOid: string;
+}
+
+/**
+ * Lists what can hold rows. Toast tables are left out, because they are written only with their table; so is the
+ * stage table, which only our own functions write.
+ */
+export async function listWatched(control: Connection): Promise<Watched> {
+  const { rows } = await control.query(
+    `select c.oid, n.nspname, c.relname from pg_catalog.pg_class as c
+       join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'm') and not (n.nspname = 'effectmatch' and c.relname = 'stage')
+      order by c.oid`,
+  );
+  const names = new Map(
+    rows.map(([oid, schema, name]) => [String(oid), nameTarget({ schema: String(schema), name: String(name) })]),
+  );
+  const oidOf = (target: string) => [...names].find(([, name]) => name === target)?.[0] ?? '';
+  return {
+    oids: `{${[...names.keys()].join(',')}}`,
+    names,
+    recordOid: oidOf('effectmatch.record'),
+    markerOid: oidOf('effectmatch.marker'),
+  };
+}
+
+/** The target of every physical table that belongs to a registered relation. */
+export function mapLeaves(relations: readonly Relation[]): ReadonlyMap<string, Relation> {
+  return new Map(relations.flatMap((relation) => relation.leaves.map((leaf) => [String(leaf.oid), relation] as const)));
+}

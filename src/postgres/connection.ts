@@ -1,0 +1,128 @@
+import pg from 'pg';
+import { EffectMatchError, type ErrorCode } from '../errors.ts';
+
+/** How to reach a server as one login: a connection string, or its parts. */
+export type ConnectionOptions =
+  | string
+  | {
+      readonly host?: string;
+      readonly port?: number;
+      readonly user?: string;
+      readonly password?: string;
+      readonly database?: string;
+      readonly ssl?: pg.ClientConfig['ssl'];
+    };
+
+/** Rows as text: nothing is converted on the way, so nothing is lost on the way. */
+export type TextRow = readonly (string | null)[];
+
+export interface Reply {
+  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
+  readonly command: string;
+  readonly rows: readonly TextRow[];
+}
+
+/** SQLSTATE of an error that the server reported; undefined for a lost connection and everything else. */
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/** Server errors as they read in refusals: message, state, and the hint where there is one. Never the statement. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof pg.DatabaseError)) return String(error);
+  const hint = error.hint === undefined ? '' : ` (${error.hint})`;
+  return `${error.message} [${error.code ?? 'no SQLSTATE'}]${hint}`;
+}
+
+/** A fault of the server or the way to it, under the code that says what could not be used. */
+export function asFault<C extends ErrorCode>(error: unknown, code: C, what: string): unknown {
+  if (error instanceof EffectMatchError) return error;
+  return new EffectMatchError(code, `${what}: ${describeError(error)}`, { cause: error });
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Text as the server sends it. */
+const AS_TEXT: pg.CustomTypesConfig = { getTypeParser: () => (text: string) => text };
+
+/** The parts of a connection, whichever way they were given. */
+export function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
+  const given = typeof options === 'string' ? { connectionString: options } : { ...options };
+  return {
+    ...given,
+    application_name: application,
+    client_encoding: 'UTF8',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    pipeline: true,
+    types: AS_TEXT,
+  };
+}
+
+/**
+ * One session. Queries are sent at once and answered in order (a pipeline), each with its own Sync: an error does not
+ * skip what follows, so whoever sends several must not let a later one matter after an earlier one failed.
+ */
+export class Connection implements AsyncDisposable {
+  readonly #client: pg.Client;
+  #broken: unknown;
+
+  private constructor(client: pg.Client) {
+    this.#client = client;
+    client.on('error', (error) => {
+      this.#broken ??= error;
+    });
+    client.on('end', () => {
+      this.#broken ??= new Error('the connection has ended');
+    });
+  }
+
+  static async open(options: ConnectionOptions, application: string): Promise<Connection> {
+    const connection = new Connection(new pg.Client(connectionConfig(options, application)));
+    try {
+      await connection.#client.connect();
+      return connection;
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  }
+
+  /** Whether the session can still be used, as far as this side knows. */
+  get isAlive(): boolean {
+    return this.#broken === undefined;
+  }
+
+  /** One statement over the extended protocol: text that follows the first statement is an error of the server. */
+  async query(text: string, values: readonly unknown[] = []): Promise<Reply> {
+    const query = { text, values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
+    return replyOf(await this.#client.query<(string | null)[]>(query));
+  }
+
+  /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */
+  async script(text: string): Promise<readonly Reply[]> {
+    const results: unknown = await this.#client.query<(string | null)[]>({ text, rowMode: 'array' });
+    return (Array.isArray(results) ? results : [results]).map(replyOf);
+  }
+
+  /** Ends the session; what it held is rolled back by the server. */
+  async close(): Promise<void> {
+    this.#broken ??= new Error('the connection was closed');
+    await this.#client.end().catch(() => {});
+  }
+
+  /** Cuts the connection without waiting for anything. */
+  destroy(): void {
+    this.#broken ??= new Error('the connection was cut');
+    // `end` waits for what is still in the pipeline; the socket does not.
+    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+function replyOf({ command, rows }: pg.QueryArrayResult<(string | null)[]>): Reply {
+  return { command, rows };
+}

