@@ -1,4 +1,3 @@
-import type { ClientBase, QueryResultRow } from 'pg';
 import { QUERIES } from './queries.ts';
 
 export interface Role {
@@ -213,22 +212,40 @@ export interface Catalog {
     readonly extension: string | null;
   }[];
   readonly types: readonly TypeRow[];
-  readonly defaultAcls: readonly QueryResultRow[];
+  readonly defaultAcls: readonly unknown[];
   readonly owned: readonly { readonly description: string }[];
-  readonly databases: readonly { readonly object: string }[];
 }
 
-const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned', 'databases']);
+const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
+
+/** What a survey needs of the trusted connection: values come back as the text the server sent. */
+export interface TextReader {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
+}
+
+/** The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a value. */
+export async function readRows<Row>(
+  control: TextReader,
+  query: string,
+  values: readonly unknown[] = [],
+): Promise<readonly Row[]> {
+  const { rows } = await control.query(
+    `select coalesce(pg_catalog.json_agg(part), '[]') from (${query}) as part`,
+    values,
+  );
+  return JSON.parse(rows[0]?.[0] ?? '[]') as Row[];
+}
 
 /**
  * Reads the configuration in the transaction the caller opened. No application code runs: only catalogues are read, and
  * expressions come back as text.
  */
-export async function readCatalog(control: ClientBase, executor: string): Promise<Catalog> {
-  const parts: Record<string, readonly QueryResultRow[]> = {};
-  for (const [part, text] of Object.entries(QUERIES)) {
-    const { rows } = await control.query(text, OF_EXECUTOR.has(part) ? [executor] : []);
-    parts[part] = rows;
-  }
-  return parts as unknown as Catalog;
+export async function readCatalog(control: TextReader, executor: string): Promise<Catalog> {
+  const parts = await Promise.all(
+    Object.entries(QUERIES).map(async ([part, text]) => [
+      part,
+      await readRows<unknown>(control, text, OF_EXECUTOR.has(part) ? [executor] : []),
+    ]),
+  );
+  return Object.fromEntries(parts) as Catalog;
 }

@@ -60,6 +60,8 @@ export interface PostgresSurvey extends Survey {
   readonly problems: readonly Problem[];
   /** Declared restrictions and reviews, shown in the report because the server cannot confirm them. */
   readonly declared: readonly string[];
+  /** Roles whose rights matter to an execution, with all they are members of: what a fingerprint watches. */
+  readonly roles: readonly string[];
 }
 
 /** Collects outlets while the parts of a survey go through the catalogue; keeps the order of discovery. */

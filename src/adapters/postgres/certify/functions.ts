@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
-import type { ClientBase } from 'pg';
 import { quoteName } from '../../../postgres/identifier.ts';
+import { createFunction, FUNCTIONS } from '../provision/functions.ts';
 import { judgeBody } from './body.ts';
 import { isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
-import type { Catalog, FunctionRow } from './catalog.ts';
+import { type Catalog, type FunctionRow, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
 import { USABLE_BY } from './queries.ts';
 import { closeExecute, type Index, type Reach, type Route } from './reach.ts';
 
-/** The functions of schema `effectmatch` that the execution login calls. */
-const OWN_CALLS: ReadonlySet<string> = new Set(['open', 'observe', 'promote', 'lock_rows']);
+/** The functions of schema `effectmatch` as provisioning makes them. */
+const OWN = new Map(FUNCTIONS.map((own) => [own.name, own]));
 
 /** What a review binds to: everything that decides what a function does. */
 export function digestFunction(row: FunctionRow): string {
@@ -22,10 +22,10 @@ export function digestFunction(row: FunctionRow): string {
 
 /** Functions that somebody other than a superuser may execute, and foreign tables they may use, by role. */
 export async function readUsable(
-  control: ClientBase,
+  control: TextReader,
   roles: readonly string[],
 ): Promise<readonly { role: string; kind: string; oid: number }[]> {
-  return (await control.query<{ role: string; kind: string; oid: number }>(USABLE_BY, [roles])).rows;
+  return await readRows<{ role: string; kind: string; oid: number }>(control, USABLE_BY, [roles]);
 }
 
 /** Every application function an execution can set in motion: who it runs as, in what language, and what its text does. */
@@ -100,19 +100,31 @@ function surveyOwn(row: FunctionRow, facts: BoundaryFacts, index: Index, outlets
       fix: [fix],
       needs: `${quoteName(row.owner)} or a superuser`,
     });
-  if (row.owner !== facts.owner)
+  const own = OWN.get(row.name);
+  const revoke = closeExecute(row, facts.executor)[0] ?? '';
+  if (own === undefined) {
+    open('It is in our schema and none of ours', `DROP ROUTINE ${row.object}`);
+    return;
+  }
+  const hasSettings = settingsOf(own.settings).every((name) =>
+    row.config?.some((text) => text.toLowerCase().startsWith(`${name}=`)),
+  );
+  const isRight = row.definer && row.language === 'plpgsql' && row.source === `${own.body}\n` && hasSettings;
+  if (!isRight) open('It is not as provisioning made it', createFunction(own));
+  if (row.owner !== facts.owner) {
     open(`It belongs to ${quoteName(row.owner)}`, `ALTER ROUTINE ${row.object} OWNER TO ${quoteName(facts.owner)}`);
-  if (row.definer && !row.config?.some((setting) => setting.startsWith('search_path='))) {
-    open(
-      'It runs as its owner and finds names where the caller says',
-      `ALTER ROUTINE ${row.object} SET search_path = pg_catalog, pg_temp`,
-    );
   }
   if (!index.executable.has(row.oid)) return;
-  if (OWN_CALLS.has(row.name))
-    outlets.denied(`function ${row.object}`, 'callable; it acts only with a secret that agent SQL does not have');
-  else if (!/RETURNS trigger/.test(row.definition))
-    open('The execution login may call it and needs not', closeExecute(row, facts.executor)[0] ?? '');
+  if (own.caller !== 'execution') open('The execution login may call it and must not', revoke);
+  else
+    outlets.denied(
+      `function ${row.object}`,
+      'callable; what it may change needs a secret that agent SQL does not have',
+    );
+}
+
+function settingsOf(clause: string): readonly string[] {
+  return [...clause.matchAll(/\bset (\w+) =/g)].map((match) => match[1] ?? '');
 }
 
 function judge(row: FunctionRow, route: Route, facts: BoundaryFacts, outlets: Outlets): void {

@@ -47,12 +47,10 @@ export function surveyPrivileges(catalog: Catalog, facts: BoundaryFacts, index: 
         `none granted to ${quoteName(facts.executor)} or PUBLIC beyond reading and connecting (${harmless} such)`,
       );
   }
-  for (const { object } of catalog.databases) {
-    outlets.denied(
-      `database ${object}`,
-      'CONNECT is allowed, but a session cannot change its database, and code that opens connections is refused',
-    );
-  }
+  outlets.denied(
+    'other databases of the server',
+    'a session cannot change its database, and code that opens connections is refused',
+  );
 }
 
 interface Context {
@@ -75,6 +73,8 @@ function excuseFor(grant: Grant, context: Context): string | undefined {
     case 'TABLE':
     case 'COLUMN': {
       const row = context.relations.get(kind === 'COLUMN' ? object.replace(/\([^()]*\)$|\(".*"\)$/, '') : object);
+      if (object === 'effectmatch.probe' && privilege === 'INSERT')
+        return 'relation for admission probes, recorded like the others';
       if (row?.schema === 'effectmatch' || row?.kind === 'f') return undefined;
       if (privilege === 'SELECT') return '';
       return row && DML.has(privilege) && context.index.registered.has(row.oid) ? '' : undefined;

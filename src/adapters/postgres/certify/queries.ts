@@ -8,6 +8,10 @@ const USER = 16384;
 const extension = (catalog: string, id: string) =>
   `(select e.extname from pg_depend d join pg_extension e on e.oid = d.refobjid where d.classid = '${catalog}'::regclass and d.objid = ${id} and d.deptype = 'e' and d.refclassid = 'pg_extension'::regclass)`;
 
+/** Orders by columns of the result, byte by byte, whatever the database's collation. */
+const sorted = (query: string, ...columns: readonly string[]) =>
+  `select * from (${query}) as unsorted order by ${columns.map((column) => `${column} collate "C"`).join(', ')}`;
+
 const acl = (
   kind: string,
   objectKind: string,
@@ -110,55 +114,56 @@ export const QUERIES = {
   )}) g order by kind collate "C", object collate "C", grantee collate "C", privilege collate "C", grantor collate "C"`,
   schemas: `select quote_ident(n.nspname) as object, n.nspname::text as name, r.rolname::text as owner
     from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname !~ '^pg_(toast|temp)' order by n.nspname collate "C"`,
-  relations: `select c.oid::oid as oid, ${REL} as object, n.nspname::text as schema, c.relname::text as name, c.relkind::text as kind,
+  relations: `select c.oid::int8 as oid, ${REL} as object, n.nspname::text as schema, c.relname::text as name, c.relkind::text as kind,
     c.relpersistence::text as persistence, r.rolname::text as owner, c.relrowsecurity as rls, c.relforcerowsecurity as "forceRls",
     c.relispartition as partition, c.relreplident::text as identity, c.reloptions as options, ${extension('pg_class', 'c.oid')} as extension,
-    array(select i.inhparent::oid from pg_inherits i where i.inhrelid = c.oid order by i.inhseqno) as parents,
+    array(select i.inhparent::int8 from pg_inherits i where i.inhrelid = c.oid order by i.inhseqno) as parents,
     pg_get_expr(c.relpartbound, c.oid) as bound, pg_get_partkeydef(c.oid) as "partitionKey"
     from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_roles r on r.oid = c.relowner
     where c.oid >= ${USER} and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and c.relpersistence <> 't'
       and n.nspname !~ '^pg_toast' order by ${REL} collate "C"`,
-  columns: `select c.oid::oid as relation, a.attname::text as name, format_type(a.atttypid, a.atttypmod) as type, a.atttypid::oid as "typeOid",
+  columns: `select c.oid::int8 as relation, a.attname::text as name, format_type(a.atttypid, a.atttypmod) as type, a.atttypid::int8 as "typeOid",
     a.attnotnull as "notNull", a.attgenerated::text as generated, a.attidentity::text as identity, co.collname::text as collation,
     pg_get_expr(d.adbin, d.adrelid) as "defaultText"
     from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum left join pg_collation co on co.oid = a.attcollation
     where c.oid >= ${USER} and c.relkind in ('r', 'p', 'v', 'm', 'f') and c.relpersistence <> 't' and a.attnum > 0 and not a.attisdropped
       and n.nspname !~ '^pg_toast' order by ${REL} collate "C", a.attnum`,
-  constraints: `select k.oid::oid as oid, k.conrelid::oid as relation, k.contypid::oid as type, quote_ident(k.conname) as object, k.contype::text as kind,
-    k.condeferrable as deferrable, k.condeferred as deferred, k.confrelid::oid as referenced, k.confdeltype::text as "onDelete",
+  constraints: `select k.oid::int8 as oid, k.conrelid::int8 as relation, k.contypid::int8 as type, quote_ident(k.conname) as object, k.contype::text as kind,
+    k.condeferrable as deferrable, k.condeferred as deferred, k.confrelid::int8 as referenced, k.confdeltype::text as "onDelete",
     k.confupdtype::text as "onUpdate", pg_get_constraintdef(k.oid) as definition,
     case when k.contypid <> 0 then format_type(k.contypid, null) end as domain
     from pg_constraint k left join pg_class c on c.oid = k.conrelid
     where k.oid >= ${USER} and coalesce(c.relpersistence, 'p') <> 't' and k.contype <> 't'
     order by k.conrelid::regclass::text collate "C", k.contypid::regtype::text collate "C", k.conname collate "C"`,
-  indexes: `select i.indrelid::oid as relation, i.indexrelid::oid as oid, ${REL} as object, pg_get_indexdef(i.indexrelid) as definition,
+  indexes: `select i.indrelid::int8 as relation, i.indexrelid::int8 as oid, ${REL} as object, pg_get_indexdef(i.indexrelid) as definition,
     i.indisvalid as valid from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
     where c.oid >= ${USER} and c.relpersistence <> 't' and n.nspname !~ '^pg_toast' order by ${REL} collate "C"`,
-  triggers: `select t.oid::oid as oid, t.tgrelid::oid as relation, quote_ident(t.tgname) as object, t.tgname::text as name, t.tgenabled::text as enabled,
-    t.tgfoid::oid as function, f.proname::text as "functionName", fn.nspname::text as "functionSchema", t.tgtype::int as type,
+  triggers: `select t.oid::int8 as oid, t.tgrelid::int8 as relation, quote_ident(t.tgname) as object, t.tgname::text as name, t.tgenabled::text as enabled,
+    t.tgfoid::int8 as function, f.proname::text as "functionName", fn.nspname::text as "functionSchema", t.tgtype::int as type,
     t.tgdeferrable as deferrable, t.tgconstraint <> 0 and t.tgisinternal as internal, t.tgparentid <> 0 as cloned, pg_get_triggerdef(t.oid) as definition,
     cardinality(t.tgattr::int2[]) as attributes, t.tgnargs::int as arguments
     from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
     join pg_proc f on f.oid = t.tgfoid join pg_namespace fn on fn.oid = f.pronamespace
     where c.relpersistence <> 't' and not (t.tgisinternal and f.oid < ${USER} and f.proname like 'RI\\_FKey\\_%')
     order by ${REL} collate "C", t.tgname collate "C"`,
-  rules: `select r.ev_class::oid as relation, r.oid::oid as oid, quote_ident(r.rulename) as object, r.ev_type::text as event, r.ev_enabled::text as enabled,
+  rules: `select r.ev_class::int8 as relation, r.oid::int8 as oid, quote_ident(r.rulename) as object, r.ev_type::text as event, r.ev_enabled::text as enabled,
     pg_get_ruledef(r.oid) as definition
     from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
     where r.oid >= ${USER} and c.relpersistence <> 't' order by ${REL} collate "C", r.rulename collate "C"`,
-  policies: `select p.polrelid::oid as relation, p.oid::oid as oid, quote_ident(p.polname) as object, p.polcmd::text as command, p.polpermissive as permissive,
+  policies: `select p.polrelid::int8 as relation, p.oid::int8 as oid, quote_ident(p.polname) as object, p.polcmd::text as command, p.polpermissive as permissive,
     array(select coalesce(r.rolname::text, 'public') from unnest(p.polroles) x left join pg_roles r on r.oid = x order by 1) as roles,
     pg_get_expr(p.polqual, p.polrelid) as using, pg_get_expr(p.polwithcheck, p.polrelid) as checking
     from pg_policy p join pg_class c on c.oid = p.polrelid join pg_namespace n on n.oid = c.relnamespace
     order by ${REL} collate "C", p.polname collate "C"`,
-  functions: `select p.oid::oid as oid, ${FUNCTION} as object, p.proname::text as name, n.nspname::text as schema, l.lanname::text as language,
+  functions: `select p.oid::int8 as oid, ${FUNCTION} as object, p.proname::text as name, n.nspname::text as schema, l.lanname::text as language,
     l.lanpltrusted as trusted, r.rolname::text as owner, p.prosecdef as definer, p.prokind::text as kind, p.provolatile::text as volatility,
     p.proconfig as config, p.prosrc as source, p.probin as library, pg_get_function_sqlbody(p.oid) as "sqlBody",
     case when p.prokind <> 'a' then pg_get_functiondef(p.oid) else pg_get_function_result(p.oid) end as definition, ${extension('pg_proc', 'p.oid')} as extension
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang join pg_roles r on r.oid = p.proowner
     where p.oid >= ${USER} order by ${FUNCTION} collate "C"`,
-  uses: `with recursive use(classid, objid, refclassid, refobjid) as (
+  uses: sorted(
+    `with recursive use(classid, objid, refclassid, refobjid) as (
       select d.classid, d.objid, d.refclassid, d.refobjid from pg_depend d
       where d.deptype in ('n', 'i', 'a') and d.refclassid in ('pg_proc'::regclass, 'pg_operator'::regclass)
         and d.classid in ('pg_attrdef'::regclass, 'pg_constraint'::regclass, 'pg_class'::regclass, 'pg_policy'::regclass,
@@ -166,27 +171,34 @@ export const QUERIES = {
           'pg_operator'::regclass, 'pg_amop'::regclass, 'pg_conversion'::regclass)
       union select u.classid, u.objid, 'pg_proc'::regclass, o.oprcode from use u join pg_operator o
         on u.refclassid = 'pg_operator'::regclass and o.oid = u.refobjid)
-    select u.classid::regclass::text as class, u.objid::oid as object, u.refobjid::oid as function,
-      coalesce(ad.adrelid, k.conrelid, po.polrelid, rw.ev_class, ix.indrelid, case when u.classid = 'pg_class'::regclass then u.objid end, 0)::oid as relation,
-      coalesce(k.contypid, case when u.classid = 'pg_type'::regclass then u.objid end, 0)::oid as type, ta.attname::text as "column",
-      pg_describe_object(u.classid, u.objid, 0) as description
+    select u.classid::regclass::text as class, u.objid::int8 as object, u.refobjid::int8 as function,
+      coalesce(ad.adrelid, k.conrelid, po.polrelid, rw.ev_class, ix.indrelid, case when u.classid = 'pg_class'::regclass then u.objid end, 0)::int8 as relation,
+      coalesce(k.contypid, case when u.classid = 'pg_type'::regclass then u.objid end, 0)::int8 as type, ta.attname::text as "column",
+      pg_describe_object(u.classid, u.objid, 0) as description, u.refobjid::regprocedure::text as function_name
     from use u left join pg_attrdef ad on u.classid = 'pg_attrdef'::regclass and ad.oid = u.objid
       left join pg_attribute ta on ta.attrelid = ad.adrelid and ta.attnum = ad.adnum
       left join pg_constraint k on u.classid = 'pg_constraint'::regclass and k.oid = u.objid
       left join pg_policy po on u.classid = 'pg_policy'::regclass and po.oid = u.objid
       left join pg_rewrite rw on u.classid = 'pg_rewrite'::regclass and rw.oid = u.objid
       left join pg_index ix on u.classid = 'pg_class'::regclass and ix.indexrelid = u.objid
-    where u.refclassid = 'pg_proc'::regclass and u.refobjid >= ${USER} order by description collate "C", u.refobjid::regprocedure::text collate "C"`,
-  settings: `select coalesce(d.datname::text, '') as database, coalesce(r.rolname::text, '') as role, split_part(x, '=', 1) as name,
+    where u.refclassid = 'pg_proc'::regclass and u.refobjid >= ${USER}`,
+    'description',
+    'function_name',
+  ),
+  settings: sorted(
+    `select coalesce(d.datname::text, '') as database, coalesce(r.rolname::text, '') as role, split_part(x, '=', 1) as name,
     substr(x, strpos(x, '=') + 1) as value
     from pg_db_role_setting s left join pg_database d on d.oid = s.setdatabase left join pg_roles r on r.oid = s.setrole
-    cross join lateral unnest(s.setconfig) x where s.setdatabase = 0 or d.datname = current_database()
-    order by 1 collate "C", 2 collate "C", 3 collate "C"`,
+    cross join lateral unnest(s.setconfig) x where s.setdatabase = 0 or d.datname = current_database()`,
+    'database',
+    'role',
+    'name',
+  ),
   server_settings: `select name, reset_val as value from pg_settings where name in ('fsync', 'full_page_writes', 'track_counts',
     'synchronous_commit', 'session_preload_libraries', 'shared_preload_libraries', 'local_preload_libraries', 'lo_compat_privileges',
     'allow_system_table_mods', 'max_prepared_transactions', 'session_replication_role', 'standard_conforming_strings', 'zero_damaged_pages',
     'ignore_system_indexes', 'row_security', 'default_transaction_read_only') order by name collate "C"`,
-  eventTriggers: `select quote_ident(e.evtname) as object, e.evtevent::text as event, e.evtenabled::text as enabled, e.evtfoid::oid as function
+  eventTriggers: `select quote_ident(e.evtname) as object, e.evtevent::text as event, e.evtenabled::text as enabled, e.evtfoid::int8 as function
     from pg_event_trigger e order by e.evtname collate "C"`,
   extensions: `select e.extname::text as name, e.extversion as version from pg_extension e order by e.extname collate "C"`,
   languages: `select l.lanname::text as name, l.lanpltrusted as trusted from pg_language l order by l.lanname collate "C"`,
@@ -201,22 +213,36 @@ export const QUERIES = {
   largeObjects: `select count(*)::int as count, count(*) filter (where r.rolname = $1)::int as owned,
     count(*) filter (where exists (select from aclexplode(m.lomacl) a where (a.grantee = 0 or pg_get_userbyid(a.grantee) = $1) and a.privilege_type = 'UPDATE'))::int as writable
     from pg_largeobject_metadata m left join pg_roles r on r.oid = m.lomowner`,
-  casts: `select pg_describe_object('pg_cast'::regclass, c.oid, 0) as description, format_type(c.castsource, null) as source,
-    format_type(c.casttarget, null) as target, c.castsource::oid as "sourceOid", c.casttarget::oid as "targetOid", c.castfunc::oid as function,
-    c.castcontext::text as context, ${extension('pg_cast', 'c.oid')} as extension from pg_cast c where c.oid >= ${USER} order by 1 collate "C"`,
-  operators: `select pg_describe_object('pg_operator'::regclass, o.oid, 0) as description, n.nspname::text as schema, o.oprname::text as name,
-    o.oprcode::oid::oid as function, ${extension('pg_operator', 'o.oid')} as extension
-    from pg_operator o join pg_namespace n on n.oid = o.oprnamespace where o.oid >= ${USER} order by 1 collate "C"`,
-  types: `select t.oid::oid as oid, format_type(t.oid, null) as name, t.typtype::text as kind, t.typbasetype::oid as base, t.typelem::oid as element,
-    t.typrelid::oid as relation from pg_type t where t.oid >= ${USER} order by 2 collate "C"`,
-  defaultAcls: `select coalesce(r.rolname::text, '') as role, coalesce(n.nspname::text, '') as schema, d.defaclobjtype::text as kind, d.defaclacl::text as acl
-    from pg_default_acl d left join pg_roles r on r.oid = d.defaclrole left join pg_namespace n on n.oid = d.defaclnamespace
-    order by 1 collate "C", 2 collate "C", 3 collate "C"`,
-  owned: `select pg_describe_object(s.classid, s.objid, s.objsubid) as description from pg_shdepend s
+  casts: sorted(
+    `select pg_describe_object('pg_cast'::regclass, c.oid, 0) as description, format_type(c.castsource, null) as source,
+    format_type(c.casttarget, null) as target, c.castsource::int8 as "sourceOid", c.casttarget::int8 as "targetOid", c.castfunc::int8 as function,
+    c.castcontext::text as context, ${extension('pg_cast', 'c.oid')} as extension from pg_cast c where c.oid >= ${USER}`,
+    'description',
+  ),
+  operators: sorted(
+    `select pg_describe_object('pg_operator'::regclass, o.oid, 0) as description, n.nspname::text as schema, o.oprname::text as name,
+    o.oprcode::oid::int8 as function, ${extension('pg_operator', 'o.oid')} as extension
+    from pg_operator o join pg_namespace n on n.oid = o.oprnamespace where o.oid >= ${USER}`,
+    'description',
+  ),
+  types: sorted(
+    `select t.oid::int8 as oid, format_type(t.oid, null) as name, t.typtype::text as kind, t.typbasetype::int8 as base, t.typelem::int8 as element,
+    t.typrelid::int8 as relation from pg_type t where t.oid >= ${USER}`,
+    'name',
+  ),
+  defaultAcls: sorted(
+    `select coalesce(r.rolname::text, '') as role, coalesce(n.nspname::text, '') as schema, d.defaclobjtype::text as kind, d.defaclacl::text as acl
+    from pg_default_acl d left join pg_roles r on r.oid = d.defaclrole left join pg_namespace n on n.oid = d.defaclnamespace`,
+    'role',
+    'schema',
+    'kind',
+  ),
+  owned: sorted(
+    `select pg_describe_object(s.classid, s.objid, s.objsubid) as description from pg_shdepend s
     where s.deptype = 'o' and s.refclassid = 'pg_authid'::regclass and s.refobjid = (select oid from pg_roles where rolname = $1)
-      and s.dbid in (0, (select oid from pg_database where datname = current_database())) order by 1 collate "C"`,
-  databases: `select quote_ident(d.datname) as object from pg_database d where d.datallowconn and d.datname <> current_database()
-    and has_database_privilege($1, d.oid, 'CONNECT') order by d.datname collate "C"`,
+      and s.dbid in (0, (select oid from pg_database where datname = current_database()))`,
+    'description',
+  ),
 } as const;
 
 /** Volatile built-ins that one of these roles may execute, with the grants that let it. */
@@ -238,13 +264,13 @@ export const ROLE_CLOSURE = `select m.rolname::text as member, r.rolname::text a
   order by m.rolname collate "C", r.rolname collate "C"`;
 
 /** Functions with native or unjudged code, and foreign tables, that one of these roles may use through its own rights. */
-export const USABLE_BY = `select r.rolname::text as role, 'function' as kind, p.oid::oid as oid from pg_proc p
+export const USABLE_BY = `select r.rolname::text as role, 'function' as kind, p.oid::int8 as oid from pg_proc p
     join pg_namespace n on n.oid = p.pronamespace cross join pg_roles r
     where p.oid >= ${USER} and r.rolname = any($1) and not r.rolsuper
       and has_schema_privilege(r.oid, n.oid, 'USAGE') and has_function_privilege(r.oid, p.oid, 'EXECUTE')
-  union all select r.rolname::text, 'foreign table', c.oid::oid from pg_class c
+  union all select r.rolname::text, 'foreign table', c.oid::int8 from pg_class c
     join pg_namespace n on n.oid = c.relnamespace cross join pg_roles r
     where c.relkind = 'f' and r.rolname = any($1) and not r.rolsuper and has_schema_privilege(r.oid, n.oid, 'USAGE')
       and (has_table_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE') or has_any_column_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE'))
-  union all select r.rolname::text, 'sequence', c.oid::oid from pg_class c cross join pg_roles r
+  union all select r.rolname::text, 'sequence', c.oid::int8 from pg_class c cross join pg_roles r
     where c.relkind = 'S' and r.rolname = any($1) and not r.rolsuper and has_sequence_privilege(r.oid, c.oid, 'UPDATE')`;

@@ -1,7 +1,6 @@
-import type { ClientBase } from 'pg';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { dangerOf, READING_ROLES } from './builtins.ts';
-import type { Catalog, Role } from './catalog.ts';
+import { type Catalog, type Role, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
 import { EXECUTABLE_BUILTINS, ROLE_CLOSURE } from './queries.ts';
 import type { Reach, Route } from './reach.ts';
@@ -104,7 +103,7 @@ export function surveyTrustedRoles(catalog: Catalog, facts: BoundaryFacts, outle
  * rights application code lends it: the server's own roles, replication, superuser, dangerous built-ins.
  */
 export async function surveyRights(
-  control: ClientBase,
+  control: TextReader,
   { catalog, facts, reach, outlets }: { catalog: Catalog; facts: BoundaryFacts; reach: Reach; outlets: Outlets },
 ): Promise<void> {
   for (const [name, route] of reach.principals) {
@@ -115,8 +114,8 @@ export async function surveyRights(
       outlets.observed(`rights of ${quoteName(name)}`, `lent by ${route.by}; its writes are counted for every table`);
   }
   const roles = [facts.executor, ...reach.principals.keys()];
-  const closure = await control.query<{ member: string; role: string }>(ROLE_CLOSURE, [roles.slice(1)]);
-  for (const { member, role } of closure.rows) {
+  const closure = await readRows<{ member: string; role: string }>(control, ROLE_CLOSURE, [roles.slice(1)]);
+  for (const { member, role } of closure) {
     const route = reach.principals.get(member);
     const isDangerous = role.startsWith('pg_')
       ? !READING_ROLES.has(role)
@@ -135,12 +134,13 @@ export async function surveyRights(
 }
 
 async function surveyBuiltins(
-  control: ClientBase,
+  control: TextReader,
   roles: readonly string[],
   reach: Reach,
   outlets: Outlets,
 ): Promise<void> {
-  const { rows } = await control.query<{ role: string; name: string; object: string; grantees: string[] }>(
+  const rows = await readRows<{ role: string; name: string; object: string; grantees: string[] }>(
+    control,
     EXECUTABLE_BUILTINS,
     [roles],
   );

@@ -1,11 +1,11 @@
 import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
+import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
 import type { BoundaryFacts, Outlets, RegisteredRelation } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 import { ownerFor } from './roles.ts';
 
 const AFTER_ROW_DML = 1 + 4 + 8 + 16;
-const EVENTS = { insert: 4, delete: 8, update: 16 } as const;
 const BEFORE_TRUNCATE = 2 + 32;
 
 /** The registered relations: are they what was registered, and is every write to them recorded? */
@@ -101,71 +101,35 @@ function surveyRecorders(
   facts: BoundaryFacts,
   outlets: Outlets,
 ): void {
-  if (leaf.kind === 'f') return;
-  const when = `WHEN (SESSION_USER = ${quoteLiteral(facts.executor).trim()})`;
-  const events = Object.entries(EVENTS) as [keyof typeof EVENTS, number][];
-  const wanted = relation.bulk
-    ? events.map(([event, type]) => ({
-        name: `effectmatch_record_${event}`,
-        type,
-        function: 'record_statement',
-        create: `AFTER ${event.toUpperCase()}${transitions(event)} FOR EACH STATEMENT ${when}`,
-      }))
-    : [
-        {
-          name: 'effectmatch_record',
-          type: AFTER_ROW_DML,
-          function: 'record_row',
-          create: `AFTER INSERT OR UPDATE OR DELETE FOR EACH ROW ${when}`,
-        },
-      ];
-  for (const recorder of [
-    ...wanted,
-    {
-      name: 'effectmatch_truncate',
-      type: BEFORE_TRUNCATE,
-      function: 'refuse_truncate',
-      create: 'BEFORE TRUNCATE FOR EACH STATEMENT',
-    },
-  ]) {
-    const found = triggers.find(({ name }) => name === recorder.name);
+  const isRoot = leaf.oid === relation.oid;
+  if (leaf.kind === 'f' || (relation.bulk && !isRoot)) return;
+  const events = relation.bulk
+    ? { effectmatch_record_insert: 4, effectmatch_record_update: 16, effectmatch_record_delete: 8 }
+    : { effectmatch_record: AFTER_ROW_DML };
+  const types: Readonly<Record<string, number>> = { ...events, effectmatch_truncate: BEFORE_TRUNCATE };
+  for (const { name, calls } of recorderTriggers(relation.bulk)) {
+    if (!isRoot && name === 'effectmatch_truncate') continue;
+    const found = triggers.find((trigger) => trigger.name === name);
     const isRight =
       found !== undefined &&
       found.functionSchema === 'effectmatch' &&
-      found.functionName === recorder.function &&
-      found.type === recorder.type &&
+      found.functionName === calls &&
+      found.type === types[name] &&
       found.attributes === 0 &&
       !found.deferrable &&
+      found.enabled === 'A' &&
       recordsOnly(found, facts.executor);
-    if (isRight && found.enabled === 'A') continue;
-    const always = `ALTER TABLE ${leaf.object} ENABLE ALWAYS TRIGGER ${recorder.name}`;
-    const insert = create(recorder, leaf, found);
+    if (isRight) continue;
     outlets.open({
-      outlet: `recorder ${recorder.name} on ${leaf.object}`,
+      outlet: `recorder ${name} on ${leaf.object}`,
       object: leaf.object,
-      why: isRight
-        ? 'It does not fire in every session'
-        : found
-          ? 'It is not the recorder that provisioning made'
-          : 'It is missing, so writes would not be recorded',
-      fix: isRight ? [always] : [...insert, always],
+      why: found
+        ? 'It is not as provisioning made it, or does not always fire'
+        : 'It is missing, so writes would not be recorded',
+      fix: createRecorders(relation, facts.executor),
       needs: `${quoteName(leaf.owner)} or a superuser`,
     });
   }
-}
-
-function create(
-  recorder: { name: string; create: string; function: string },
-  leaf: RelationRow,
-  found: TriggerRow | undefined,
-): readonly string[] {
-  const make = `CREATE TRIGGER ${recorder.name} ${recorder.create.replace(/^((?:AFTER|BEFORE) [A-Z]+(?: OR [A-Z]+)*)/, `$1 ON ${leaf.object}`)} EXECUTE FUNCTION effectmatch.${recorder.function}()`;
-  return found === undefined ? [make] : [`DROP TRIGGER ${recorder.name} ON ${leaf.object}`, make];
-}
-
-function transitions(event: keyof typeof EVENTS): string {
-  if (event === 'insert') return ' REFERENCING NEW TABLE AS became';
-  return event === 'delete' ? ' REFERENCING OLD TABLE AS was' : ' REFERENCING OLD TABLE AS was NEW TABLE AS became';
 }
 
 /** Triggers, rules and deferrable checks on everything a write can lead to. */
