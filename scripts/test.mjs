@@ -1,7 +1,9 @@
 // Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many random faults;
-// `--only <part>` keeps files whose path contains the part.
-import { spawnSync } from 'node:child_process';
-import { globSync } from 'node:fs';
+// `--only <part>` keeps files whose path contains the part. Test files that need PostgreSQL share one server, which
+// starts before them and ends after them, however they end.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 const SLOW = [
@@ -14,6 +16,7 @@ const SLOW = [
   'test/ledger/sqlite.test.ts',
   'test/adapters/files/promotion.test.ts',
   'test/fuzz.test.ts',
+  'test/postgres/server.test.ts',
 ];
 const fast = process.argv.includes('--fast');
 const only = process.argv.indexOf('--only');
@@ -26,7 +29,12 @@ if (files.length === 0) {
   process.exit(1);
 }
 const reporter = process.env.CI ? 'spec' : 'dot';
-const result = spawnSync(
+const needPostgres = files.some(
+  (file) => file.includes('/postgres/') || /(?:from|import\() *'[^']*postgres/.test(readFileSync(file, 'utf8')),
+);
+const { startServer, environmentOf } = needPostgres ? await import('../test/postgres/server.ts') : {};
+const server = await startServer?.();
+const tests = spawn(
   process.execPath,
   [
     '--test',
@@ -35,6 +43,9 @@ const result = spawnSync(
     '--test-timeout=540000',
     ...files,
   ],
-  { stdio: 'inherit' },
+  { stdio: 'inherit', env: { ...process.env, ...(server && environmentOf(server)) } },
 );
-process.exit(result.status ?? 1);
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => tests.kill(name));
+const [status] = await once(tests, 'exit');
+await server?.stop();
+process.exit(status ?? 1);

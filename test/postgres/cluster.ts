@@ -129,7 +129,9 @@ export class Cluster {
   async remove(): Promise<void> {
     this.#removing = true;
     const patience = setTimeout(() => void this.crash(), 10_000);
-    await this.#end('SIGQUIT');
+    if (this.port === 0)
+      await this.crash(); // initdb would end before the server that it drives.
+    else await this.#end('SIGQUIT');
     clearTimeout(patience);
     await rm(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }

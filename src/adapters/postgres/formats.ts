@@ -5,7 +5,7 @@ import type { Connection, Reply } from '../../postgres/connection.ts';
  * same text wherever it is read; the others matter only for reading text and
  * for expressions of the catalogue.
  */
-const FORMATS: Readonly<Record<string, string>> = {
+export const PINNED_FORMATS: Readonly<Record<string, string>> = {
   datestyle: 'ISO, YMD',
   timezone: 'UTC',
   intervalstyle: 'postgres',
@@ -18,12 +18,13 @@ const FORMATS: Readonly<Record<string, string>> = {
   standard_conforming_strings: 'on',
 };
 
-const PIN_FORMATS = Object.entries(FORMATS)
+const PIN_FORMATS = Object.entries(PINNED_FORMATS)
   .map(([name, value]) => `set local ${name} = '${value}';`)
   .join(' ');
 
 /** No object of the application answers for one of the system, and no policy of it runs. */
-const PIN_NAMES = 'set local search_path = pg_catalog, pg_temp; set local row_security = off;';
+export const PINNED_SEARCH_PATH = 'pg_catalog, pg_temp';
+const PIN_NAMES = `set local search_path = ${PINNED_SEARCH_PATH}; set local row_security = off;`;
 
 /** What of a session is pinned: `formats` alone keeps the search path that functions of the application expect. */
 export type Pins = 'formats' | 'formats and names';

@@ -1,0 +1,119 @@
+import { EffectMatchError } from '../../errors.ts';
+import type { Connection } from '../../postgres/connection.ts';
+import { type Inspection, readRelations } from './catalog.ts';
+import type { EntryPoint, PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
+import { bindFingerprint } from './certify/fingerprint.ts';
+import { surveyBoundary } from './certify/survey.ts';
+import { readDeferrable } from './constraints.ts';
+import type { Control } from './control.ts';
+import type { AssignedColumn } from './observation.ts';
+import { type RegisteredName, refused, type Settings } from './options.ts';
+import { PROBE_TABLE } from './provision/tables.ts';
+import type { Relation } from './relation.ts';
+import { listWatched, type Watched } from './watched.ts';
+
+/** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
+export interface Boundary {
+  readonly fingerprint: string;
+  readonly relations: readonly RegisteredRelation[];
+  /** Relations that state may be read from, by target. */
+  readonly readable: ReadonlyMap<string, Relation>;
+  readonly probe: Relation;
+  readonly watched: Watched;
+  readonly forceConstraints: string;
+  readonly sequences: readonly AssignedColumn[];
+  readonly survey: PostgresSurvey;
+}
+
+/** Whose boundary it is. */
+export interface Parties {
+  readonly backend: string;
+  readonly executor: string;
+  readonly owner: string;
+  readonly control: string;
+}
+
+const READS_MAX = 5;
+
+/**
+ * The boundary as it is now. `known` is returned as it is while its fingerprint is the fresh one: configuration is
+ * classified once and looked at again before every use. What is new is read until nothing changed while it was read.
+ */
+export async function readBoundary(
+  control: Control,
+  settings: Settings,
+  parties: Parties,
+  known?: Boundary,
+): Promise<Boundary> {
+  let fingerprint = await control.fingerprint();
+  if (known?.fingerprint === fingerprint) return known;
+  for (let tries = 0; tries < READS_MAX; tries += 1) {
+    const boundary = await control.withConnection((connection) => readOnce(connection, settings, parties, fingerprint));
+    // The roles that matter are known only now; their rows are part of the fingerprint from here on.
+    await control.watchRoles(boundary.survey.roles);
+    const now = await control.fingerprint();
+    if (now === fingerprint) return boundary;
+    fingerprint = now;
+  }
+  throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: the configuration keeps changing; try later');
+}
+
+async function readOnce(
+  connection: Connection,
+  settings: Settings,
+  parties: Parties,
+  fingerprint: string,
+): Promise<Boundary> {
+  const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
+  const found = (await readRelations(connection, names)).map(usable);
+  const relations = settings.relations.map((option, index) => withOptions(found[index], option));
+  const probe = found.at(-1);
+  if (probe === undefined) throw refused('the probe table is missing; provision the database again');
+  const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
+  const entryPoints = await readEntryPoints(connection, settings.entryPoints);
+  const survey = await surveyBoundary(connection, {
+    ...{ ...parties, relations, entryPoints, restrictions: settings.declared },
+  });
+  return {
+    fingerprint,
+    relations,
+    readable: new Map(readable.map((relation) => [relation.target, relation])),
+    probe,
+    watched: await listWatched(connection),
+    forceConstraints: await readDeferrable(connection),
+    sequences: relations.flatMap(assignedColumns),
+    survey: bindFingerprint(survey, fingerprint),
+  };
+}
+
+function usable(inspection: Inspection): Relation {
+  if (inspection.kind === 'usable') return inspection.relation;
+  throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
+}
+
+function withOptions(relation: Relation | undefined, { bulk, volatile }: RegisteredName): RegisteredRelation {
+  if (relation === undefined) throw refused('a relation is missing');
+  return { ...relation, bulk, volatile };
+}
+
+async function readEntryPoints(connection: Connection, names: readonly string[]): Promise<readonly EntryPoint[]> {
+  if (names.length === 0) return [];
+  const { rows } = await connection.query(
+    'select name, pg_catalog.to_regprocedure(name)::pg_catalog.oid from pg_catalog.unnest($1::text[]) as given(name)',
+    [names],
+  );
+  return rows.map(([name, oid]) => {
+    if (oid == null) {
+      throw refused(`entry point "${name}" does not exist; write it as schema.name(argument types)`);
+    }
+    return { name: String(name), oid: Number(oid) };
+  });
+}
+
+function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {
+  return columns.flatMap(({ name, sequence }) => {
+    if (sequence === undefined) return [];
+    const { oid, start, increment } = sequence;
+    return [{ target, column: name, oid, start: BigInt(start), increment: BigInt(increment) }];
+  });
+}

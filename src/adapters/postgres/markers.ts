@@ -1,0 +1,91 @@
+import type { AdapterContext, Markers, VoidResult } from '../../contract/adapter.ts';
+import type { MarkerText } from '../../contract/proof.ts';
+import { EffectMatchError } from '../../errors.ts';
+import { asFault, Connection, type ConnectionOptions, sqlState, type TextRow } from '../../postgres/connection.ts';
+
+const FIND = 'select occurrence, disposition, text, seal_key, seal_mac from effectmatch.marker where occurrence = $1';
+const INSERT =
+  'insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac) values ($1, $2, $3, $4, $5)';
+
+export interface MarkerTools {
+  readonly control: () => Promise<Connection>;
+  readonly options: ConnectionOptions;
+  readonly reached: AdapterContext['reached'];
+  /** How long a void marker waits for a live transaction in its way. */
+  readonly lockTimeoutMs: number;
+  /** Ends sessions of the execution login that hold a transaction beyond its deadline. */
+  readonly endOverdue: (control: Connection) => Promise<number>;
+}
+
+/** The marker table through the control login. */
+export function markersOf(tools: MarkerTools): Markers {
+  return {
+    find: async (occurrence) => {
+      const control = await tools.control();
+      return readMarker((await control.query(FIND, [occurrence]).catch(fault)).rows[0]);
+    },
+    void: async (marker) => {
+      const first = await insertVoid(tools, marker);
+      if (first.kind !== 'busy') return first;
+      const ended = await tools.endOverdue(await tools.control()).catch(() => 0);
+      return ended === 0 ? first : await insertVoid(tools, marker);
+    },
+    forget: async (occurrence) => {
+      const control = await tools.control();
+      await control.query('delete from effectmatch.marker where occurrence = $1', [occurrence]).catch(fault);
+    },
+  };
+}
+
+/**
+ * A transaction of its own on a connection of its own, at READ COMMITTED; insert and look are two statements, because
+ * a single one would look with the snapshot from before it waited.
+ */
+async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidResult> {
+  const { occurrence, disposition, text, sealKey, sealMac } = marker;
+  try {
+    await using connection = await Connection.open(tools.options, 'effectmatch recovery');
+    await connection.script(
+      `begin isolation level read committed; set local lock_timeout = ${tools.lockTimeoutMs}; set local synchronous_commit = on`,
+    );
+    try {
+      await connection.query(INSERT, [occurrence, disposition, text, sealKey, sealMac]);
+    } catch (error) {
+      await connection.script('rollback');
+      if (sqlState(error) === '55P03')
+        return { kind: 'busy', why: 'a live transaction holds the marker of this occurrence' };
+      if (sqlState(error) !== '23505') throw error;
+      const found = readMarker((await connection.query(FIND, [occurrence])).rows[0]);
+      // The other marker was removed in between: nothing can be said now.
+      return found === undefined
+        ? { kind: 'busy', why: 'the marker is being changed' }
+        : { kind: 'conflict', marker: found };
+    }
+    tools.reached('adapter:void-written');
+    const [reply] = await connection.script('commit');
+    if (reply?.command !== 'COMMIT') throw new Error(`COMMIT of the void marker answered ${reply?.command}`);
+    tools.reached('adapter:void-committed');
+    return { kind: 'inserted' };
+  } catch (error) {
+    return fault(error);
+  }
+}
+
+function readMarker(row: TextRow | undefined): MarkerText | undefined {
+  if (row === undefined) return undefined;
+  const [occurrence, disposition, text, sealKey, sealMac] = row.map(String);
+  if (disposition !== 'committed' && disposition !== 'void') {
+    throw new EffectMatchError('ERR_EM_MARKER_CONFLICT', `the marker of ${occurrence} is neither committed nor void`);
+  }
+  return {
+    occurrence: occurrence ?? '',
+    disposition,
+    text: text ?? '',
+    sealKey: sealKey ?? '',
+    sealMac: sealMac ?? '',
+  };
+}
+
+function fault(error: unknown): never {
+  throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the markers could not be used');
+}

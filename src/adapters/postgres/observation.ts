@@ -1,0 +1,236 @@
+import { hash } from 'node:crypto';
+import type { Assigned, ChannelReport, Evidence, TargetCount } from '../../contract/adapter.ts';
+import { EffectMatchError, invariant } from '../../errors.ts';
+import type { TextRow } from '../../postgres/connection.ts';
+import type { ChangeRecord, Op } from '../../protocol/effect.ts';
+import type { Row, Value } from '../../protocol/value.ts';
+import { type Image, parseImages } from './image.ts';
+import type { Relation } from './relation.ts';
+import { decoderOf } from './value.ts';
+import type { Watched } from './watched.ts';
+
+/** What an observation is made from: the answers of `open` and `observe`, and what the survey knew. */
+export interface Observed {
+  readonly candidate: string;
+  readonly opened: Opened;
+  readonly answer: readonly TextRow[];
+  readonly watched: Watched;
+  /** Registered relations, or the probe table during admission. */
+  readonly relations: readonly Relation[];
+  readonly leaves: ReadonlyMap<string, Relation>;
+  readonly sequences: readonly AssignedColumn[];
+  readonly expectedSession: string;
+}
+
+/** The answer of `open`. */
+export interface Opened {
+  readonly xid: string;
+  readonly atMs: number;
+  readonly positions: string;
+}
+
+/** A column that PostgreSQL draws from a sequence. */
+export interface AssignedColumn {
+  readonly target: string;
+  readonly column: string;
+  readonly oid: number;
+  readonly start: bigint;
+  readonly increment: bigint;
+}
+
+/** Channels that must answer and agree: see `establish`. */
+export const CHANNELS = ['recorder', 'counters', 'relations', 'transaction', 'session'] as const;
+
+/** Reads the answer of `observe`: records and channels. Nothing is concluded here. */
+export function readObservation(observed: Observed): Evidence {
+  const { candidate, opened, answer, watched } = observed;
+  const [facts, ...rows] = answer;
+  const [xid, counted, session] = facts?.[3]?.split('\n') ?? [];
+  invariant(
+    facts?.[1] === 'F' && xid !== undefined && counted !== undefined && session !== undefined,
+    'observe answers with facts first',
+  );
+  const counters = readCounters(counted);
+  const result = readRecords(observed, rows);
+  const records = result.kind === 'records' ? result.records : [];
+  const channels: readonly ChannelReport[] = [
+    result.kind === 'records'
+      ? { channel: 'recorder', kind: 'records', count: records.length }
+      : { channel: 'recorder', kind: 'silent', why: result.why },
+    {
+      channel: 'counters',
+      kind: 'gross',
+      counts: countRegistered(observed, counters),
+      recorded: countRecorded(observed, counters, rows),
+    },
+    { channel: 'relations', kind: 'touched', targets: listTouched(observed, counters) },
+    { channel: 'transaction', kind: 'stable', before: opened.xid, after: xid },
+    { channel: 'session', kind: 'stable', before: observed.expectedSession, after: session },
+  ];
+  return {
+    candidate,
+    evidence: fingerprint(watched, facts, rows),
+    records,
+    channels,
+    unattributed: 0,
+    assigned: [...assignedRanges(observed, facts[4] ?? ''), ...freshIdentifiers(observed, records)],
+    window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
+  };
+}
+
+interface Counter {
+  readonly oid: string;
+  readonly counts: Readonly<Record<Op, number>>;
+}
+
+function readCounters(text: string): readonly Counter[] {
+  if (text === '') return [];
+  return text.split(' ').map((entry) => {
+    const [oid = '', counts = ''] = entry.split(':');
+    const [insert, update, deleted] = counts.split('/').map(Number);
+    invariant(insert !== undefined && update !== undefined && deleted !== undefined, 'a counter has three numbers');
+    return { oid, counts: { insert, update, delete: deleted } };
+  });
+}
+
+const OPS = ['insert', 'update', 'delete'] as const;
+
+function countRegistered({ leaves }: Observed, counters: readonly Counter[]): readonly TargetCount[] {
+  return counters.flatMap(({ oid, counts }) => {
+    const target = leaves.get(oid)?.target;
+    if (target === undefined) return [];
+    return OPS.flatMap((op) => (counts[op] === 0 ? [] : [{ target, op, count: counts[op] }]));
+  });
+}
+
+/**
+ * How many writes the recorders saw, rolled-back ones included: a row recorder writes one record per write, which the
+ * same counters count. A statement recorder writes one record for many, so what it saw is known only from what is left.
+ */
+function countRecorded({ watched }: Observed, counters: readonly Counter[], rows: readonly TextRow[]): number {
+  const inserted = counters.find(({ oid }) => oid === watched.recordOid)?.counts.insert ?? 0;
+  const images = rows.reduce((sum, row) => sum + Number(row[2]), 0);
+  return inserted - rows.length + images;
+}
+
+/** Everything that was written, by target; a record that was changed or removed counts as a write of a stranger. */
+function listTouched({ leaves, watched }: Observed, counters: readonly Counter[]): readonly string[] {
+  const touched = counters.flatMap(({ oid, counts }) => {
+    if (oid === watched.recordOid && counts.update === 0 && counts.delete === 0) return [];
+    return [leaves.get(oid)?.target ?? watched.names.get(oid) ?? `relation ${oid}`];
+  });
+  return [...new Set(touched)];
+}
+
+type Records =
+  | { readonly kind: 'records'; readonly records: readonly ChangeRecord[] }
+  | { readonly kind: 'unclear'; readonly why: string };
+
+const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };
+
+function readRecords({ leaves, relations }: Observed, rows: readonly TextRow[]): Records {
+  const shapes = new Map<string, Shape>();
+  try {
+    const records = rows.flatMap(([oid, code, images, was, became]) => {
+      const id = String(oid);
+      const relation = leaves.get(id) ?? relations.find((candidate) => String(candidate.oid) === id);
+      const op = OP_OF[String(code)];
+      if (relation === undefined || op === undefined)
+        throw unclear(`a record names relation ${id}, which is not registered`);
+      const shape = shapes.get(id) ?? shapeOf(relation, id);
+      shapes.set(id, shape);
+      return pairImages(
+        { op, target: relation.target, count: Number(images) },
+        imagesOf(was, shape),
+        imagesOf(became, shape),
+      );
+    });
+    return { kind: 'records', records };
+  } catch (error) {
+    return { kind: 'unclear', why: String(error) };
+  }
+}
+
+function imagesOf(text: string | null | undefined, shape: Shape): readonly Row[] {
+  return text == null ? [] : parseImages(text, shape.columns.length).map((image) => readRow(shape, image));
+}
+
+/** Statement recorders list old and new rows in the order in which the statement wrote them. */
+function pairImages(
+  what: { readonly op: Op; readonly target: string; readonly count: number },
+  before: readonly Row[],
+  after: readonly Row[],
+): readonly ChangeRecord[] {
+  const { op, target, count } = what;
+  const expected = [op === 'insert' ? 0 : count, op === 'delete' ? 0 : count];
+  if (before.length !== expected[0] || after.length !== expected[1])
+    throw unclear(`a record of "${target}" lacks images`);
+  return Array.from({ length: count }, (_, index) => ({
+    op,
+    target,
+    key: null,
+    before: before[index] ?? null,
+    after: after[index] ?? null,
+  }));
+}
+
+/** How the images of one physical table read, in its own column order. */
+interface Shape {
+  readonly columns: readonly { readonly name: string; readonly decode: (text: string) => Value }[];
+}
+
+function shapeOf(relation: Relation, oid: string): Shape {
+  const leaf = relation.leaves.find((candidate) => String(candidate.oid) === oid);
+  const names = leaf?.columns ?? relation.columns.map((column) => column.name);
+  const columns = names.map((name) => {
+    const column = relation.columns.find((candidate) => candidate.name === name);
+    if (column === undefined) throw unclear(`"${relation.target}" has no column "${name}"`);
+    return { name, decode: decoderOf(column.type) };
+  });
+  return { columns };
+}
+
+function readRow({ columns }: Shape, image: Image): Row {
+  const row: { [column: string]: Value } = {};
+  for (const [index, { name, decode }] of columns.entries()) {
+    const text = image[index] ?? null;
+    row[name] = text === null ? null : decode(text);
+  }
+  return row;
+}
+
+function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
+  return new EffectMatchError('ERR_EM_INVARIANT', why);
+}
+
+/** A sequence hands out what lies between its positions, to this transaction or to others. */
+function assignedRanges({ opened, sequences }: Observed, after: string): readonly Assigned[] {
+  const before = opened.positions.split(' ');
+  const now = after.split(' ');
+  return sequences.flatMap(({ target, column, start, increment }, index) => {
+    const from = before[index] === undefined || before[index] === '' ? start - increment : BigInt(before[index]);
+    const to = now[index] === undefined || now[index] === '' ? start - increment : BigInt(now[index]);
+    if (from === to) return [];
+    const [above, upTo] = increment > 0n ? [from, to] : [to - 1n, from - 1n];
+    return [{ target, column, above: String(above), upTo: String(upTo) }];
+  });
+}
+
+const RANDOM_UUID = /^(?:pg_catalog\.)?gen_random_uuid\(\)$|uuid_generate_v4\(\)$/;
+
+/** A random identifier that is unique in its column was not there before. */
+function freshIdentifiers({ relations }: Observed, records: readonly ChangeRecord[]): readonly Assigned[] {
+  return relations.flatMap(({ target, columns, key }) =>
+    columns
+      .filter(({ name, defaultText }) => key.length === 1 && key[0] === name && RANDOM_UUID.test(defaultText ?? ''))
+      .map(({ name }) => {
+        const inserted = records.filter((record) => record.target === target && record.op === 'insert');
+        return { target, column: name, fresh: inserted.map((record) => record.after?.[name] ?? null) };
+      }),
+  );
+}
+
+/** Everything the observation rests on; the counters are compared by the backend itself once more when it promotes. */
+function fingerprint(watched: Watched, facts: TextRow, rows: readonly TextRow[]): string {
+  return hash('sha256', JSON.stringify([watched.oids.length, facts[3], rows.length, rows]), 'hex');
+}

@@ -1,0 +1,114 @@
+import { EffectMatchError } from '../../errors.ts';
+import type { ConnectionOptions } from '../../postgres/connection.ts';
+import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import type { Profile } from '../../protocol/effect.ts';
+import type { SessionOptions } from './sessions.ts';
+
+/** A relation to register: its name as SQL writes it, or with what is special about it. */
+export type RelationOption =
+  | string
+  | {
+      readonly name: string;
+      /** Columns that are not compared on rows that an approval names. */
+      readonly volatile?: readonly string[];
+      /** Statements write many rows at once: recorded per statement instead of per row. */
+      readonly bulk?: boolean;
+    };
+
+/** What an application says about its database. */
+export interface PostgresOptions {
+  /** Trusted login: surveys, markers, recovery. Never runs agent SQL. */
+  readonly control: ConnectionOptions;
+  /** Restricted login that runs agent statements. */
+  readonly execution: ConnectionOptions;
+  /** The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it. */
+  readonly owner?: string;
+  /** The tables that protected operations may write. */
+  readonly relations: readonly RelationOption[];
+  /** Further tables whose rows an approval may depend on. */
+  readonly reads?: readonly string[];
+  /** Functions and procedures that agents may call: `schema.name(argument types)`. */
+  readonly entryPoints?: readonly string[];
+  /** The unit of change; `net-state` unless told. */
+  readonly profile?: Profile;
+  /** What journal and receipts keep of values; `plain` unless told. */
+  readonly values?: 'plain' | 'digest';
+  readonly isolation?: 'read committed' | 'serializable';
+  readonly sessions?: SessionOptions;
+  /** How long an operation may hold its transaction, enforced by the server; 30000 unless told. */
+  readonly stageTimeoutMs?: number;
+  /** How long a statement may wait for a row that somebody else holds; 2000 unless told. */
+  readonly lockTimeoutMs?: number;
+  /** Restrictions of host and network that the database cannot see, as the deployment declares them. */
+  readonly declared?: readonly string[];
+}
+
+/** Options that were checked, with everything filled in. */
+export interface Settings {
+  readonly relations: readonly RegisteredName[];
+  readonly reads: readonly QualifiedName[];
+  readonly entryPoints: readonly string[];
+  readonly profile: Profile;
+  readonly values: 'plain' | 'digest';
+  readonly isolation: 'read committed' | 'serializable';
+  readonly stageTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+  readonly declared: readonly string[];
+}
+
+export interface RegisteredName extends QualifiedName {
+  readonly volatile: readonly string[];
+  readonly bulk: boolean;
+}
+
+const PROFILES = ['relation-write', 'row-event', 'net-state'];
+
+/** Checks what can be checked without the database. */
+export function readOptions(options: PostgresOptions): Settings {
+  const { profile = 'net-state', values = 'plain', isolation = 'read committed' } = options;
+  if (!PROFILES.includes(profile)) throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
+  if (values !== 'plain' && values !== 'digest')
+    throw refused(`values "${String(values)}" is neither plain nor digest`);
+  if (isolation !== 'read committed' && isolation !== 'serializable') {
+    throw refused(`isolation "${String(isolation)}" is neither "read committed" nor "serializable"`);
+  }
+  if (options.relations.length === 0)
+    throw refused('no relations are registered; name the tables that operations may write');
+  const relations = options.relations.map(readRelation);
+  const seen = new Set<string>();
+  for (const { schema, name } of relations) {
+    const id = JSON.stringify([schema, name]);
+    if (seen.has(id)) throw refused(`relation "${schema}.${name}" is registered twice`);
+    seen.add(id);
+  }
+  return {
+    ...{ relations, profile, values, isolation },
+    reads: (options.reads ?? []).map(readName),
+    entryPoints: options.entryPoints ?? [],
+    stageTimeoutMs: readDuration(options.stageTimeoutMs ?? 30_000, 'stageTimeoutMs'),
+    lockTimeoutMs: readDuration(options.lockTimeoutMs ?? 2000, 'lockTimeoutMs'),
+    declared: options.declared ?? [],
+  };
+}
+
+function readRelation(option: RelationOption): RegisteredName {
+  const { name, volatile = [], bulk = false } = typeof option === 'string' ? { name: option } : option;
+  return { ...readName(name), volatile: [...new Set(volatile)], bulk };
+}
+
+function readName(text: string): QualifiedName {
+  const name = parseTarget(text);
+  if (name === undefined) throw refused(`"${text}" is not the name of a table; write it as SQL does: schema.table`);
+  return name;
+}
+
+function readDuration(value: number, name: string): number {
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw refused(`${name} must be a whole number of milliseconds from 1 on`);
+  return value;
+}
+
+/** A refusal to register, in words that say what to change. */
+export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`, { cause });
+}
