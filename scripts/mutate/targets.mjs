@@ -47,7 +47,7 @@ const TRIED_ON = {
     'test/runtime/authority.test.ts',
   ],
   'src/ledger/': [
-    ...['rules', 'memory', 'sqlite', 'sqlite-tamper'].map((name) => `test/ledger/${name}.test.ts`),
+    ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map((name) => `test/ledger/${name}.test.ts`),
     'test/runtime/recovery.test.ts',
   ],
   'src/adapters/files/': ['test/adapters/files/', CONFORMANCE],

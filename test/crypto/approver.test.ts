@@ -205,6 +205,9 @@ test('a proposal is a closed form, and leaves to the approver what the approver 
   for (const [what, proposal] of Object.entries(bad)) {
     assertRefuses('ERR_EM_RECORD_INVALID', () => apTeam.sign(proposal as Proposal, { expiresIn: '10m' }), what);
   }
+  for (const draft of [null, 'draft', 7, true]) {
+    assert.throws(() => parseProposal({ ...good, draft }), /the draft is not an object/, String(draft));
+  }
   const polluting = JSON.parse(JSON.stringify(good).replace('"draft":{', '"draft":{"__proto__":{"occurrences":7},'));
   assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => apTeam.sign(polluting, { expiresIn: '10m' }), '__proto__');
   assert.deepEqual(parseProposal(JSON.stringify(good, null, 2)), good);

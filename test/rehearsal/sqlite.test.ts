@@ -153,6 +153,15 @@ test('a row touched only where nothing is compared cannot be approved, so its re
   assert.equal((await office.runtime.execute(office.sign(proposal), actionOf(sql))).kind, 'committed');
 });
 
+test('where values are not stored, what cannot be approved is refused without them', async () => {
+  await using office = await openOffice('', ['made', 'token'], 'digest');
+  await assert.rejects(office.plan(['update item set token = 987654321 where id = 21']), (error: Error) => {
+    assert.match(error.message, /cannot be approved as a whole/);
+    assert.doesNotMatch(error.message, /987654321|extra/);
+    return true;
+  });
+});
+
 test('an action without effect can be planned, approved and reproduced', async () => {
   await using office = await openOffice();
   const license = office.sign(await office.plan(['update stock set qty = 1 where id = 99']));
