@@ -71,6 +71,22 @@ test('state that the rule read and that changes afterwards makes the approval st
   assertRejected(await deployed.runtime.execute(license, pay(1)), 'authority', 'stale-state');
 });
 
+test('a rule that writes to the rows it was given changes nothing that the license is bound to', async () => {
+  const world = invoiceWorld();
+  const careless = defineOperation({
+    ...payInvoice,
+    approve(input, rows) {
+      const contracted = payInvoice.approve(input, rows);
+      for (const found of rows) Object.assign(found ?? {}, { status: 'paid', blocked: true });
+      return contracted;
+    },
+  });
+  await using deployed = await withOperation(world, careless);
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  ofKind('committed', await deployed.runtime.execute(license, pay(1)));
+});
+
 test('state that changes while the rule is thinking makes the approval stale, not wrong', async () => {
   const world = invoiceWorld();
   const slow = defineOperation({
@@ -197,7 +213,11 @@ test('what is said about one use of an operation is in its proposal', async () =
 test('a fault of the backend is not taken for one of the operation', async () => {
   const world = invoiceWorld();
   const { adapters } = world.start().config;
-  const faults = [new Error('the backend is down'), new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'it is away')];
+  const faults = [
+    new Error('the backend is down'),
+    new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'it is away'),
+    Object.assign(new Error('not ours'), { code: 'ERR_EM_MANIFEST_INVALID' }),
+  ];
   for (const fault of faults) {
     let down = false; // admission reads too
     const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => ({
