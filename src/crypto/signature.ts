@@ -30,7 +30,8 @@ export function verifyLicense(publicKeys: readonly string[], signed: SignedLicen
 
 /**
  * Checks completely what was handed over, as an object or as JSON text: exactly `license`, `approved` and
- * `signature`, each in its own form and size, and only constraints that can be evaluated. Says nothing about who signed it; `verifyLicense` does.
+ * `signature`, each in its own form and size, and only constraints that can be evaluated (else
+ * `ERR_EM_MANIFEST_INVALID`). Says nothing about who signed it; `verifyLicense` does.
  */
 export function parseSignedLicense(input: unknown): SignedLicense {
   const { license, approved, signature } = readFields('signed license', input, ['license', 'approved', 'signature']);
