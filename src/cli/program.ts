@@ -7,12 +7,13 @@ import { describeFault, usageError } from './guided-error.ts';
 import { printOverview, printVerbHelp } from './help.ts';
 import { journal } from './journal.ts';
 import { createOutput, type Output, printable } from './output.ts';
+import { provision } from './provision.ts';
 import { recover } from './recover.ts';
 import { show } from './show.ts';
 import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
-const VERBS: readonly Verb[] = [demo, journal, show, recover, exportReceipts, verify];
+const VERBS: readonly Verb[] = [demo, provision, journal, show, recover, exportReceipts, verify];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 

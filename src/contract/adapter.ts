@@ -23,6 +23,16 @@ export interface AdapterContext {
 /** What `sqlite({...})` and its siblings return: configuration that the runtime opens and admits. */
 export interface AdapterFactory<Action = unknown> {
   open(context: AdapterContext): Promise<Adapter<Action>>;
+  /** Where a backend must be prepared before it can be protected: what an administrator's login has to do. */
+  readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
+}
+
+/** What has to be done to a backend, and the doing of it. */
+export interface Provisioning {
+  /** The statements in order, for people to read. Passwords are left out. */
+  print(): string;
+  /** Runs all of them or none; `report` is called after each. */
+  apply(report?: (statement: string) => void): Promise<void>;
 }
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */

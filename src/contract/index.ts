@@ -18,6 +18,7 @@ export type {
   PromotableAdapter,
   PromotableProbe,
   Promotion,
+  Provisioning,
   RemoteAdapter,
   RemoteProbe,
   RemoteRequest,

@@ -45,6 +45,21 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Text as the server sends it. */
 const AS_TEXT: pg.CustomTypesConfig = { getTypeParser: () => (text: string) => text };
 
+/** The login and database that a connection is for, and its password where it is written down. */
+export function connectionTarget(options: ConnectionOptions): {
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly database: string | undefined;
+} {
+  const client = new pg.Client(connectionConfig(options, 'effectmatch'));
+  const { password } = client as unknown as { password: unknown };
+  return {
+    user: client.user,
+    password: typeof password === 'string' ? password : undefined,
+    database: client.database,
+  };
+}
+
 /** The parts of a connection, whichever way they were given. */
 export function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
   const given = typeof options === 'string' ? { connectionString: options } : { ...options };
@@ -77,8 +92,9 @@ export class Connection implements AsyncDisposable {
     });
   }
 
-  static async open(options: ConnectionOptions, application: string): Promise<Connection> {
-    const connection = new Connection(new pg.Client(connectionConfig(options, application)));
+  static async open(options: ConnectionOptions, application: string, startup?: string): Promise<Connection> {
+    const config = { ...connectionConfig(options, application), ...(startup !== undefined && { options: startup }) };
+    const connection = new Connection(new pg.Client(config));
     try {
       await connection.#client.connect();
       return connection;
@@ -97,6 +113,12 @@ export class Connection implements AsyncDisposable {
   async query(text: string, values: readonly unknown[] = []): Promise<Reply> {
     const query = { text, values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
     return replyOf(await this.#client.query<(string | null)[]>(query));
+  }
+
+  /** The session for queries of our own whose rows come as objects, with JSON and arrays of the server read as such. */
+  get objects(): Pick<pg.ClientBase, 'query'> {
+    const query = (text: string, values: unknown[] = []) => this.#client.query({ text, values, types: pg.types });
+    return { query } as Pick<pg.ClientBase, 'query'>;
   }
 
   /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */

@@ -1,11 +1,9 @@
-import type { ClientBase } from 'pg';
+import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { describeColumn, type FoundColumn } from './catalog-column.ts';
+import { queryPinned } from './formats.ts';
 import type { Leaf, Relation } from './relation.ts';
-
-/** What reading the catalogue needs of a connection. */
-export type CatalogClient = Pick<ClientBase, 'query'>;
 
 /** What became of a name: a table whose rows can be observed and read exactly, or why there is none. */
 export type Inspection =
@@ -14,21 +12,21 @@ export type Inspection =
 
 /**
  * Reads the shapes of tables as they are now, in the order asked, in one round trip (two where a name is unknown).
- * Everything a recorder could not report faithfully is `unusable`, with a remedy. The connection must have
- * `search_path = pg_catalog, pg_temp`, so that nothing of the application can stand in for a catalogue.
+ * Everything a recorder could not report faithfully is `unusable`, with a remedy.
  */
 export async function readRelations(
-  client: CatalogClient,
+  connection: Connection,
   names: readonly QualifiedName[],
 ): Promise<readonly Inspection[]> {
-  const { rows } = await client.query<{ found: Found | null }>(CATALOG_QUERY, [
-    names.map(({ schema }) => schema),
-    names.map(({ name }) => name),
-  ]);
-  const known = rows.some(({ found }) => found === null) ? await readTableNames(client) : [];
+  const { rows } = await queryPinned(connection, 'formats and names', {
+    text: CATALOG_QUERY,
+    values: [names.map(({ schema }) => schema), names.map(({ name }) => name)],
+  });
+  const all = rows.map(([text]) => (text == null ? null : (JSON.parse(text) as Found)));
+  const known = all.includes(null) ? await readTableNames(connection) : [];
   return names.map((name, index) => {
     const target = nameTarget(name);
-    const found = rows[index]?.found ?? null;
+    const found = all[index] ?? null;
     if (found === null) {
       return { kind: 'unusable', target, why: `there is no such table${suggest(target, known)}` };
     }
@@ -110,9 +108,9 @@ function findLeafFault(leaf: {
 }
 
 /** Every table that could have been meant, for suggestions only. */
-async function readTableNames(client: CatalogClient): Promise<readonly string[]> {
-  const { rows } = await client.query<{ schema: string; name: string }>(TABLES_QUERY);
-  return rows.map(nameTarget);
+async function readTableNames(connection: Connection): Promise<readonly string[]> {
+  const { rows } = await queryPinned(connection, 'formats and names', { text: TABLES_QUERY });
+  return rows.map(([schema, name]) => nameTarget({ schema: schema ?? '', name: name ?? '' }));
 }
 
 const TABLES_QUERY = `
@@ -163,7 +161,8 @@ const SEQUENCE_OF = `
 const COLUMNS_OF = `
   (select pg_catalog.json_agg(pg_catalog.json_build_object(
      'name', a.attname, 'notNull', a.attnotnull, 'generated', a.attgenerated, 'identity', a.attidentity <> '',
-     'defaultText', pg_catalog.pg_get_expr(ad.adbin, ad.adrelid), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF})
+     'defaultText', coalesce(pg_catalog.pg_get_expr(ad.adbin, ad.adrelid),
+       (select pg_catalog.pg_get_expr(ty.typdefaultbin, 0) from pg_catalog.pg_type ty where ty.oid = a.atttypid)), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF})
      order by a.attnum)
    from pg_catalog.pg_attribute a
      left join pg_catalog.pg_attrdef ad on ad.adrelid = a.attrelid and ad.adnum = a.attnum

@@ -1,8 +1,11 @@
+import type { Connection, Reply } from '../../postgres/connection.ts';
+
 /**
  * Settings that decide how values are printed and read. Recorders pin the same ones, so the same stored value has the
- * same text wherever it is read.
+ * same text wherever it is read; the others matter only for reading text and
+ * for expressions of the catalogue.
  */
-export const PINNED_FORMATS = {
+export const PINNED_FORMATS: Readonly<Record<string, string>> = {
   datestyle: 'ISO, YMD',
   timezone: 'UTC',
   intervalstyle: 'postgres',
@@ -12,21 +15,37 @@ export const PINNED_FORMATS = {
   xmloption: 'content',
   array_nulls: 'on',
   quote_all_identifiers: 'off',
-} as const;
+  standard_conforming_strings: 'on',
+};
 
-/** Names of reg* types are printed as short as the search path allows; with this one, only system objects are short. */
+const PIN_FORMATS = Object.entries(PINNED_FORMATS)
+  .map(([name, value]) => `set local ${name} = '${value}';`)
+  .join(' ');
+
+/** No object of the application answers for one of the system, and no policy of it runs. */
 export const PINNED_SEARCH_PATH = 'pg_catalog, pg_temp';
+const PIN_NAMES = `set local search_path = ${PINNED_SEARCH_PATH}; set local row_security = off;`;
 
-/** Statements that pin the formats for the rest of a transaction. */
-export const PIN_FORMATS = Object.entries(PINNED_FORMATS)
-  .map(([name, value]) => `SET LOCAL ${name} = '${value}';`)
-  .join(' ');
+/** What of a session is pinned: `formats` alone keeps the search path that functions of the application expect. */
+export type Pins = 'formats' | 'formats and names';
 
-/** Startup options of a session whose formats, search path and row security are pinned from the start. */
-export const PINNED_OPTIONS = Object.entries({
-  ...PINNED_FORMATS,
-  search_path: PINNED_SEARCH_PATH,
-  row_security: 'off',
-})
-  .map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
-  .join(' ');
+/**
+ * One statement in a transaction of its own that can write nothing and is rolled back, under pinned settings. All of
+ * it is sent at once, so it costs one round trip. Where the first part fails, nothing of the rest is believed.
+ */
+export async function queryPinned(
+  connection: Pick<Connection, 'query' | 'script'>,
+  pins: Pins,
+  { text, values = [] }: { readonly text: string; readonly values?: readonly unknown[] },
+): Promise<Reply> {
+  const settings = pins === 'formats' ? PIN_FORMATS : `${PIN_FORMATS} ${PIN_NAMES}`;
+  const parts = [
+    connection.script(`begin read only; ${settings}`),
+    connection.query(text, values),
+    connection.script('rollback'),
+  ] as const;
+  const ends = await Promise.allSettled(parts);
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  return await parts[1];
+}

@@ -5,6 +5,7 @@ export type Image = readonly (string | null)[];
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const OPEN = 0x28;
 const CLOSE = 0x29;
 
 /**
@@ -12,10 +13,18 @@ const CLOSE = 0x29;
  * function could not have written throws, because a guess here would be a guess about what became durable.
  */
 export function parseImage(text: string, columns: number): Image {
-  if (!text.startsWith('(') || columns < 1) throw broken('it does not start with a parenthesis');
-  const image: (string | null)[] = [];
-  let at = 1;
-  for (;;) {
+  const images = parseImages(text, columns);
+  const [image] = images;
+  if (image === undefined || images.length !== 1) throw broken(`there are ${images.length} rows and not one`);
+  return image;
+}
+
+/** Takes rows apart that stand one after another without anything in between. As strict as {@link parseImage}. */
+export function parseImages(text: string, columns: number): readonly Image[] {
+  if (columns < 1) throw broken('a row type without columns has no images');
+  const images: Image[] = [];
+  let image: (string | null)[] = [];
+  for (let at = expectOpening(text, 0); ; ) {
     const start = at;
     if (text.charCodeAt(at) === QUOTE) {
       at = findClosingQuote(text, at + 1);
@@ -28,10 +37,18 @@ export function parseImage(text: string, columns: number): Image {
     const next = text.charCodeAt(at);
     at += 1;
     if (next === COMMA) continue;
-    if (next !== CLOSE || at !== text.length) throw broken('a column does not end where it should');
+    if (next !== CLOSE) throw broken('a column does not end where it should');
     if (image.length !== columns) throw broken(`it has ${image.length} columns and not ${columns}`);
-    return image;
+    images.push(image);
+    if (at === text.length) return images;
+    image = [];
+    at = expectOpening(text, at);
   }
+}
+
+function expectOpening(text: string, at: number): number {
+  if (text.charCodeAt(at) !== OPEN) throw broken('a row does not start with a parenthesis');
+  return at + 1;
 }
 
 /** The text that reads back as these columns: what the output function would have written. */
@@ -71,7 +88,7 @@ function skipPlain(text: string, from: number): number {
     const code = text.charCodeAt(at);
     if (code === COMMA || code === CLOSE) return at;
     const quotable =
-      code === QUOTE || code === 0x5c || code === 0x28 || code === 0x20 || (code >= 0x09 && code <= 0x0d);
+      code === QUOTE || code === 0x5c || code === OPEN || code === 0x20 || (code >= 0x09 && code <= 0x0d);
     if (quotable) throw broken('an unquoted column holds a character that would have been quoted');
   }
   return at;

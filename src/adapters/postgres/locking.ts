@@ -4,7 +4,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { parseImage } from './image.ts';
 import type { Column, Relation } from './relation.ts';
-import { decodeCell, encodeKey } from './value.ts';
+import { decoderOf, encodeValue } from './value.ts';
 
 /** Reads that lock what they read, and how to understand their answers. */
 export interface LockedReads {
@@ -21,7 +21,9 @@ export const NO_READS: LockedReads = { queries: [], decode: () => [] };
 export function lockReads(relations: ReadonlyMap<string, Relation>, reads: readonly StateRead[]): LockedReads {
   const known = reads.map((read) => ({ read, relation: relations.get(read.target) }));
   return {
-    queries: known.map(({ read, relation }) => (relation === undefined ? 'select null' : lockQuery(relation, read.key))),
+    queries: known.map(({ read, relation }) =>
+      relation === undefined ? 'select null' : lockQuery(relation, read.key),
+    ),
     decode: (images) =>
       known.map(({ read, relation }, index) => {
         const { target, key } = read;
@@ -35,20 +37,27 @@ export function lockReads(relations: ReadonlyMap<string, Relation>, reads: reado
 function lockQuery(relation: Relation, key: Row): string {
   const conditions = relation.key.map((name) => {
     const column = relation.columns.find((candidate) => candidate.name === name);
-    return column === undefined ? 'false' : `t.${quoteName(name)} operator(pg_catalog.=) ${keyLiteral(column, key[name] ?? null)}`;
+    return column === undefined
+      ? 'false'
+      : `t.${quoteName(name)} operator(pg_catalog.=) ${keyLiteral(column, key[name] ?? null)}`;
   });
   return `select pg_catalog.concat(t) from ${quoteQualified(relation)} as t where ${conditions.join(' and ')} for share of t`;
 }
 
 function keyLiteral(column: Column, value: Value): string {
   const { baseSchema, base } = column.type;
-  return `${quoteLiteral(encodeKey(column, value))}::${quoteName(baseSchema)}.${quoteName(base)}`;
+  const text = encodeValue(column.type, value);
+  const literal = typeof text === 'string' ? quoteLiteral(text) : 'null';
+  return `${literal}::${quoteName(baseSchema)}.${quoteName(base)}`;
 }
 
 function readImage(relation: Relation, image: string): Row {
   const cells = parseImage(image, relation.columns.length);
   return Object.fromEntries(
-    relation.columns.map((column, index) => [column.name, decodeCell(column.type, cells[index] ?? null)]),
+    relation.columns.map(({ name, type }, index) => {
+      const text = cells[index] ?? null;
+      return [name, text === null ? null : decoderOf(type)(text)];
+    }),
   );
 }
 

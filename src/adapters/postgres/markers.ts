@@ -52,11 +52,14 @@ async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidR
       await connection.query(INSERT, [occurrence, disposition, text, sealKey, sealMac]);
     } catch (error) {
       await connection.script('rollback');
-      if (sqlState(error) === '55P03') return { kind: 'busy', why: 'a live transaction holds the marker of this occurrence' };
+      if (sqlState(error) === '55P03')
+        return { kind: 'busy', why: 'a live transaction holds the marker of this occurrence' };
       if (sqlState(error) !== '23505') throw error;
       const found = readMarker((await connection.query(FIND, [occurrence])).rows[0]);
       // The other marker was removed in between: nothing can be said now.
-      return found === undefined ? { kind: 'busy', why: 'the marker is being changed' } : { kind: 'conflict', marker: found };
+      return found === undefined
+        ? { kind: 'busy', why: 'the marker is being changed' }
+        : { kind: 'conflict', marker: found };
     }
     tools.reached('adapter:void-written');
     const [reply] = await connection.script('commit');
@@ -74,7 +77,13 @@ function readMarker(row: TextRow | undefined): MarkerText | undefined {
   if (disposition !== 'committed' && disposition !== 'void') {
     throw new EffectMatchError('ERR_EM_MARKER_CONFLICT', `the marker of ${occurrence} is neither committed nor void`);
   }
-  return { occurrence: occurrence ?? '', disposition, text: text ?? '', sealKey: sealKey ?? '', sealMac: sealMac ?? '' };
+  return {
+    occurrence: occurrence ?? '',
+    disposition,
+    text: text ?? '',
+    sealKey: sealKey ?? '',
+    sealMac: sealMac ?? '',
+  };
 }
 
 function fault(error: unknown): never {

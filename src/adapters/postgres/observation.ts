@@ -4,9 +4,9 @@ import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import { parseImages } from './image.ts';
-import type { Leaf, Relation } from './relation.ts';
-import { decodeValue } from './value.ts';
+import { type Image, parseImages } from './image.ts';
+import type { Relation } from './relation.ts';
+import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
 /** What an observation is made from: the answers of `open` and `observe`, and what the survey knew. */
@@ -46,7 +46,10 @@ export function readObservation(observed: Observed): Evidence {
   const { candidate, opened, answer, watched } = observed;
   const [facts, ...rows] = answer;
   const [xid, counted, session] = facts?.[3]?.split('\n') ?? [];
-  invariant(facts?.[1] === 'F' && xid !== undefined && counted !== undefined && session !== undefined, 'observe answers with facts first');
+  invariant(
+    facts?.[1] === 'F' && xid !== undefined && counted !== undefined && session !== undefined,
+    'observe answers with facts first',
+  );
   const counters = readCounters(counted);
   const result = readRecords(observed, rows);
   const records = result.kind === 'records' ? result.records : [];
@@ -54,7 +57,12 @@ export function readObservation(observed: Observed): Evidence {
     result.kind === 'records'
       ? { channel: 'recorder', kind: 'records', count: records.length }
       : { channel: 'recorder', kind: 'silent', why: result.why },
-    { channel: 'counters', kind: 'gross', counts: countRegistered(observed, counters), recorded: countRecorded(observed, counters, rows) },
+    {
+      channel: 'counters',
+      kind: 'gross',
+      counts: countRegistered(observed, counters),
+      recorded: countRecorded(observed, counters, rows),
+    },
     { channel: 'relations', kind: 'touched', targets: listTouched(observed, counters) },
     { channel: 'transaction', kind: 'stable', before: opened.xid, after: xid },
     { channel: 'session', kind: 'stable', before: observed.expectedSession, after: session },
@@ -121,16 +129,21 @@ type Records =
 const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };
 
 function readRecords({ leaves, relations }: Observed, rows: readonly TextRow[]): Records {
-  const shapes = new Map<string, { readonly relation: Relation; readonly read: (cells: readonly (string | null)[]) => Row }>();
+  const shapes = new Map<string, Shape>();
   try {
     const records = rows.flatMap(([oid, code, images, was, became]) => {
       const id = String(oid);
       const relation = leaves.get(id) ?? relations.find((candidate) => String(candidate.oid) === id);
       const op = OP_OF[String(code)];
-      if (relation === undefined || op === undefined) throw unclear(`a record names relation ${id}, which is not registered`);
-      const known = shapes.get(id) ?? { relation, read: rowReader(relation, id) };
-      shapes.set(id, known);
-      return pairImages({ op, target: relation.target, count: Number(images) }, imagesOf(was, known.read), imagesOf(became, known.read));
+      if (relation === undefined || op === undefined)
+        throw unclear(`a record names relation ${id}, which is not registered`);
+      const shape = shapes.get(id) ?? shapeOf(relation, id);
+      shapes.set(id, shape);
+      return pairImages(
+        { op, target: relation.target, count: Number(images) },
+        imagesOf(was, shape),
+        imagesOf(became, shape),
+      );
     });
     return { kind: 'records', records };
   } catch (error) {
@@ -138,8 +151,8 @@ function readRecords({ leaves, relations }: Observed, rows: readonly TextRow[]):
   }
 }
 
-function imagesOf(text: string | null | undefined, read: (cells: readonly (string | null)[]) => Row): readonly Row[] {
-  return text == null ? [] : parseImages(text).map(read);
+function imagesOf(text: string | null | undefined, shape: Shape): readonly Row[] {
+  return text == null ? [] : parseImages(text, shape.columns.length).map((image) => readRow(shape, image));
 }
 
 /** Statement recorders list old and new rows in the order in which the statement wrote them. */
@@ -150,7 +163,8 @@ function pairImages(
 ): readonly ChangeRecord[] {
   const { op, target, count } = what;
   const expected = [op === 'insert' ? 0 : count, op === 'delete' ? 0 : count];
-  if (before.length !== expected[0] || after.length !== expected[1]) throw unclear(`a record of "${target}" lacks images`);
+  if (before.length !== expected[0] || after.length !== expected[1])
+    throw unclear(`a record of "${target}" lacks images`);
   return Array.from({ length: count }, (_, index) => ({
     op,
     target,
@@ -160,21 +174,29 @@ function pairImages(
   }));
 }
 
-/** Reads the cells of one physical table by its own column order. */
-function rowReader(relation: Relation, oid: string): (cells: readonly (string | null)[]) => Row {
-  const leaf: Leaf | undefined = relation.leaves.find((candidate) => String(candidate.oid) === oid);
+/** How the images of one physical table read, in its own column order. */
+interface Shape {
+  readonly columns: readonly { readonly name: string; readonly decode: (text: string) => Value }[];
+}
+
+function shapeOf(relation: Relation, oid: string): Shape {
+  const leaf = relation.leaves.find((candidate) => String(candidate.oid) === oid);
   const names = leaf?.columns ?? relation.columns.map((column) => column.name);
   const columns = names.map((name) => {
     const column = relation.columns.find((candidate) => candidate.name === name);
     if (column === undefined) throw unclear(`"${relation.target}" has no column "${name}"`);
-    return column;
+    return { name, decode: decoderOf(column.type) };
   });
-  return (cells) => {
-    if (cells.length !== columns.length) throw unclear(`an image of "${relation.target}" has other columns than the table`);
-    const row: { [column: string]: Value } = {};
-    for (const [index, column] of columns.entries()) row[column.name] = decodeValue(column.type, cells[index] ?? null);
-    return row;
-  };
+  return { columns };
+}
+
+function readRow({ columns }: Shape, image: Image): Row {
+  const row: { [column: string]: Value } = {};
+  for (const [index, { name, decode }] of columns.entries()) {
+    const text = image[index] ?? null;
+    row[name] = text === null ? null : decode(text);
+  }
+  return row;
 }
 
 function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {

@@ -21,6 +21,8 @@ export interface PostgresOptions {
   readonly control: ConnectionOptions;
   /** Restricted login that runs agent statements. */
   readonly execution: ConnectionOptions;
+  /** The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it. */
+  readonly owner?: string;
   /** The tables that protected operations may write. */
   readonly relations: readonly RelationOption[];
   /** Further tables whose rows an approval may depend on. */
@@ -65,11 +67,13 @@ const PROFILES = ['relation-write', 'row-event', 'net-state'];
 export function readOptions(options: PostgresOptions): Settings {
   const { profile = 'net-state', values = 'plain', isolation = 'read committed' } = options;
   if (!PROFILES.includes(profile)) throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
-  if (values !== 'plain' && values !== 'digest') throw refused(`values "${String(values)}" is neither plain nor digest`);
+  if (values !== 'plain' && values !== 'digest')
+    throw refused(`values "${String(values)}" is neither plain nor digest`);
   if (isolation !== 'read committed' && isolation !== 'serializable') {
     throw refused(`isolation "${String(isolation)}" is neither "read committed" nor "serializable"`);
   }
-  if (options.relations.length === 0) throw refused('no relations are registered; name the tables that operations may write');
+  if (options.relations.length === 0)
+    throw refused('no relations are registered; name the tables that operations may write');
   const relations = options.relations.map(readRelation);
   const seen = new Set<string>();
   for (const { schema, name } of relations) {
@@ -99,7 +103,8 @@ function readName(text: string): QualifiedName {
 }
 
 function readDuration(value: number, name: string): number {
-  if (!Number.isSafeInteger(value) || value < 1) throw refused(`${name} must be a whole number of milliseconds from 1 on`);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw refused(`${name} must be a whole number of milliseconds from 1 on`);
   return value;
 }
 

@@ -70,6 +70,15 @@ export class Sessions {
     }
   }
 
+  /** The login that the sessions have, as the server calls it. */
+  async login(): Promise<string> {
+    const session = await this.take(0);
+    if (session === undefined) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'no session is free');
+    const { rows } = await session.query('select session_user');
+    await this.giveBack(session);
+    return String(rows[0]?.[0]);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) waiting(undefined);

@@ -7,9 +7,9 @@ import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { CheckedAction } from './action.ts';
+import type { LockedReads } from './locking.ts';
 import { type Observed, type Opened, readObservation } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
-import type { LockedReads } from './locking.ts';
 import type { Deployment } from './secret.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -72,17 +72,25 @@ export async function openStage(
 }
 
 /** Row share locks on declared state, taken by a trusted function; returns the rows as they were locked. */
-async function lockRows(tools: StageTools, occurrence: OccurrenceId, locked: LockedReads): Promise<readonly StateReading[]> {
+async function lockRows(
+  tools: StageTools,
+  occurrence: OccurrenceId,
+  locked: LockedReads,
+): Promise<readonly StateReading[]> {
   const { session, deployment } = tools;
   const mac = deployment.sign('reads', occurrence, ...locked.queries);
-  const { rows } = await session.query('select * from effectmatch.read_rows($1, $2, $3)', [occurrence, locked.queries, mac]);
+  const { rows } = await session.query('select * from effectmatch.read_rows($1, $2, $3)', [
+    occurrence,
+    locked.queries,
+    mac,
+  ]);
   return locked.decode(rows.map(([image]) => image ?? null));
 }
 
 function beginStage(tools: StageTools, occurrence: OccurrenceId): string {
   const { isolation, stageTimeoutMs, lockTimeoutMs } = tools;
   return (
-    `begin isolation level ${isolation}; select * from effectmatch.open(${quoteLiteral(occurrence)}, ` +
+    `begin isolation level ${isolation} read write; select * from effectmatch.open(${quoteLiteral(occurrence)}, ` +
     `${sequenceArray(tools)}, ${stageTimeoutMs}, ${lockTimeoutMs})`
   );
 }

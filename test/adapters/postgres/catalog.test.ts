@@ -2,17 +2,15 @@
 // Method: a real database with awkward names, domains, dropped columns, partitions and every refused kind of relation.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Client } from 'pg';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
 import { assignedBy } from '../../../src/adapters/postgres/catalog-column.ts';
-import { PINNED_OPTIONS } from '../../../src/adapters/postgres/formats.ts';
 import { openDatabase } from './session.ts';
 
 const SETUP = `
 create schema "My App";
 create type mood as enum ('sad', 'happy');
 create domain "My App"."Code" as varchar(3) not null;
-create domain code2 as "My App"."Code" check (value <> 'x');
+create domain code2 as "My App"."Code" default 'dom' check (value <> 'x');
 create sequence shared_ids start 5 increment 3;
 create table "My App"."select ""it""" (
   gone int, code code2, tags varchar(5)[], id bigint generated always as identity, "Order" serial,
@@ -42,17 +40,15 @@ create table customers (id int primary key);
 `;
 
 let database: Awaited<ReturnType<typeof openDatabase>>;
-let client: Client;
 
 before(async () => {
   database = await openDatabase(SETUP);
-  client = await database.connect(PINNED_OPTIONS);
 });
 
 after(() => database[Symbol.asyncDispose]());
 
 async function usable(name: string, schema = 'public') {
-  const [inspection] = await readRelations(client, [{ schema, name }]);
+  const [inspection] = await readRelations(database.control, [{ schema, name }]);
   assert.ok(inspection?.kind === 'usable', JSON.stringify(inspection));
   return inspection;
 }
@@ -97,6 +93,7 @@ test('a sequence belongs to a column only where it assigns the value itself', as
   assert.deepEqual([shared?.schema, shared?.start, shared?.increment], ['public', '5', '3']);
   const twice = relation.columns.find(({ name }) => name === 'twice');
   assert.deepEqual([twice?.generated, twice?.defaultText], [true, undefined]);
+  assert.equal(relation.columns.find(({ name }) => name === 'code')?.defaultText, "'dom'::character varying");
   assert.equal(relation.columns.find(({ name }) => name === 'feel')?.defaultText, "'sad'::public.mood");
 });
 
@@ -133,7 +130,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 
 for (const [name, why] of REFUSED) {
   test(`"${name}" is refused with its reason`, async () => {
-    const [inspection] = await readRelations(client, [{ schema: 'public', name }]);
+    const [inspection] = await readRelations(database.control, [{ schema: 'public', name }]);
     assert.ok(inspection?.kind === 'unusable');
     assert.match(inspection.why, why);
   });
@@ -141,7 +138,7 @@ for (const [name, why] of REFUSED) {
 
 test('answers come in the order asked', async () => {
   const names = ['bag', 'nowhere', 'part', 'bag'].map((name) => ({ schema: 'public', name }));
-  const kinds = (await readRelations(client, names)).map((found) =>
+  const kinds = (await readRelations(database.control, names)).map((found) =>
     found.kind === 'usable' ? found.relation.name : 'none',
   );
   assert.deepEqual(kinds, ['bag', 'none', 'part', 'bag']);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatImage, parseImage } from '../../../src/adapters/postgres/image.ts';
+import { formatImage, parseImage, parseImages } from '../../../src/adapters/postgres/image.ts';
 
 test('property: every row of texts and NULLs reads back', () => {
   const field = fc.oneof(
@@ -47,3 +47,15 @@ for (const damaged of [
     assert.throws(() => parseImage(damaged, 2), { code: 'ERR_EM_INVARIANT' });
   });
 }
+
+test('rows that stand one after another are told apart, and nothing may stand between them', () => {
+  const rows = [
+    ['1', null],
+    ['', ')('],
+    [null, '"'],
+  ] as const;
+  assert.deepEqual(parseImages(rows.map(formatImage).join(''), 2), rows);
+  assert.throws(() => parseImages('(1,2) (3,4)', 2), { code: 'ERR_EM_INVARIANT' });
+  assert.throws(() => parseImages('(1,2)(3)', 2), { code: 'ERR_EM_INVARIANT' });
+  assert.throws(() => parseImage('(1,2)(3,4)', 2), { code: 'ERR_EM_INVARIANT' });
+});

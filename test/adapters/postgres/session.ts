@@ -1,30 +1,27 @@
-import pg from 'pg';
+import { Connection } from '../../../src/postgres/connection.ts';
+import { freshDatabase } from '../../postgres/server.ts';
 
-let next = 0;
-
-/** A database of its own, with a superuser session as the control connection would be pinned; dropped at the end. */
+/** A database of its own, set up by a superuser, with a connection as adapters have it; gone with disposal. */
 export async function openDatabase(setup: string) {
-  const name = `em_${process.pid}_${next++}`;
-  const base = process.env.EM_TRIAL_PG ?? 'postgres://postgres@127.0.0.1:55471';
-  const admin = new pg.Client({ connectionString: `${base}/postgres` });
-  await admin.connect();
-  await admin.query(`create database "${name}"`);
-  const clients: pg.Client[] = [];
-  const connect = async (options = '', user?: string) => {
-    const client = new pg.Client({ connectionString: `${base}/${name}`, options, ...(user !== undefined && { user }) });
-    await client.connect();
-    clients.push(client);
-    return client;
-  };
-  const owner = await connect();
-  await owner.query(setup);
+  const database = await freshDatabase();
+  await database.run(setup);
+  const control = await Connection.open(database.url(), 'test control');
+  await control.query('set synchronous_commit = off');
+  const opened = [control];
   return {
-    owner,
-    connect,
+    control,
+    database,
+    /** A session of a login of this name that has nothing but what `grants` gives it. */
+    async login(name: string, grants: (role: string) => string): Promise<Connection> {
+      const role = database.role(name);
+      await database.run(`create role "${role}" login; ${grants(role)}`);
+      const connection = await Connection.open(database.url(role), 'test login');
+      opened.push(connection);
+      return connection;
+    },
     async [Symbol.asyncDispose]() {
-      for (const client of clients) await client.end();
-      await admin.query(`drop database "${name}" with (force)`);
-      await admin.end();
+      for (const connection of opened) await connection.close();
+      await database.drop();
     },
   };
 }

@@ -1,11 +1,13 @@
+import { PINNED_FORMATS, PINNED_SEARCH_PATH } from '../formats.ts';
+
 /**
  * Settings under which every trusted function runs. The search path keeps application objects from answering for the
  * system's; the formats make a row image a function of the stored row alone.
  */
-const PINNED = 'set search_path = pg_catalog, pg_temp set row_security = off';
-const FORMATS =
-  "set datestyle = 'ISO, YMD' set timezone = 'UTC' set intervalstyle = 'postgres' set bytea_output = 'hex'" +
-  " set extra_float_digits = 1 set lc_monetary = 'C'";
+const PINNED = `set search_path = ${PINNED_SEARCH_PATH} set row_security = off`;
+const FORMATS = Object.entries(PINNED_FORMATS)
+  .map(([name, value]) => `set ${name} = '${value}'`)
+  .join(' ');
 
 /** One function of the schema `effectmatch`. */
 export interface TrustedFunction {

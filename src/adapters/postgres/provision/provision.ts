@@ -1,5 +1,4 @@
 import { type QualifiedName, quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
-import type { Sequence } from '../relation.ts';
 import { createFunction, FUNCTIONS } from './functions.ts';
 import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
 import { createRoles, type RoleNames } from './roles.ts';
@@ -12,11 +11,16 @@ export interface ProvisionStep {
   readonly needs: string;
 }
 
+/** A sequence that fills a column. A default draws from it with the rights of whoever inserts, an identity does not. */
+export interface DrawnSequence extends QualifiedName {
+  readonly byDefault: boolean;
+}
+
 /** What a script is made for. */
 export interface ProvisionPlan {
   readonly database: string;
   readonly roles: RoleNames;
-  readonly relations: readonly (Recorded & { readonly sequences: readonly Sequence[] })[];
+  readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
   /** Functions and procedures that agents may call, as `schema.name(argument types)`. */
@@ -126,7 +130,7 @@ function grantRelation(
     `grant select, update on ${table} to ${quoteName(owner)}`,
     `grant select on ${table} to ${quoteName(control)}`,
     ...relation.sequences.flatMap((sequence) => [
-      `grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`,
+      ...(sequence.byDefault ? [`grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`] : []),
       `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
     ]),
   ];

@@ -1,0 +1,226 @@
+import type {
+  AdapterContext,
+  AdapterIdentity,
+  PromotableAdapter,
+  PromotableProbe,
+  Stage,
+  Staged,
+  Survey,
+} from '../../contract/adapter.ts';
+import type { Certificate, Claim } from '../../contract/proof.ts';
+import { codeIdentity } from '../../crypto/code-identity.ts';
+import { EffectMatchError } from '../../errors.ts';
+import { asFault, type Connection } from '../../postgres/connection.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { Manifest } from '../../protocol/manifest.ts';
+import type { Registration } from '../../protocol/registration.ts';
+import type { Value } from '../../protocol/value.ts';
+import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
+import { type Boundary, readBoundary } from './boundary.ts';
+import { Control } from './control.ts';
+import { lockReads, NO_READS } from './locking.ts';
+import { markersOf } from './markers.ts';
+import { normaliseManifest } from './normalise.ts';
+import { CHANNELS } from './observation.ts';
+import { type PostgresOptions, readOptions, type Settings } from './options.ts';
+import { readState } from './reading.ts';
+import { admitRegistration } from './registration.ts';
+import { type Deployment, readDeployment } from './secret.ts';
+import { Sessions } from './sessions.ts';
+import { openStage, type StageTools } from './stage.ts';
+import { type Gate, loadGate } from './statement-gate.ts';
+import { mapLeaves } from './watched.ts';
+
+/** Stages after which the records of finished transactions are swept away. */
+const STAGES_BETWEEN_SWEEPS = 1000;
+
+/** Connects both logins, checks that the database is provisioned, and refuses what could not be protected. */
+export async function openAdapter(options: PostgresOptions, context: AdapterContext): Promise<PostgresAdapter> {
+  const settings = readOptions(options);
+  const gate = await loadGate(settings.entryPoints);
+  const control = new Control(options.control);
+  const sessions = new Sessions(options.execution, options.sessions);
+  try {
+    await control.demandProvisioned();
+    const deployment = await readDeployment(await control.connection());
+    const executor = await sessions.login();
+    const who = { backend: deployment.backend, executor };
+    const boundary = await readBoundary(await control.connection(), settings, who);
+    const registration = admitRegistration(settings, boundary.relations);
+    const opened = { settings, gate, control, sessions, deployment, context, registration, who };
+    return new PostgresAdapter(opened, boundary);
+  } catch (error) {
+    await sessions.close();
+    await control.close();
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+  }
+}
+
+interface Opened {
+  readonly settings: Settings;
+  readonly gate: Gate;
+  readonly control: Control;
+  readonly sessions: Sessions;
+  readonly deployment: Deployment;
+  readonly context: AdapterContext;
+  readonly registration: Registration;
+  readonly who: { readonly backend: string; readonly executor: string };
+}
+
+/** One PostgreSQL database behind two logins. Reports; decides nothing. */
+export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
+  readonly capability = 'PROMOTABLE';
+  readonly profiles = ['relation-write', 'row-event', 'net-state'] as const;
+  readonly channels = CHANNELS;
+  readonly identity: AdapterIdentity;
+  readonly registration: Registration;
+  readonly markers: PromotableAdapter['markers'];
+  readonly probe: PromotableProbe<CheckedAction>;
+  readonly #opened: Opened;
+  readonly #stages = new Set<Stage>();
+  #boundary: Boundary;
+  #staged = 0;
+
+  constructor(opened: Opened, boundary: Boundary) {
+    const { control, settings, deployment, registration, who, context } = opened;
+    this.#opened = opened;
+    this.#boundary = boundary;
+    this.registration = registration;
+    this.identity = { kind: 'postgresql', backend: deployment.backend, code: adapterCode() };
+    this.markers = markersOf({
+      control: () => control.connection(),
+      options: control.options,
+      reached: context.reached,
+      lockTimeoutMs: VOID_LOCK_TIMEOUT_MS,
+      endOverdue: () => control.endOverdue(who.executor, settings.stageTimeoutMs),
+    });
+    this.probe = { action: probeAction, target: boundary.probe.target, durable: (token) => this.#isDurable(token) };
+  }
+
+  async normalise(manifest: Manifest): Promise<Manifest> {
+    const { settings } = this.#opened;
+    const boundary = await this.#readBoundary();
+    return await this.#withSession(async (session) => {
+      const tools = { relations: boundary.readable, registration: this.registration, isolation: settings.isolation };
+      return await normaliseManifest({ ...tools, session, control: await this.#control() }, manifest);
+    });
+  }
+
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    if (reads.length === 0) return [];
+    const { readable } = await this.#readBoundary();
+    return await readState(await this.#control(), readable, reads);
+  }
+
+  parseAction(input: unknown): CheckedAction {
+    return parseAction(this.#opened.gate, input);
+  }
+
+  describeAction(action: CheckedAction): Value {
+    return describeAction(action);
+  }
+
+  async survey(): Promise<Survey> {
+    return (await this.#readBoundary()).survey;
+  }
+
+  async stage(
+    claim: Claim,
+    _certificate: Certificate,
+    action: CheckedAction,
+    reads: readonly StateRead[] = [],
+  ): Promise<Staged> {
+    const { sessions, settings } = this.#opened;
+    const session = await sessions.take(settings.lockTimeoutMs);
+    if (session === undefined) {
+      const detail = `all execution sessions were in use for ${settings.lockTimeoutMs} ms; raise sessions.max`;
+      return { kind: 'failed', reason: 'busy', detail };
+    }
+    const { readable } = this.#boundary;
+    const work = { action, locked: reads.length === 0 ? NO_READS : lockReads(readable, reads) };
+    let held: Stage | undefined;
+    const release = async (inDoubt: boolean) => {
+      if (held !== undefined) this.#stages.delete(held);
+      await (inDoubt ? sessions.drop(session) : sessions.giveBack(session));
+    };
+    const staged = await openStage(this.#stageTools(session, action, release), claim.sealed.record.occurrence, work);
+    if (staged.kind === 'held') {
+      held = staged.stage;
+      this.#stages.add(held);
+    }
+    this.#sweepSometimes();
+    return staged;
+  }
+
+  #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
+    const { settings, deployment, control, context } = this.#opened;
+    const { relations, readable, probe, watched, forceConstraints, sequences } = this.#boundary;
+    const written = isProbe(action) ? [probe] : relations;
+    return {
+      ...{ session, deployment, watched, forceConstraints, sequences, release },
+      relations: written,
+      leaves: mapLeaves(written),
+      expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,
+      isolation: settings.isolation,
+      stageTimeoutMs: settings.stageTimeoutMs,
+      lockTimeoutMs: settings.lockTimeoutMs,
+      quotesValues: settings.values === 'plain',
+      reached: context.reached,
+      transactionStatus: (xid) => control.transactionStatus(xid),
+      readCommitted: (reads) => this.read(reads),
+      lockReads: (reads) => lockReads(readable, reads),
+    };
+  }
+
+  /** Ends every stage that is still held; nothing of them remains. */
+  async close(): Promise<void> {
+    for (const stage of this.#stages) await stage.discard();
+    await this.#opened.sessions.close();
+    await this.#opened.control.close();
+  }
+
+  async #control(): Promise<Connection> {
+    return await this.#opened.control.connection();
+  }
+
+  async #readBoundary(): Promise<Boundary> {
+    const { settings, who } = this.#opened;
+    this.#boundary = await readBoundary(await this.#control(), settings, who, this.#boundary);
+    return this.#boundary;
+  }
+
+  async #withSession<T>(use: (session: Connection) => Promise<T>): Promise<T> {
+    const { sessions, settings } = this.#opened;
+    const session = await sessions.take(settings.lockTimeoutMs);
+    if (session === undefined) {
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: all execution sessions are in use');
+    }
+    try {
+      return await use(session);
+    } finally {
+      await sessions.giveBack(session);
+    }
+  }
+
+  /** Records of finished transactions are read by nobody; they go in the background, now and then. */
+  #sweepSometimes(): void {
+    this.#staged += 1;
+    if (this.#staged % STAGES_BETWEEN_SWEEPS !== 0) return;
+    this.#opened.control.sweep().catch(() => {});
+  }
+
+  async #isDurable(token: string): Promise<boolean> {
+    const control = await this.#control();
+    const { rows } = await control.query('select from effectmatch.probe where token = $1', [token]);
+    return rows.length > 0;
+  }
+}
+
+/** How long a void marker waits for a live transaction before it leaves the occurrence alone. */
+const VOID_LOCK_TIMEOUT_MS = 250;
+
+/** The adapter's own modules and the driver they stand on. */
+function adapterCode(): string {
+  const folders = ['.', '../../postgres/'];
+  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
+}

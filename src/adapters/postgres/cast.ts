@@ -1,0 +1,147 @@
+import { EffectMatchError, invariant } from '../../errors.ts';
+import { asFault, type Connection, describeError, sqlState } from '../../postgres/connection.ts';
+import type { Value } from '../../protocol/value.ts';
+import { type Pins, queryPinned } from './formats.ts';
+import { invalid } from './reading.ts';
+import type { Column, ColumnType } from './relation.ts';
+import { decoderOf, encodeValue } from './value.ts';
+
+/** One text (or constant expression of the schema) that a column's type has to read. */
+interface Request {
+  readonly type: ColumnType;
+  readonly source: { readonly text: string | null } | { readonly expression: string };
+  /** Where it is stated, for messages. */
+  readonly where: string;
+}
+
+/**
+ * Values as columns would store them. Whoever normalises asks once to say what there is to cast, lets the database
+ * cast all of it in one round trip, and asks again to learn the results.
+ */
+export class CastBatch {
+  readonly #requests = new Map<string, Request>();
+  #results: ReadonlyMap<string, Value> | undefined;
+
+  /** The stated value as the column stores it. Before {@link CastBatch.run} it comes back as it was stated. */
+  value(column: Column, value: Value, where: string): Value {
+    const at = `${where}, column "${column.name}"`;
+    if (value === null && column.notNull) throw invalid(at, 'it is NOT NULL; state a value');
+    if (value === null && !column.type.domain) return null;
+    const text = encodeValue(column.type, value);
+    if (text !== null && typeof text !== 'string') throw invalid(at, text.why);
+    return this.#ask({ type: column.type, source: { text }, where: at }) ?? value;
+  }
+
+  /** The value of a default that is a literal; null before {@link CastBatch.run}. */
+  constant(column: Column, expression: string, where: string): Value {
+    return this.#ask({ type: column.type, source: { expression }, where: `${where}, column "${column.name}"` }) ?? null;
+  }
+
+  /** Whether the database has anything to do. */
+  get isEmpty(): boolean {
+    return this.#requests.size === 0;
+  }
+
+  /**
+   * Casts everything that was asked for, with the rights of the execution login, because a domain's check may run code
+   * of the application. The transaction can write nothing and is rolled back.
+   */
+  async run(session: Connection): Promise<void> {
+    const requests = [...this.#requests.values()];
+    const results = await castAll(session, requests);
+    this.#results = new Map([...this.#requests.keys()].map((key, index) => [key, results[index] ?? null]));
+  }
+
+  #ask(request: Request): Value | undefined {
+    const { source } = request;
+    const what =
+      'text' in source ? (source.text === null ? 'null' : `text ${source.text}`) : `default ${source.expression}`;
+    const key = `${request.type.text} ${what}`;
+    if (this.#results !== undefined) {
+      const result = this.#results.get(key);
+      invariant(result !== undefined, 'every value was asked for before the casts ran');
+      return result;
+    }
+    if (!this.#requests.has(key)) this.#requests.set(key, request);
+    return undefined;
+  }
+}
+
+async function castAll(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
+  try {
+    return await castTogether(session, requests);
+  } catch (error) {
+    if (error instanceof EffectMatchError) throw error;
+    if (sqlState(error) === undefined) throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'values could not be cast');
+    if (requests.length === 1) throw invalid(requests[0]?.where ?? '', describeError(error), error);
+    // The message of the database does not say which value it means: look for the first one that fails.
+    const middle = Math.ceil(requests.length / 2);
+    const first = await castAll(session, requests.slice(0, middle));
+    return [...first, ...(await castAll(session, requests.slice(middle)))];
+  }
+}
+
+async function castTogether(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
+  const groups = Map.groupBy(requests.keys(), (index) => requests[index]?.type.text ?? '');
+  const values: (string | null)[][] = [];
+  const parts = [...groups.values()].flatMap((indexes) => {
+    const type = requests[indexes[0] ?? 0]?.type;
+    invariant(type !== undefined, 'a group of casts has a type');
+    const texts = indexes.filter((index) => 'text' in (requests[index]?.source ?? {}));
+    const constants = indexes.filter((index) => !texts.includes(index));
+    if (texts.length > 0) {
+      values.push(
+        texts.map(String),
+        texts.map((index) => textOf(requests[index])),
+      );
+    }
+    const sources = texts.length === 0 ? [] : [unnestSource(values.length)];
+    return [...sources, ...constants.map((index) => constantSource(index, requests[index]))].map((source) =>
+      castSource(type, source),
+    );
+  });
+  const { rows } = await queryPinned(session, pinsFor(requests), { text: parts.join(' union all '), values });
+  const outcome = new Map(rows.map(([index, text]) => [Number(index), text ?? null]));
+  return requests.map(({ type, source }, index) => {
+    const text = outcome.get(index);
+    invariant(typeof text === 'string', 'every cast has a result');
+    return 'text' in source && source.text === null ? null : decoderOf(type)(text);
+  });
+}
+
+function textOf(request: Request | undefined): string | null {
+  return request !== undefined && 'text' in request.source ? request.source.text : null;
+}
+
+/** Rows `n, t`: the numbers and texts in the two parameters before. */
+function unnestSource(parameters: number): string {
+  return (
+    `rows from (pg_catalog.unnest($${parameters - 1}::pg_catalog.text[]), ` +
+    `pg_catalog.unnest($${parameters}::pg_catalog.text[])) as s (n, t)`
+  );
+}
+
+function constantSource(index: number, request: Request | undefined): string {
+  const expression = request !== undefined && 'expression' in request.source ? request.source.expression : 'null';
+  return `(select '${index}'::pg_catalog.text, pg_catalog.concat((${expression}))) as s (n, t)`;
+}
+
+/**
+ * A cast written with `::` would cut a text that is too long for the column; a column definition list reads the text
+ * with the type's input function and modifier, as an assignment does, and runs no user-defined cast. JSON is the
+ * exception: there, a text would become a JSON string, and no modifier can be lost.
+ */
+function castSource(type: ColumnType, source: string): string {
+  const isJson = type.baseSchema === 'pg_catalog' && (type.base === 'json' || type.base === 'jsonb');
+  if (isJson) return `select s.n, pg_catalog.concat(s.t::${type.text}) from ${source}`;
+  return (
+    `select s.n, pg_catalog.concat(x.v) from ${source} cross join lateral ` +
+    `pg_catalog.json_to_record(pg_catalog.json_build_object('v', s.t)) as x (v ${type.text})`
+  );
+}
+
+/** Code of the application may need its search path, but names of reg* types are printed by it. */
+function pinsFor(requests: readonly Request[]): Pins {
+  const named = requests.some(({ type }) => type.baseSchema === 'pg_catalog' && /^_?reg/.test(type.base));
+  return named ? 'formats and names' : 'formats';
+}

@@ -1,0 +1,71 @@
+import { asFault, Connection, type ConnectionOptions } from '../../postgres/connection.ts';
+import { refused } from './options.ts';
+
+/** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
+export class Control {
+  readonly options: ConnectionOptions;
+  #connection: Promise<Connection> | undefined;
+  #closed = false;
+
+  constructor(options: ConnectionOptions) {
+    this.options = options;
+  }
+
+  /** A live session. */
+  async connection(): Promise<Connection> {
+    if (this.#closed) throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
+    const known = await this.#connection?.catch(() => undefined);
+    if (known?.isAlive) return known;
+    this.#connection = Connection.open(this.options, 'effectmatch control');
+    try {
+      return await this.#connection;
+    } catch (error) {
+      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the control login could not connect');
+    }
+  }
+
+  /** Refuses a database that was never provisioned, with what to do about it. */
+  async demandProvisioned(): Promise<void> {
+    const control = await this.connection();
+    const { rows } = await control.query(
+      `select pg_catalog.to_regprocedure('effectmatch.describe()') is not null
+          and pg_catalog.has_function_privilege('effectmatch.describe()', 'execute')`,
+    );
+    if (rows[0]?.[0] !== 't') {
+      throw refused('the database is not provisioned for this control login; run `effectmatch provision`');
+    }
+  }
+
+  /** What became of a transaction, by the server's own record. */
+  async transactionStatus(xid: string): Promise<string | null> {
+    const control = await this.connection();
+    const { rows } = await control.query('select pg_catalog.pg_xact_status($1)', [xid]);
+    return rows[0]?.[0] ?? null;
+  }
+
+  /** Ends sessions that hold a transaction longer than any stage may; needs the right to signal them. */
+  async endOverdue(login: string, stageTimeoutMs: number): Promise<number> {
+    const control = await this.connection();
+    const { rows } = await control.query(
+      `select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity
+        where usename = $1 and datname = pg_catalog.current_database()
+          and xact_start < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2)`,
+      [login, String(stageTimeoutMs / 1000)],
+    );
+    return rows.filter(([ended]) => ended === 't').length;
+  }
+
+  /** Removes records of transactions that are over; nobody reads them any more. */
+  async sweep(): Promise<void> {
+    const control = await this.connection();
+    await control.query(
+      'delete from effectmatch.record where xid < pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())',
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const known = await this.#connection?.catch(() => undefined);
+    await known?.close();
+  }
+}

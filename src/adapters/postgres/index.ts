@@ -1,0 +1,23 @@
+import type { AdapterFactory } from '../../contract/adapter.ts';
+import type { CheckedAction } from './action.ts';
+import { openAdapter } from './adapter.ts';
+import type { PostgresOptions } from './options.ts';
+import { planProvisioning } from './provision/apply.ts';
+
+export type { ConnectionOptions } from '../../postgres/connection.ts';
+export type { CheckedAction, PostgresAction, PostgresStatement, PostgresValue } from './action.ts';
+export type { PostgresOptions, RelationOption } from './options.ts';
+export { planProvisioning } from './provision/apply.ts';
+export type { ProvisionStep } from './provision/provision.ts';
+export type { SessionOptions } from './sessions.ts';
+
+/**
+ * Protects writes to a PostgreSQL database: agent SQL runs as a restricted login in a held transaction, recorders and
+ * the server's own counters say what it wrote, and exactly that transaction commits together with its marker.
+ */
+export function postgres(options: PostgresOptions): AdapterFactory<CheckedAction> {
+  return {
+    open: async (context) => await openAdapter(options, context),
+    provisioning: (admin, what) => planProvisioning(admin, options, what),
+  };
+}

@@ -1,0 +1,103 @@
+import type { Provisioning } from '../../../contract/adapter.ts';
+import { asFault, Connection, type ConnectionOptions, connectionTarget } from '../../../postgres/connection.ts';
+import { readRelations } from '../catalog.ts';
+import { type PostgresOptions, readOptions, refused } from '../options.ts';
+import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
+
+const DEFAULT_OWNER = 'effectmatch_owner';
+
+/**
+ * Prepares a database for protected operations, or takes the preparation away. `admin` is a login that owns the
+ * database and its tables and may create roles; it is needed only here.
+ */
+export async function planProvisioning(
+  admin: ConnectionOptions,
+  options: PostgresOptions,
+  what: 'provision' | 'remove' = 'provision',
+): Promise<Provisioning> {
+  await using connection = await openAdmin(admin);
+  const plan = await readPlan(connection, options);
+  const steps = what === 'provision' ? provisionSteps(plan) : removalSteps(plan);
+  return {
+    print: () => steps.map(printStep).join('\n'),
+    apply: async (report) => {
+      await using applying = await openAdmin(admin);
+      await applySteps(applying, steps, report);
+    },
+  };
+}
+
+async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
+  try {
+    return await Connection.open(admin, 'effectmatch provision');
+  } catch (error) {
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the administrator could not connect');
+  }
+}
+
+async function readPlan(connection: Connection, options: PostgresOptions): Promise<ProvisionPlan> {
+  const settings = readOptions(options);
+  const [control, execution] = [connectionTarget(options.control), connectionTarget(options.execution)];
+  if (control.user === undefined || execution.user === undefined || control.user === execution.user) {
+    throw refused('control and execution must be two different logins');
+  }
+  const { rows } = await connection.query('select pg_catalog.current_database()');
+  const database = String(rows[0]?.[0]);
+  if (control.database !== database || execution.database !== database) {
+    throw refused(`control and execution must connect to "${database}", the database that is provisioned`);
+  }
+  const inspections = await readRelations(connection, settings.relations);
+  const relations = inspections.map((inspection, index) => {
+    const registered = settings.relations[index];
+    if (inspection.kind === 'unusable' || registered === undefined) {
+      const why = inspection.kind === 'unusable' ? inspection.why : 'it is not registered';
+      throw refused(
+        `relation "${inspection.kind === 'unusable' ? inspection.target : ''}" cannot be registered: ${why}`,
+      );
+    }
+    const sequences = inspection.relation.columns.flatMap(({ sequence, identity }) =>
+      sequence === undefined ? [] : [{ schema: sequence.schema, name: sequence.name, byDefault: !identity }],
+    );
+    return { schema: registered.schema, name: registered.name, bulk: registered.bulk, sequences };
+  });
+  return {
+    ...{ database, relations, reads: settings.reads, entryPoints: settings.entryPoints },
+    roles: { owner: options.owner ?? DEFAULT_OWNER, control: control.user, execution: execution.user },
+    passwords: { control: control.password, execution: execution.password },
+  };
+}
+
+async function applySteps(
+  connection: Connection,
+  steps: readonly ProvisionStep[],
+  report: ((statement: string) => void) | undefined,
+): Promise<void> {
+  // Two provisionings at once would trip over each other's catalogue rows.
+  await connection.script(
+    "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))",
+  );
+  for (const step of steps) {
+    try {
+      await connection.query(step.sql);
+    } catch (error) {
+      await connection.script('rollback').catch(() => {});
+      const what = `"${firstLine(printable(step.sql))}" failed and nothing was changed; it needs ${step.needs}`;
+      throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`);
+    }
+    report?.(printable(step.sql));
+  }
+  await connection.script('commit');
+}
+
+function printStep(step: ProvisionStep, index: number, steps: readonly ProvisionStep[]): string {
+  const heading = steps[index - 1]?.why === step.why ? '' : `\n-- ${step.why} (needs ${step.needs})\n`;
+  return `${heading}${printable(step.sql)};`;
+}
+
+function printable(sql: string): string {
+  return sql.replace(/^(alter role .* password) .*$/s, "$1 '…'");
+}
+
+function firstLine(sql: string): string {
+  return sql.split('\n')[0] ?? '';
+}

@@ -1,0 +1,129 @@
+import { EffectMatchError, invariant } from '../../errors.ts';
+import type { Connection } from '../../postgres/connection.ts';
+import { nameTarget, parseTarget, quoteLiteral, quoteName, quoteQualified } from '../../postgres/identifier.ts';
+import { canonical } from '../../protocol/canon.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import { suggest } from '../../protocol/nearest.ts';
+import type { Row, Value } from '../../protocol/value.ts';
+import { queryPinned } from './formats.ts';
+import { parseImage } from './image.ts';
+import type { Column, Relation } from './relation.ts';
+import { decoderOf, encodeValue } from './value.ts';
+
+/** A fault in what was stated, with where it is and what to change. */
+export function invalid(where: string, what: string, cause?: unknown): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
+  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`, { cause });
+}
+
+/** Relations by target. */
+export type Relations = ReadonlyMap<string, Relation>;
+
+/** The relation that a target names, however it is written; undefined where it is not among the known ones. */
+export function findRelation(relations: Relations, target: string): Relation | undefined {
+  const name = parseTarget(target);
+  return relations.get(target) ?? (name && relations.get(nameTarget(name)));
+}
+
+/** A relation whose rows can be named by their key. */
+export function keyedRelation(relations: Relations, target: string, where: string): Relation {
+  const relation = findRelation(relations, target);
+  if (relation === undefined) {
+    throw invalid(where, `"${target}" cannot be read${suggest(target, [...relations.keys()])}`);
+  }
+  if (relation.key.length === 0) throw invalid(where, `"${target}" has no primary key, so no row of it can be named`);
+  return relation;
+}
+
+export function findColumn(relation: Relation, name: string, where: string): Column {
+  const column = relation.columns.find((candidate) => candidate.name === name);
+  if (column !== undefined) return column;
+  const names = relation.columns.map((candidate) => candidate.name);
+  throw invalid(where, `"${relation.target}" has no column "${name}"${suggest(name, names)}`);
+}
+
+/** Exactly the key columns must be named. */
+export function checkKeyColumns(relation: Relation, named: readonly string[], where: string): void {
+  const stray = named.find((name) => !relation.key.includes(name));
+  if (stray !== undefined) {
+    findColumn(relation, stray, where);
+    throw invalid(where, `"${stray}" is not a key column of "${relation.target}"; its key is ${list(relation.key)}`);
+  }
+  const missing = relation.key.filter((name) => !named.includes(name));
+  if (missing.length > 0) throw invalid(where, `the key of "${relation.target}" lacks ${list(missing)}`);
+}
+
+export function list(names: readonly string[]): string {
+  return names.map((name) => `"${name}"`).join(', ');
+}
+
+/** How rows that are read are kept from changing until the transaction ends. */
+export type Lock = 'none' | 'share' | 'update';
+
+/**
+ * The statement that returns the image of the row with this (normalised) key, or nothing. Everything in it is
+ * qualified, and the types are those beneath domains, whose checks could run code of the application.
+ */
+export function buildRead(relation: Relation, key: Row, lock: Lock = 'none'): string {
+  const conditions = relation.key.map((name) => compareKey(findColumn(relation, name, relation.target), key[name]));
+  const locking = lock === 'none' ? '' : ` for ${lock}`;
+  return `select pg_catalog.concat(t.*) from ${quoteQualified(relation)} as t where ${conditions.join(' and ')}${locking}`;
+}
+
+/** Types with a schema of their own may have operators that run anything, so they are compared by their text. */
+function compareKey(column: Column, value: Value | undefined): string {
+  const { type } = column;
+  const text = encodeValue(type, value ?? null);
+  if (typeof text !== 'string') throw invalid(`"${column.name}"`, 'a key column has a value that no row can have');
+  const own = `t.${quoteName(column.name)}`;
+  const builtIn = type.baseSchema === 'pg_catalog' || ['e', 'r', 'm'].includes(type.kind);
+  if (!builtIn) return `pg_catalog.concat(${own}) operator(pg_catalog.=) ${quoteLiteral(text)}::pg_catalog.text`;
+  const base = quoteQualified({ schema: type.baseSchema, name: type.base });
+  return `${own} operator(pg_catalog.=) ${quoteLiteral(text)}::${base}`;
+}
+
+/**
+ * What a read found: the asked columns of the row whose key has the same stored representation. The engine may call
+ * other keys equal, under a collation or for signed zeros; such a row is not the one that was asked for.
+ */
+export function decodeRead(relation: Relation, read: StateRead, image: string | null): StateReading {
+  const absent = { target: read.target, key: read.key, row: null };
+  if (image === null) return absent;
+  const values = rowOf(relation, image);
+  const key = Object.fromEntries(relation.key.map((name) => [name, values[name] ?? null]));
+  if (canonical(key) !== canonical(read.key)) return absent;
+  const columns = read.columns ?? relation.columns.map(({ name }) => name);
+  return { ...absent, row: Object.fromEntries(columns.map((name) => [name, values[name] ?? null])) };
+}
+
+function rowOf(relation: Relation, image: string): Row {
+  const fields = parseImage(image, relation.columns.length);
+  return Object.fromEntries(
+    relation.columns.map(({ name, type }, index) => {
+      const text = fields[index] ?? null;
+      return [name, text === null ? null : decoderOf(type)(text)];
+    }),
+  );
+}
+
+/** Reads rows by their (normalised) keys, in the order asked, in one statement and so in one snapshot. */
+export async function readState(
+  control: Connection,
+  relations: Relations,
+  reads: readonly StateRead[],
+): Promise<readonly StateReading[]> {
+  if (reads.length === 0) return [];
+  const found = reads.map((read) => keyedRelation(relations, read.target, `read of "${read.target}"`));
+  const queries = reads.map(({ key }, index) => {
+    const relation = found[index];
+    invariant(relation !== undefined, 'every read has its relation');
+    return `(${buildRead(relation, key)})`;
+  });
+  const text = `select pg_catalog.unnest(array[${queries.join(', ')}]::pg_catalog.text[])`;
+  const { rows } = await queryPinned(control, 'formats and names', { text });
+  invariant(rows.length === reads.length, 'every read has an answer');
+  return reads.map((read, index) => {
+    const relation = found[index];
+    invariant(relation !== undefined, 'every read has its relation');
+    return decodeRead(relation, read, rows[index]?.[0] ?? null);
+  });
+}

@@ -1,0 +1,85 @@
+import type { AdapterFactory } from '../contract/adapter.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
+import { type Arguments, CONFIG_FLAG } from './arguments.ts';
+import { EXIT } from './exit-code.ts';
+import { usageError } from './guided-error.ts';
+import { loadConfig } from './load-config.ts';
+import type { Verb } from './verb.ts';
+
+const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
+
+type Provisionable = Required<Pick<AdapterFactory, 'provisioning'>>;
+
+/** Prepares a backend for protected operations: roles, recorders and the marker table. */
+export const provision: Verb = {
+  name: 'provision',
+  summary: 'prepare a database: roles, recorders, marker table',
+  about: `Makes or renews everything that an adapter needs inside its database: a restricted login for agent SQL, a
+trusted login, recorders on the registered tables, the marker table. It can be run again at any time, for
+example after a table was added, and changes nothing that is already as it should be. All of it happens in one
+transaction. It needs a login that owns the tables and may create roles, given with --admin or in the
+environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
+  positionals: [],
+  flags: {
+    adapter: { value: 'NAME', about: 'the adapter to prepare, where the configuration has several' },
+    admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
+    print: { about: 'print the SQL, with what each part needs, and run nothing' },
+    remove: { about: 'take everything away again, markers included' },
+    ...CONFIG_FLAG,
+  },
+  examples: [
+    'effectmatch provision --print',
+    'effectmatch provision --adapter books',
+    'effectmatch provision --remove',
+  ],
+  async run(args, output) {
+    const admin = readAdmin(args);
+    const { name, factory } = chooseAdapter(await loadConfig(args), args.value('adapter'));
+    const remove = args.has('remove');
+    const provisioning = await factory.provisioning(admin, remove ? 'remove' : 'provision');
+    if (args.has('print')) {
+      const sql = provisioning.print();
+      output.document({ adapter: name, sql });
+      output.line(sql);
+      return EXIT.done;
+    }
+    let steps = 0;
+    await provisioning.apply(() => {
+      steps += 1;
+    });
+    output.document({ adapter: name, steps, removed: remove });
+    output.line(
+      remove
+        ? `took away what EffectMatch had in the database of "${name}" (${steps} statements)`
+        : `the database of "${name}" is prepared (${steps} statements)`,
+    );
+    return EXIT.done;
+  },
+};
+
+function readAdmin(args: Arguments): string {
+  const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
+  if (admin === '')
+    throw usageError(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`, 'provision');
+  return admin;
+}
+
+function chooseAdapter(
+  config: RuntimeConfig,
+  wanted: string | undefined,
+): { readonly name: string; readonly factory: Provisionable } {
+  const all = Object.entries(config.adapters).flatMap(([name, factory]) =>
+    factory.provisioning === undefined ? [] : [{ name, factory: { provisioning: factory.provisioning } }],
+  );
+  const fitting = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
+  const [only, second] = fitting;
+  if (only !== undefined && second === undefined) return only;
+  const names = all.map(({ name }) => name).join(', ');
+  throw new EffectMatchError(
+    'ERR_EM_CONFIG_INVALID',
+    all.length === 0
+      ? 'no adapter of this configuration needs to be provisioned'
+      : `name one adapter with --adapter: ${names}`,
+  );
+}
