@@ -20,7 +20,7 @@ const entry = (name: string, body: string, more = '') =>
 
 /** Each of these was tried against a closed database. `{exec}`, `{owner}`, `{app}`, `{control}`, `{db}` are quoted names. */
 export const OPENINGS: readonly Opening[] = [
-  { name: 'superuser', sql: 'alter role {exec} superuser', outlet: /attribute SUPERUSER/ },
+  { name: 'superuser', alone: true, sql: 'alter role {exec} superuser', outlet: /attribute SUPERUSER/ },
   { name: 'createrole', sql: 'alter role {exec} createrole', outlet: /attribute CREATEROLE/ },
   { name: 'createdb', sql: 'alter role {exec} createdb', outlet: /attribute CREATEDB/ },
   { name: 'replication', sql: 'alter role {exec} replication', outlet: /attribute REPLICATION/ },
@@ -199,6 +199,8 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a definer entry point of a superuser',
+    alone: true,
+    undo: 'alter function app.pay(int) security definer; alter function app.pay(int) owner to {app}',
     sql: `alter function app.pay(int) owner to postgres`,
     outlet: /rights of "postgres"/,
   },
@@ -264,6 +266,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a definer trigger function of a superuser',
+    alone: true,
     sql: `${fn('strong', 'perform 1', 'security definer set search_path = pg_catalog')}; alter function app.strong() owner to postgres; ${onInvoice('strong')}`,
     outlet: /rights of "postgres"/,
   },
@@ -289,6 +292,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a recorder that replication switches off',
+    alone: true,
     sql: 'alter table app.invoice enable trigger effectmatch_record',
     outlet: /recorder effectmatch_record on app.invoice/,
   },
@@ -304,6 +308,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a recorder with another condition',
+    alone: true,
     sql: `drop trigger effectmatch_record on app.note; create trigger effectmatch_record after insert or update or delete on app.note for each row when (false) execute function effectmatch.record_row(); alter table app.note enable always trigger effectmatch_record`,
     outlet: /recorder effectmatch_record on app.note/,
   },
@@ -334,6 +339,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a rule on a registered table',
+    alone: true,
     sql: 'create rule redirect as on insert to app.invoice do also insert into app.hidden values (1)',
     outlet: /rule redirect/,
   },
@@ -472,6 +478,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'an evidence schema that changed hands',
+    alone: true,
     sql: 'alter schema effectmatch owner to {app}',
     outlet: /schema effectmatch/,
   },
