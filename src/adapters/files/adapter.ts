@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type {
   AdapterContext,
@@ -60,7 +60,7 @@ export async function openAdapter(options: FilesOptions, context: AdapterContext
   const db = openControl(layout);
   try {
     return await asUnavailable(async () => {
-      const backend = await ensureControl(db, DEADLINE);
+      const backend = await ensureControl(db, relative(layout.control, layout.root), DEADLINE);
       pinDurability(db);
       if (readCurrent(db) === undefined) {
         demandAdoption(layout, options);

@@ -2,7 +2,7 @@ import { chmodSync, constants, copyFileSync, linkSync, mkdirSync, symlinkSync, u
 import { join } from 'node:path';
 import { hashFile } from './content.ts';
 import type { Entry, Manifest } from './control.ts';
-import { type Found, flush, listTree, systemCode } from './tree.ts';
+import { describePlace, type Found, flush, keepOwner, listTree, type Owner, systemCode } from './tree.ts';
 
 /** A candidate that starts out as its base version, or what in the base is not as it was promoted. */
 export type Cloned =
@@ -10,7 +10,7 @@ export type Cloned =
       readonly kind: 'cloned';
       /** The base with the stamps of now; the same object as before where none had moved. */
       readonly base: Manifest;
-      /** When each folder of the base was last written, by path: whoever adds or removes a name there moves it. */
+      /** Each folder of the base as it was found, by path: whoever adds, removes or permits something there moves it. */
       readonly folders: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'changed'; readonly path: string; readonly what: string };
@@ -32,7 +32,7 @@ export function cloneTree(from: string, manifest: Manifest, to: string): Cloned 
     if (entry === undefined || what !== undefined)
       return { kind: 'changed', path: item.path, what: what ?? 'it is new' };
     if (item.kind === 'file' && item.stamp !== entry.stamp) restamped.push({ ...entry, stamp: item.stamp });
-    if (item.kind === 'directory') folders.set(item.path, item.stamp);
+    if (item.kind === 'directory') folders.set(item.path, describePlace(item));
     layOut(from, item, to);
   }
   if (found.length !== manifest.size) {
@@ -62,22 +62,28 @@ function layOut(from: string, item: Found, to: string): void {
   const place = join(to, item.path);
   if (item.kind === 'directory') mkdirSync(place, { mode: 0o700 });
   else if (item.kind === 'symlink') symlinkSync(item.link ?? '', place);
-  else linkOrCopy(join(from, item.path), place, item.mode ?? 0);
+  else linkOrCopy(join(from, item.path), place, item);
+  if (item.kind !== 'file') keepOwner(place, item.owner);
 }
 
-function linkOrCopy(from: string, to: string, mode: number): void {
+function linkOrCopy(from: string, to: string, { mode, owner }: Found): void {
   try {
     linkSync(from, to);
   } catch (error) {
     if (!CANNOT_LINK.includes(systemCode(error) ?? '')) throw error;
-    copyFile(from, to, mode);
+    copyFile(from, to, { mode: mode ?? 0, owner });
   }
 }
 
 /** A file of its own with the same content; shares blocks where the file system can, and is flushed. */
-export function copyFile(from: string, to: string, mode: number): void {
+export function copyFile(
+  from: string,
+  to: string,
+  { mode, owner }: { readonly mode: number; readonly owner: Owner },
+): void {
   copyFileSync(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   chmodSync(to, 0o600);
+  keepOwner(to, owner);
   stampTime(to);
   flush(to);
   chmodSync(to, mode);

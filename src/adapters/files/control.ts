@@ -40,8 +40,15 @@ export interface Version {
   readonly folder: string;
 }
 
-/** Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file. */
-export async function ensureControl(db: DatabaseSync, options: { readonly deadlineMs: number }): Promise<string> {
+/**
+ * Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file.
+ * So is the one `root` that it serves, as seen from the control folder: the link of another would never be switched.
+ */
+export async function ensureControl(
+  db: DatabaseSync,
+  root: string,
+  options: { readonly deadlineMs: number },
+): Promise<string> {
   await retryWhileBusy(() => {
     if (readPragma(db, 'journal_mode') !== 'wal') db.exec('pragma journal_mode = wal');
   }, options);
@@ -52,12 +59,19 @@ export async function ensureControl(db: DatabaseSync, options: { readonly deadli
       const insert = db.prepare('insert into meta (name, value) values (?, ?) on conflict do nothing');
       insert.run('version', VERSION);
       insert.run('backend', randomBytes(16).toString('hex'));
+      insert.run('root', root);
       const rows = db.prepare('select name, value from meta').all();
       const meta = new Map(rows.map((row) => [String(row.name), String(row.value)]));
       if (meta.get('version') !== VERSION) {
         throw new EffectMatchError(
           'ERR_EM_STORE_NEWER',
           `the control file has version ${meta.get('version')}, this release knows ${VERSION}; use the newer release`,
+        );
+      }
+      if (meta.get('root') !== root) {
+        throw new EffectMatchError(
+          'ERR_EM_ADAPTER_REFUSED',
+          `files: the control folder serves the root "${meta.get('root')}"; give every root a control folder of its own`,
         );
       }
       return meta.get('backend') ?? '';

@@ -10,7 +10,7 @@ import { describeEntry, type Entry, type Manifest, type Version } from './contro
 import { FILE_TARGET } from './normalise.ts';
 import { RESERVED_PREFIX } from './paths.ts';
 import { rowOf } from './reading.ts';
-import { type Found, listTree, stampOf, systemCode } from './tree.ts';
+import { describePlace, type Found, listTree, stampOf, systemCode } from './tree.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
 export const CHANNELS = ['walk', 'operations', 'base', 'links'] as const;
@@ -32,6 +32,8 @@ export interface Reading {
   readonly changed: readonly string[];
   /** Files with more links than they should have, and what is no file at all. */
   readonly strays: readonly string[];
+  /** Files of the base that the candidate does not share: what others write to them shows nowhere else. */
+  readonly unshared: readonly Entry[];
   /** Fingerprint of all of it. */
   readonly text: string;
 }
@@ -59,7 +61,9 @@ export function readCandidate(tree: string, base: Manifest): Reading {
     if (was === undefined || describeEntry(was) !== describeEntry(entry)) changed.push(item.path);
   }
   for (const path of base.keys()) if (!after.has(path)) changed.push(path);
-  return { after, changed, strays, text: fingerprint(describeFound(found, after)) };
+  const stamps = new Set(found.map(({ stamp }) => stamp));
+  const unshared = [...base.values()].filter(({ kind, stamp }) => kind === 'file' && !stamps.has(stamp));
+  return { after, changed, strays, unshared, text: fingerprint(describeFound(found, after)) };
 }
 
 function describeFound(found: readonly Found[], after: Manifest): unknown {
@@ -74,18 +78,19 @@ function describeFound(found: readonly Found[], after: Manifest): unknown {
 }
 
 /**
- * The base as it is now, in one text: the version that counts, and whether anybody wrote to the folders of the base.
- * Writes into files of the base show in the candidate, which shares them.
+ * The base as it is now, in one text: the version that counts, and whether anybody wrote to folders of the base, or to
+ * files that the candidate replaced. Writes into all other files show in the candidate, which shares them.
  */
-export function describeBase(base: Base, current: Version | undefined): string {
+export function describeBase(base: Base, current: Version | undefined, { unshared }: Reading): string {
   const version = current === undefined ? 'no version' : describeVersion(current);
-  const moved = [...base.folders].filter(([path, stamp]) => folderStamp(join(base.tree, path)) !== stamp);
-  return moved.length === 0 ? version : `${version}, with ${moved.length} of its folders written to by others`;
+  const files = unshared.map((entry) => [entry.path, describePlace(entry)] as const);
+  const moved = [...base.folders, ...files].filter(([path, was]) => lookAt(join(base.tree, path)) !== was);
+  return moved.length === 0 ? version : `${version}, with ${moved.length} of its entries written to by others`;
 }
 
-function folderStamp(folder: string): string {
-  const stats = lstatSync(folder, { bigint: true, throwIfNoEntry: false });
-  return stats === undefined ? 'gone' : stampOf(stats);
+function lookAt(path: string): string {
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? 'gone' : describePlace({ stamp: stampOf(stats), mode: Number(stats.mode & 0o7777n) });
 }
 
 /** What an observation is made from. */
@@ -140,7 +145,7 @@ function isExplained(path: string, named: ReadonlySet<string>): boolean {
   return false;
 }
 
-function describeVersion({ number, folder }: Version): string {
+export function describeVersion({ number, folder }: Version): string {
   return `version ${number} in ${folder}`;
 }
 

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { unreachable } from '../../errors.ts';
 import { type CheckedAction, type CheckedOperation, formatMode } from './action.ts';
 import { copyFile, stampTime } from './clone.ts';
-import { removeTree, systemCode, systemWords } from './tree.ts';
+import { keepOwner, removeTree, systemCode, systemWords } from './tree.ts';
 
 /** Where operations work: the candidate's tree, and a place beside it where files are made before they are moved in. */
 export interface Workplace {
@@ -61,6 +61,7 @@ function runOperation(workplace: Workplace, operation: CheckedOperation, index: 
     case 'write':
       if (stats !== undefined && !stats.isFile()) throw new Misfit('it is not a regular file; remove it first');
       writeNewFile(made, operation.bytes, operation.mode ?? (stats ? stats.mode & 0o777 : DEFAULT_FILE_MODE));
+      if (stats !== undefined) keepOwner(made, stats);
       renameSync(made, place.file);
       break;
     case 'mkdir':
@@ -135,7 +136,7 @@ function changeMode(file: string, stats: Stats, mode: number, made: string): voi
     if ((mode & 0o700) !== 0o700) throw new Misfit(`mode ${formatMode(mode)} would keep the owner out of the folder`);
     chmodSync(file, mode);
   } else {
-    copyFile(file, made, mode);
+    copyFile(file, made, { mode, owner: stats });
     renameSync(made, file);
   }
 }

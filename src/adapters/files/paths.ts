@@ -2,6 +2,7 @@
 const MAX_NAME_BYTES = 255;
 /** Longest path below the root, in bytes; leaves room for the place where versions are kept. */
 export const MAX_PATH_BYTES = 1024;
+const ASCII = /^[\x20-\x7e]*$/;
 /** Names at the top that start with this belong to EffectMatch. */
 export const RESERVED_PREFIX = '.effectmatch-';
 
@@ -47,7 +48,13 @@ export function findLinkProblem(path: string, link: string): string | undefined 
   return undefined;
 }
 
-/** Names that a file system without case, or with its own Unicode normal form, takes for one have one folded form. */
+/**
+ * Names that a file system without case, or with its own Unicode normal form, takes for one have one folded form.
+ * Characters without a glyph go, because such file systems skip them. Lower case comes first too: only as ß does ẞ
+ * become SS.
+ */
 export function foldName(name: string): string {
-  return name.normalize('NFD').toUpperCase().toLowerCase().normalize('NFC');
+  if (ASCII.test(name)) return name.toLowerCase();
+  const visible = name.normalize('NFD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
+  return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFC');
 }

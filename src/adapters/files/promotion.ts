@@ -6,7 +6,7 @@ import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { immediate, pinDurability } from '../../sqlite/connection.ts';
 import { readCurrent, writeVersion } from './control.ts';
-import type { Base, Reading } from './evidence.ts';
+import { type Base, describeBase, describeVersion, type Reading } from './evidence.ts';
 import { type Layout, showCurrent, treeOf } from './layout.ts';
 import { findMarker, insertMarker } from './markers.ts';
 import { endStage, isRegistered } from './sweep.ts';
@@ -84,6 +84,9 @@ function commitVersion(tools: PromotionTools, candidate: Promotable, marker: Mar
       'base-changed',
       'another promotion came first; nothing of it is overwritten, approve again on top of it',
     );
+  }
+  if (describeBase(base, current, reading) !== describeVersion(base.version)) {
+    return refuse('base-changed', 'the folder was changed past EffectMatch; put it back, or adopt it as it is');
   }
   if (!isRegistered(db, folder)) {
     return refuse('stage-lost', 'the candidate was held for too long and has been given up');

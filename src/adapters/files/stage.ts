@@ -24,7 +24,7 @@ import { asUnavailable, findMarker } from './markers.ts';
 import { runOperations } from './operations.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
-import { endStage, registerStage } from './sweep.ts';
+import { abandonStage, endStage, registerStage } from './sweep.ts';
 import { listTree, removeTree, systemCode, systemWords } from './tree.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -114,9 +114,13 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
 /** Nothing of a candidate remains; its registration goes last, because without it anybody may remove the folder. */
 async function dropCandidate(tools: StageTools, folder: string): Promise<void> {
   const { db, layout, busyTimeoutMs } = tools;
-  removeTree(join(layout.versions, folder));
-  // The registration of a folder that is gone does no harm, and the next sweep ends it: a full disk must not matter.
-  await immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs }).catch(() => false);
+  try {
+    removeTree(join(layout.versions, folder));
+  } finally {
+    // A registration that cannot be ended does no harm, and the next sweep ends it: a full disk must not matter.
+    const ending = immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs });
+    await ending.catch(() => abandonStage(folder));
+  }
 }
 
 /** A folder of its own with the action's writes in it. */
@@ -143,12 +147,17 @@ class HeldStage implements Stage {
   }
 
   async observe(): Promise<Evidence> {
-    return await asUnavailable(async () => observeCandidate(this.#observed, this.#read(), this.#describeBase()));
+    return await asUnavailable(async () => {
+      const reading = this.#read();
+      return observeCandidate(this.#observed, reading, this.#describeBase(reading));
+    });
   }
 
   async recheck(): Promise<CandidateFacts> {
-    const evidence = await asUnavailable(async () => fingerprintEvidence(this.#read(), this.#describeBase()));
-    return { candidate: this.candidate, evidence };
+    return await asUnavailable(async () => {
+      const reading = this.#read();
+      return { candidate: this.candidate, evidence: fingerprintEvidence(reading, this.#describeBase(reading)) };
+    });
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
@@ -162,6 +171,7 @@ class HeldStage implements Stage {
     const promotion = await promoteCandidate(tools, candidate, marker);
     // After an unknown result the folder may be the version that counts: whoever sweeps later can tell.
     if (promotion.kind === 'refused') await dropCandidate(this.#tools, folder);
+    else if (promotion.kind === 'unknown') abandonStage(folder);
     await this.#tools.onEnd(this, promotion.kind === 'confirmed');
     return promotion;
   }
@@ -184,8 +194,8 @@ class HeldStage implements Stage {
     return this.#reading;
   }
 
-  #describeBase(): string {
-    return describeBase(this.#observed.base, readCurrent(this.#tools.db));
+  #describeBase(reading: Reading): string {
+    return describeBase(this.#observed.base, readCurrent(this.#tools.db), reading);
   }
 
   #assertHeld(): void {

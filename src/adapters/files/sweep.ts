@@ -23,12 +23,19 @@ export function endStage(db: DatabaseSync, folder: string): boolean {
   return statement(db, 'delete from stage where folder = ?').run(folder).changes === 1;
 }
 
+const abandoned = new Set<string>();
+
+/** For a stage of this process that is over while its registration could not be ended: the next sweep does that. */
+export function abandonStage(folder: string): void {
+  abandoned.add(folder);
+}
+
 export function isRegistered(db: DatabaseSync, folder: string): boolean {
   return statement(db, 'select 1 from stage where folder = ?').get(folder) !== undefined;
 }
 
 /**
- * Removes what no longer counts: old versions, and candidates whose process is gone. What to remove is decided in one
+ * Removes what no longer counts: old versions, and candidates that nobody holds any more. What to remove is decided in one
  * transaction and removed after it, so a candidate that somebody still holds has lost its registration first.
  */
 export async function sweep(
@@ -51,6 +58,7 @@ export async function sweep(
   for (const folder of leftovers) {
     try {
       removeTree(join(layout.versions, folder));
+      abandoned.delete(folder);
     } catch (error) {
       // Another process may be removing the same folder; what is left over is found by the next sweep.
       if (systemCode(error) === undefined) throw error;
@@ -62,7 +70,7 @@ function endDeadStages(db: DatabaseSync, nowMs: number): void {
   for (const row of statement(db, 'select folder, host, pid, since_ms from stage').all()) {
     const expired = Math.abs(nowMs - Number(row.since_ms)) > STAGE_LEASE_MS;
     const gone = row.host === hostname() && !isAlive(Number(row.pid));
-    if (expired || gone) endStage(db, String(row.folder));
+    if (expired || gone || abandoned.has(String(row.folder))) endStage(db, String(row.folder));
   }
 }
 

@@ -4,6 +4,7 @@ import {
   chmodSync,
   closeSync,
   fsyncSync,
+  lchownSync,
   lstatSync,
   openSync,
   readdirSync,
@@ -13,6 +14,12 @@ import {
 import { join } from 'node:path';
 import { getSystemErrorMessage } from 'node:util';
 import type { Entry } from './control.ts';
+
+/** Whom something belongs to. Not compared, but what is made anew is given to the same owner. */
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
 
 /** One thing that lies in a folder, as the file system tells it. The folder itself is `.` and comes first. */
 export interface Found {
@@ -25,6 +32,7 @@ export interface Found {
   /** What tells one content of an inode from another without reading it: inode, size and time of the last write. */
   readonly stamp: string;
   readonly links: number;
+  readonly owner: Owner;
   /** A name that is not UTF-8 cannot be stated in an approval. */
   readonly nameable: boolean;
 }
@@ -42,7 +50,17 @@ function listInto(found: Found[], folder: string, prefix: string): void {
     const nameable = isUtf8(bytes);
     const path = `${prefix}${bytes.toString('utf8')}`;
     if (!nameable) {
-      found.push({ path, kind: 'special', mode: null, size: 0, link: null, stamp: '', links: 0, nameable });
+      found.push({
+        path,
+        kind: 'special',
+        mode: null,
+        size: 0,
+        link: null,
+        stamp: '',
+        links: 0,
+        owner: NOBODY,
+        nameable,
+      });
       continue;
     }
     const entry = describe(folder, path, nameable);
@@ -50,6 +68,8 @@ function listInto(found: Found[], folder: string, prefix: string): void {
     if (entry.kind === 'directory') listInto(found, folder, `${path}/`);
   }
 }
+
+const NOBODY: Owner = { uid: -1, gid: -1 };
 
 function describe(folder: string, path: string, nameable: boolean): Found {
   const file = join(folder, path);
@@ -65,6 +85,7 @@ function describe(folder: string, path: string, nameable: boolean): Found {
     link,
     stamp: stampOf(stats),
     links: Number(stats.nlink),
+    owner: { uid: Number(stats.uid), gid: Number(stats.gid) },
     nameable,
   };
 }
@@ -78,6 +99,22 @@ function kindOf(stats: BigIntStats): Found['kind'] {
 /** The change time is left out: a further hard link to an inode moves it without touching the content. */
 export function stampOf(stats: BigIntStats): string {
   return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+}
+
+/** What shows that somebody wrote to something or changed its permissions. */
+export function describePlace({ stamp, mode }: Pick<Found, 'stamp' | 'mode'>): string {
+  return `${stamp}:${mode}`;
+}
+
+/** Gives something new to whom its predecessor belonged, where this process may: only root can for every owner. */
+export function keepOwner(path: string, { uid, gid }: Owner): void {
+  const made = lstatSync(path);
+  if (made.uid === uid && made.gid === gid) return;
+  try {
+    lchownSync(path, uid, gid);
+  } catch (error) {
+    if (systemCode(error) !== 'EPERM') throw error;
+  }
 }
 
 /** Flushes a folder or file, so that what is in it survives a power cut. */

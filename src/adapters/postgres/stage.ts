@@ -90,7 +90,7 @@ async function lockRows(
 function beginStage(tools: StageTools, occurrence: OccurrenceId): string {
   const { isolation, stageTimeoutMs, lockTimeoutMs } = tools;
   return (
-    `begin isolation level ${isolation}; select * from effectmatch.open(${quoteLiteral(occurrence)}, ` +
+    `begin isolation level ${isolation} read write; select * from effectmatch.open(${quoteLiteral(occurrence)}, ` +
     `${sequenceArray(tools)}, ${stageTimeoutMs}, ${lockTimeoutMs})`
   );
 }

@@ -81,20 +81,34 @@ export function describeAction(action: CheckedAction): Value {
   return { calls: action.calls.map(({ tool, args, mayFail }) => ({ tool, args: encodeData(args), mayFail })) };
 }
 
-/** Every text and number that the agent wrote into its calls: an identifier among them was chosen, not generated. */
-export function chosenTexts(action: CheckedAction): ReadonlySet<string> {
+/** Shorter identifiers occur in longer texts by accident. */
+const MIN_QUOTED = 4;
+
+/**
+ * Whether the agent wrote this text into its calls: an identifier among them was chosen, not generated. It counts in
+ * any case and Unicode form, and inside a longer text, since a tool may take it out of there.
+ */
+export function chosenBy(action: CheckedAction): (text: string) => boolean {
   const texts = new Set<string>();
   const collect = (value: Value): void => {
-    if (typeof value !== 'object' || value === null) texts.add(String(value));
+    if (typeof value !== 'object' || value === null) texts.add(fold(String(value)));
     else if (!isObject(value)) value.forEach(collect);
     else
       for (const [key, inner] of Object.entries(value)) {
-        texts.add(key);
+        texts.add(fold(key));
         collect(inner);
       }
   };
   for (const { args } of action.calls) collect(args);
-  return texts;
+  const all = [...texts].join('\n');
+  return (text) => {
+    const folded = fold(text);
+    return texts.has(folded) || (folded.length >= MIN_QUOTED && all.includes(folded));
+  };
+}
+
+function fold(text: string): string {
+  return text.normalize('NFKC').toUpperCase().toLowerCase().trim();
 }
 
 const probes = new WeakMap<CheckedAction, string>();

@@ -20,9 +20,10 @@ import type { Value } from '../../protocol/value.ts';
 import { openDatabase, pinDurability, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction } from './action.ts';
 import { ensureState, findProblem, PROBE_TABLE, readCurrent } from './control.ts';
+import { refused } from './declared.ts';
 import { writeDocument } from './document.ts';
 import { CHANNELS } from './evidence.ts';
-import { admitLayout, type Layout, refused } from './layout.ts';
+import { admitLayout, type Layout, withWholeLists } from './layout.ts';
 import { faultOf, markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
 import type { SnapshotOptions } from './options.ts';
@@ -141,7 +142,8 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     const { db, layout } = this.#opened;
     const { text } = await this.#trying(() => readCurrent(db));
-    return readView(layout, viewDocument(layout, text), reads);
+    const whole = withWholeLists(layout);
+    return readView(whole, viewDocument(whole, text), reads);
   }
 
   parseAction(input: unknown): CheckedAction {

@@ -1,9 +1,11 @@
 import { EffectMatchError } from '../../errors.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
+import { OTHER_FIELDS } from './declared.ts';
 import { decodeData, encodeData, isAbsent, sortLists } from './document.ts';
 import { listKnown } from './known-names.ts';
-import { type Collection, type Layout, ORDER_SUFFIX, OTHER_FIELDS, REST_TARGET } from './layout.ts';
+import { type Collection, type Layout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
 import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
+import type { ReferenceList } from './references.ts';
 
 /** A fault in what was stated, with where it is and what to change. */
 export function invalid(where: string, what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
@@ -17,6 +19,41 @@ export function findCollection(layout: Layout, target: string, where: string): C
   if (found !== undefined) return found;
   const names = layout.registration.targets.map(({ name }) => name);
   throw invalid(where, `"${target}" is not registered${listKnown(names)}`);
+}
+
+/** A list that is declared as references, with the collection it is in and what has no order inside its elements. */
+export interface FoundList {
+  readonly list: ReferenceList;
+  readonly collection: Collection | undefined;
+  readonly unordered: readonly Tokens[];
+}
+
+/** The list whose elements are this target. */
+export function findList(layout: Layout, target: string): FoundList | undefined {
+  for (const place of [undefined, ...layout.collections]) {
+    const { lists, unordered } = place ?? layout;
+    const list = lists.find(({ name }) => name === target);
+    if (list === undefined) continue;
+    // The place of an element in its list has no meaning, so only patterns for all places apply.
+    const inside = stepInto(list.tokens.reduce<readonly Tokens[]>(stepInto, unordered), '');
+    return { list, collection: place, unordered: inside };
+  }
+  return undefined;
+}
+
+/** A value of one column of an element as the observer would report it. */
+export function normaliseElementField(
+  list: ReferenceList,
+  column: string,
+  value: Value,
+  { where, unordered }: { readonly where: string; readonly unordered: readonly Tokens[] },
+): Value {
+  const at = `${where}, field "${column}"`;
+  if (list.fields?.includes(column) === true && isAbsent(value)) return value;
+  const isWhole = list.fields === null || column === OTHER_FIELDS;
+  const normal = normaliseData(value, isWhole ? unordered : stepInto(unordered, column), at);
+  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(at, 'it stands for an object of further fields');
+  return normal;
 }
 
 /** A value of one column of a collection as the observer would report it. */

@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
 import { immediate, retryWhileBusy, setPragma, statement } from '../../sqlite/connection.ts';
-import { refused } from './layout.ts';
+import { refused } from './declared.ts';
 
 export const MARKER_TABLE = 'effectmatch_marker';
 export const PROBE_TABLE = 'effectmatch_probe';

@@ -1,4 +1,4 @@
-import { sameValue } from '../../protocol/bag.ts';
+import { rowText, sameValue } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
 import { encodeData } from './document.ts';
@@ -21,6 +21,8 @@ export function diffViews(layout: Layout, before: View, after: View): readonly C
       changes.push(changeOfRest(`${path}${ORDER_SUFFIX}`, listOrder(was), listOrder(is)));
     }
   }
+  for (const { name } of layout.lists) diffElements(name, before, after, changes);
+  for (const { lists } of layout.collections) for (const { name } of lists) diffElements(name, before, after, changes);
   diffRest('', before.rest, after.rest, changes);
   return changes;
 }
@@ -38,6 +40,28 @@ function diffRecords(target: string, was: CollectionView, is: CollectionView, ch
   }
   for (const [id, { key, fields }] of is.records) {
     if (!was.records.has(id)) changes.push({ op: 'insert', target, key, before: null, after: fields });
+  }
+}
+
+/** Elements have no key and no order: what counts is how many there are of each. */
+function diffElements(target: string, before: View, after: View, changes: ChangeRecord[]): void {
+  const surplus = new Map<string, { readonly row: Row; by: number }>();
+  const count = (rows: readonly Row[], by: 1 | -1): void => {
+    for (const row of rows) {
+      const id = rowText(row);
+      const known = surplus.get(id) ?? { row, by: 0 };
+      known.by += by;
+      surplus.set(id, known);
+    }
+  };
+  count(before.elements.get(target) ?? [], -1);
+  count(after.elements.get(target) ?? [], 1);
+  for (const { row, by } of surplus.values()) {
+    const change: ChangeRecord =
+      by > 0
+        ? { op: 'insert', target, key: null, before: null, after: row }
+        : { op: 'delete', target, key: null, before: row, after: null };
+    for (let copies = Math.abs(by); copies > 0; copies -= 1) changes.push(change);
   }
 }
 

@@ -2,11 +2,10 @@ import { hash } from 'node:crypto';
 import type { Assigned, Evidence } from '../../contract/adapter.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import type { Value } from '../../protocol/value.ts';
-import { type CheckedAction, chosenTexts, probeToken } from './action.ts';
+import type { Row, Value } from '../../protocol/value.ts';
+import { type CheckedAction, chosenBy, probeToken } from './action.ts';
 import { digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
-import { isAbsent } from './document.ts';
 import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
 import { type View, viewDocument } from './view.ts';
@@ -21,6 +20,8 @@ export interface Held {
   readonly action: CheckedAction;
   readonly base: Version;
   readonly baseView: View;
+  /** The base as declared state reads see it. */
+  readonly readable: { readonly layout: Layout; readonly view: View };
   /** The candidate's canonical text, and its digest when the last tool had ended. */
   readonly text: string;
   readonly digest: string;
@@ -69,17 +70,18 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
  * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
  */
 function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
-  const chosen = chosenTexts(action);
-  return layout.collections.flatMap(({ name: target, generated }) =>
+  const isChosen = chosenBy(action);
+  const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
+  return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
       const used = columnValues(baseView, target, column);
       const known = new Set(used.map(canonical));
       const added = columnValues(view, target, column).filter(
-        (value) => !isAbsent(value) && !known.has(canonical(value)),
+        (value) => isIdentifier(value) && !known.has(canonical(value)),
       );
       const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
       const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
-      const fresh = added.filter((value) => isNext(value) || !chosen.has(textOf(value)));
+      const fresh = added.filter((value) => isNext(value) || !isChosen(String(value)));
       return fresh.length === 0 ? [] : [{ target, column, fresh }];
     }),
   );
@@ -87,12 +89,14 @@ function assignedValues({ layout, baseView, action }: Held, view: View): readonl
 
 function columnValues(view: View, target: string, column: string): Value[] {
   const records = [...(view.collections.get(target)?.records.values() ?? [])];
-  return records.flatMap(({ key, fields }) => {
-    const value = Object.hasOwn(key, column) ? key[column] : fields[column];
+  const rows = [...records.map(({ key, fields }) => ({ ...fields, ...key })), ...(view.elements.get(target) ?? [])];
+  return rows.flatMap((row: Row) => {
+    const value = Object.hasOwn(row, column) ? row[column] : undefined;
     return value === undefined ? [] : [value];
   });
 }
 
-function textOf(value: Value): string {
-  return typeof value === 'object' ? canonical(value) : String(value);
+/** Tools generate texts and numbers; nothing else names a record. */
+function isIdentifier(value: Value): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
 }

@@ -1,15 +1,13 @@
-import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import { listKnown } from './known-names.ts';
+import { demandKnown, isColumn, OTHER_FIELDS, readPointer, refused } from './declared.ts';
 import type { CollectionOption, SnapshotOptions } from './options.ts';
-import { isBeneath, parsePointer, type Tokens } from './pointer.ts';
+import { isBeneath, type Tokens } from './pointer.ts';
+import { admitLists, type ReferenceList } from './references.ts';
 
 /** The target of everything outside the collections: `path` is a JSON pointer, `value` what it points to. */
 export const REST_TARGET = '/';
-/** The column of a record's fields that were not declared, as one object. */
-export const OTHER_FIELDS = '*';
 /** Ends the path under which the order of a list's records is reported. No JSON pointer contains a `~` like this. */
 export const ORDER_SUFFIX = '~order';
 
@@ -27,12 +25,16 @@ export interface Collection {
   readonly unordered: readonly Tokens[];
   readonly generated: readonly string[];
   readonly target: Target;
+  /** Lists inside a record whose elements are compared one by one. */
+  readonly lists: readonly ReferenceList[];
 }
 
 /** How a document is read: its collections, and the lists outside them whose order does not matter. */
 export interface Layout {
   readonly collections: readonly Collection[];
   readonly unordered: readonly Tokens[];
+  /** Lists outside the collections whose elements are compared one by one. */
+  readonly lists: readonly ReferenceList[];
   readonly registration: Registration;
   /** Everything that decides how documents compare, as text: part of the adapter's identity. */
   readonly text: string;
@@ -57,15 +59,37 @@ export function admitLayout(options: SnapshotOptions): Layout {
     if (inside === undefined) continue;
     throw refused(`unordered: a list of "${inside.name}" is named there, relative to its records`);
   }
+  const lists = admitLists(options.references ?? {}, undefined);
+  for (const { name, tokens } of lists) {
+    const inside = collections.find((collection) => overlaps(collection.tokens, tokens));
+    if (inside !== undefined) throw refused(`references: "${name}" and the collection "${inside.name}" overlap`);
+  }
   const rest: Target = { name: REST_TARGET, columns: ['path', 'value'], key: ['path'], volatile: [] };
-  const targets = [...collections.map(({ target }) => target), rest];
+  const all = [...lists, ...collections.flatMap((collection) => collection.lists)];
+  const targets = [...collections.map(({ target }) => target), ...all.map(({ target }) => target), rest];
+  const twice = targets.find(({ name }, index) => targets.findIndex((other) => other.name === name) !== index);
+  if (twice !== undefined) throw refused(`two things would be called "${twice.name}"; rename the collection`);
   const described = collections.map(({ tokens: _, target: __, ...facts }) => ({ ...facts }));
   return {
     collections,
     unordered,
+    lists,
     registration: { profile: 'net-state', values, targets },
-    text: canonical({ collections: described, unordered }),
+    text: canonical({ collections: described, unordered, lists }),
   };
+}
+
+/** The same documents as they are read: lists that are declared as references whole and in their place, without order. */
+export function withWholeLists(layout: Layout): Layout {
+  const all = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
+  if (all.length === 0) return layout;
+  const unorder = (one: Pick<Layout, 'unordered' | 'lists'>) => ({
+    unordered: [...one.unordered, ...one.lists.map(({ tokens }) => tokens)],
+    lists: [],
+  });
+  const collections = layout.collections.map((collection) => ({ ...collection, ...unorder(collection) }));
+  const targets = layout.registration.targets.filter(({ name }) => all.every((list) => list.name !== name));
+  return { ...layout, ...unorder(layout), collections, registration: { ...layout.registration, targets } };
 }
 
 function overlaps(one: Tokens, other: Tokens): boolean {
@@ -102,7 +126,8 @@ function admitCollection(name: string, option: CollectionOption, { initial }: Sn
   }
   const keepsOrder = !isMap && (option.order ?? 'kept') === 'kept';
   const target = { name, columns, key, volatile };
-  return { name, path: option.path, tokens, isMap, keepsOrder, key, fields, unordered, generated, target };
+  const lists = admitLists(option.references ?? {}, { name, key });
+  return { name, path: option.path, tokens, isMap, keepsOrder, key, fields, unordered, generated, target, lists };
 }
 
 /** Where no fields are declared, those that the records of the initial state have. */
@@ -119,26 +144,4 @@ function fieldsOf(
   const records: readonly unknown[] = typeof at === 'object' && at !== null ? Object.values(at) : [];
   const found = records.flatMap((record) => (isObject(record as Value) ? Object.keys(record as object) : []));
   return [...new Set(found)].filter(isColumn).sort();
-}
-
-/** Names that records and manifests can carry as columns without being read as something else. */
-function isColumn(name: unknown): boolean {
-  if (typeof name !== 'string' || name === '' || name === '__proto__' || name === OTHER_FIELDS) return false;
-  return name.length <= 256 && !name.startsWith('$') && name.isWellFormed();
-}
-
-function demandKnown(names: readonly string[], known: readonly string[], where: string): void {
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw refused(`${where}: "${unknown}" is not possible here${listKnown(known)}`);
-}
-
-function readPointer(path: unknown, where: string): Tokens {
-  const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
-  if (tokens === undefined) throw refused(`${where}: "${String(path)}" is not a JSON pointer, such as "/orders"`);
-  return tokens;
-}
-
-/** A refusal to register, in words that say what to change. */
-export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `snapshot: ${what}`, { cause });
 }

@@ -4,10 +4,20 @@ import { checkCell } from '../../protocol/constraint.ts';
 import type { ApprovedEffect, Cell, CellRow, Requirement } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import { findCollection, invalid, normaliseField, normaliseRest, readPath } from './cells.ts';
+import {
+  type FoundList,
+  findCollection,
+  findList,
+  invalid,
+  normaliseElementField,
+  normaliseField,
+  normaliseRest,
+  readPath,
+} from './cells.ts';
+import { OTHER_FIELDS } from './declared.ts';
 import { ABSENT } from './document.ts';
 import { listKnown } from './known-names.ts';
-import { type Collection, type Layout, OTHER_FIELDS } from './layout.ts';
+import { type Collection, type Layout, withWholeLists } from './layout.ts';
 import { checkKeyColumns, normaliseKey, normaliseRead } from './reading.ts';
 
 /**
@@ -20,13 +30,14 @@ export function normaliseManifest(layout: Layout, manifest: Manifest): Manifest 
     normaliseEffect(layout, effect, `effects[${index}] (${effect.op} ${effect.target})`),
   );
   checkLabels(layout, effects);
+  const whole = withWholeLists(layout);
   return {
     ...manifest,
     effects,
     requires: manifest.requires.map((requirement, index) =>
-      normaliseRequirement(layout, requirement, `requires[${index}]`),
+      normaliseRequirement(whole, requirement, `requires[${index}]`),
     ),
-    watch: manifest.watch.map((read, index) => normaliseRead(layout, read, `watch[${index}]`)),
+    watch: manifest.watch.map((read, index) => normaliseRead(whole, read, `watch[${index}]`)),
   };
 }
 
@@ -42,6 +53,8 @@ interface Place {
 
 function normaliseEffect(layout: Layout, effect: ApprovedEffect, where: string): ApprovedEffect {
   const { key, before, after } = effect;
+  const list = findList(layout, effect.target);
+  if (list !== undefined) return normaliseElement(list, effect, where);
   const collection = findCollection(layout, effect.target, where);
   if (key === undefined && before === undefined && after === undefined) {
     throw invalid(where, 'counts of writes need an event profile; this adapter compares records, so state them');
@@ -70,6 +83,37 @@ function normaliseEffect(layout: Layout, effect: ApprovedEffect, where: string):
     default:
       return unreachable(effect.op);
   }
+}
+
+/** An element is all there is of its row: it comes or goes, and what is not stated of one that goes may be anything. */
+function normaliseElement(found: FoundList, effect: ApprovedEffect, where: string): ApprovedEffect {
+  const { op, key, before, after } = effect;
+  if (op === 'update') throw invalid(where, 'elements have no key; state the one that goes and the one that comes');
+  const place = elementPlace(found, where);
+  const row = { ...key, ...(op === 'insert' ? after : before) };
+  checkColumns(place, Object.keys(row), place.compared);
+  const { key: _, ...rest } = effect;
+  if (op === 'insert') return { ...rest, after: insertedCells(place, row) };
+  return { ...rest, before: cells(place, place.compared, row) };
+}
+
+function elementPlace({ list, collection, unordered }: FoundList, where: string): Place {
+  const { owner, fields, target } = list;
+  return {
+    where,
+    key: [],
+    compared: target.columns,
+    volatile: [],
+    absent: (column) => {
+      if (column === OTHER_FIELDS) return {};
+      return fields?.includes(column) === true ? ABSENT : undefined;
+    },
+    normalise: (column, value) => {
+      const name = collection?.key[owner.indexOf(column)];
+      if (collection !== undefined && name !== undefined) return normaliseField(collection, name, value, where);
+      return normaliseElementField(list, column, value, { where, unordered });
+    },
+  };
 }
 
 function collectionPlace(collection: Collection, where: string): Place {
@@ -170,7 +214,8 @@ function checkLabels(layout: Layout, effects: readonly ApprovedEffect[]): void {
   const backed = new Set<string>();
   const used = new Map<string, string>();
   effects.forEach(({ op, target, key, before, after }, index) => {
-    const generated = layout.collections.find(({ name }) => name === target)?.generated ?? [];
+    const place = findList(layout, target)?.list ?? layout.collections.find(({ name }) => name === target);
+    const generated = place?.generated ?? [];
     for (const [name, cell] of [key, before, after].flatMap((row) => Object.entries(row ?? {}))) {
       if (!('generated' in cell)) continue;
       used.set(cell.generated, `effects[${index}] (${op} ${target}), field "${name}"`);

@@ -4,6 +4,14 @@
  */
 export type SnapshotTool = { run(state: unknown, args: unknown): unknown }['run'];
 
+/** How the elements of a list that is declared as references compare. */
+export interface ReferencesOption {
+  /** Elements are objects, and these of their fields get columns; the others share `*`. Unless told, whole elements. */
+  readonly fields?: readonly string[];
+  /** Columns whose new values the tools generate, for `generated`. */
+  readonly generated?: readonly string[];
+}
+
 /** Where records of one kind are in the document, and how they compare. */
 export interface CollectionOption {
   /** JSON pointer of the list or object that holds the records, such as `/orders`. */
@@ -18,6 +26,11 @@ export interface CollectionOption {
   readonly volatile?: readonly string[];
   /** Lists inside a record whose order does not matter, such as `/items`; `*` stands for any key or place. */
   readonly unordered?: readonly string[];
+  /**
+   * Lists inside a record, such as `/items`, whose elements are rows of a target of their own (`orders/items`), so that
+   * each can be approved, and labelled, for itself. They count, and have no order. The record shows the list empty.
+   */
+  readonly references?: { readonly [path: string]: ReferencesOption };
   /** Whether the order of a list's records is compared; `kept` unless told. New records may be appended in any order. */
   readonly order?: 'kept' | 'ignored';
   /** Fields whose new values the tools generate, for `generated`; a key of one field unless told. */
@@ -34,6 +47,8 @@ export interface SnapshotOptions {
   readonly tools: { readonly [name: string]: SnapshotTool };
   /** Lists outside the collections whose order does not matter, as JSON pointers with `*` for any key or place. */
   readonly unordered?: readonly string[];
+  /** Lists outside the collections whose elements are rows of a target of their own, by JSON pointer. */
+  readonly references?: { readonly [path: string]: ReferencesOption };
   /** What journal and receipts keep of values; `plain` unless told. */
   readonly values?: 'plain' | 'digest';
   /** How long one asynchronous call of a tool may take; 30000 unless told. */

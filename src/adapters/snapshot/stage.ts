@@ -9,7 +9,7 @@ import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedAction, probeToken } from './action.ts';
 import { digestState, readBackend, readCurrent, type Version } from './control.ts';
 import { fingerprintEvidence, type Held, observeCandidate } from './evidence.ts';
-import type { Layout } from './layout.ts';
+import { type Layout, withWholeLists } from './layout.ts';
 import { faultOf, findMarker } from './markers.ts';
 import { type PromotionTools, promoteState } from './promotion.ts';
 import { readView } from './reading.ts';
@@ -45,12 +45,15 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
   const { text, calls } = ran;
+  const baseView = viewDocument(tools.layout, current.text);
+  const whole = withWholeLists(tools.layout);
   const held: Held = {
     candidate: `snapshot:${tools.backend}:${current.version}:${randomBytes(16).toString('hex')}`,
     layout: tools.layout,
     action,
     base: { version: current.version, digest: current.digest },
-    baseView: viewDocument(tools.layout, current.text),
+    baseView,
+    readable: { layout: whole, view: whole === tools.layout ? baseView : viewDocument(whole, current.text) },
     text,
     digest: digestState(text),
     calls,
@@ -90,7 +93,8 @@ export class SnapshotStage implements Stage {
   /** The version that the calls started from; the promotion is refused if it has changed, so it protects itself. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
-    return readView(this.#tools.layout, this.#held.baseView, reads);
+    const { layout, view } = this.#held.readable;
+    return readView(layout, view, reads);
   }
 
   async observe(): Promise<Evidence> {

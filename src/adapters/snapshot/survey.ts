@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import { type Collection, type Layout, REST_TARGET } from './layout.ts';
+import type { ReferenceList } from './references.ts';
 
 /** Routes that exist for every tool and what closes them. The last one is declared, not enforced. */
 const CLOSED: readonly Outlet[] = [
@@ -25,6 +26,7 @@ export function surveyStore(facts: {
   const { layout } = facts;
   const outlets: readonly Outlet[] = [
     ...layout.collections.map(surveyCollection),
+    ...[...layout.lists, ...layout.collections.flatMap(({ lists }) => lists)].map(surveyList),
     {
       outlet: `document ${REST_TARGET}`,
       disposition: 'observed',
@@ -52,6 +54,10 @@ function surveyCollection(collection: Collection): Outlet {
   ];
   const by = ['difference by key', ...left].join(', ');
   return { outlet: `collection ${name}`, disposition: 'observed', by: `${by}${uncompared(collection)}` };
+}
+
+function surveyList({ name }: ReferenceList): Outlet {
+  return { outlet: `list ${name}`, disposition: 'observed', by: 'difference of its elements, compared without order' };
 }
 
 function uncompared({ unordered }: Pick<Layout, 'unordered'>): string {

@@ -1,4 +1,6 @@
+import type { Value } from '../../protocol/value.ts';
 import type { CheckedAction, CheckedCall } from './action.ts';
+import { keepBuiltIns } from './built-ins.ts';
 import { readDocument, writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 
@@ -52,10 +54,17 @@ type Ended =
 async function runCall(bench: ToolBench, text: string, { tool, args }: CheckedCall): Promise<Ended> {
   const run = Object.hasOwn(bench.tools, tool) ? bench.tools[tool] : undefined;
   if (run === undefined) return { kind: 'failed', why: 'there is no such tool' };
-  const state = readDocument(text);
+  const { result, intact } = await keepBuiltIns(async () => await runTool(bench, run, readDocument(text), args));
+  return intact
+    ? result
+    : { kind: 'failed', why: 'it wrote to built-in objects, such as a __proto__; that was undone' };
+}
+
+async function runTool(bench: ToolBench, run: SnapshotTool, state: Value, args: Value): Promise<Ended> {
   try {
     const returned = run(state, structuredClone(args));
-    if (!(await endsInTime(returned, bench.toolTimeoutMs))) {
+    // What is no promise has ended: not a single task of it may still change the copy before it is read.
+    if (isThenable(returned) && !(await endsInTime(returned, bench.toolTimeoutMs))) {
       return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
     }
     return { kind: 'done', text: writeDocument(state) };
@@ -64,9 +73,12 @@ async function runCall(bench: ToolBench, text: string, { tool, args }: CheckedCa
   }
 }
 
+function isThenable(returned: unknown): boolean {
+  return ((typeof returned === 'object' && returned !== null) || typeof returned === 'function') && 'then' in returned;
+}
+
 /** False when a promise is still open after the time; its copy is then nobody's. What it rejects with is thrown. */
 async function endsInTime(returned: unknown, timeoutMs: number): Promise<boolean> {
-  if (typeof returned !== 'object' || returned === null || !('then' in returned)) return true;
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => resolve(false), timeoutMs);

@@ -1,8 +1,10 @@
 import { canonical } from '../../protocol/canon.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import { OTHER_FIELDS } from './declared.ts';
 import { ABSENT, encodeData, readDocument, sortLists } from './document.ts';
-import { type Collection, type Layout, OTHER_FIELDS } from './layout.ts';
+import type { Collection, Layout } from './layout.ts';
 import type { Tokens } from './pointer.ts';
+import { type ReferenceList, readElements } from './references.ts';
 
 /** One record as it is compared. */
 export interface RecordView {
@@ -22,8 +24,11 @@ export interface CollectionView {
 export interface View {
   readonly rest: Value;
   readonly collections: ReadonlyMap<string, CollectionView>;
+  /** The elements of lists that are declared as references, by target; the lists themselves are empty. */
+  readonly elements: ReadonlyMap<string, readonly Row[]>;
 }
 
+type Elements = Map<string, Row[]>;
 type Mutable = { [key: string]: Value };
 
 /**
@@ -32,21 +37,35 @@ type Mutable = { [key: string]: Value };
  */
 export function viewDocument(layout: Layout, text: string): View {
   const holder: Mutable = { '': readDocument(text) };
+  const elements: Elements = new Map();
   const collections = new Map(
-    layout.collections.map((collection) => [collection.name, takeRecords(holder, collection)] as const),
+    layout.collections.map((collection) => [collection.name, takeRecords(holder, collection, elements)] as const),
   );
-  return { rest: sortLists(holder[''] ?? null, layout.unordered), collections };
+  const sorted: Mutable = { '': sortLists(holder[''] ?? null, layout.unordered) };
+  for (const list of layout.lists) takeElements(sorted, list, [], elements);
+  return { rest: sorted[''] ?? null, collections, elements };
+}
+
+/** Takes the elements of a list out and leaves it empty. */
+function takeElements(holder: Mutable, list: ReferenceList, key: readonly Value[], elements: Elements): void {
+  const place = findParent(holder, list.tokens);
+  const rows = place && readElements(list, place.parent[place.token], key);
+  if (place === undefined || rows === undefined) return;
+  place.parent[place.token] = [];
+  const known = elements.get(list.name) ?? [];
+  elements.set(list.name, known);
+  for (const row of rows) known.push(row);
 }
 
 const NO_RECORDS: CollectionView = { records: new Map(), isList: false };
 
 /** Takes the records of a collection out of the document and leaves an empty list or object in their place. */
-function takeRecords(holder: Mutable, collection: Collection): CollectionView {
+function takeRecords(holder: Mutable, collection: Collection, elements: Elements): CollectionView {
   const place = findParent(holder, collection.tokens);
   const found = place === undefined ? undefined : place.parent[place.token];
   if (place === undefined || typeof found !== 'object' || found === null) return NO_RECORDS;
   if (!isObject(found)) {
-    const records = collection.isMap ? undefined : readList(collection, found);
+    const records = collection.isMap ? undefined : readList(collection, found, elements);
     if (records === undefined) return NO_RECORDS;
     place.parent[place.token] = [];
     return { records, isList: true };
@@ -56,7 +75,7 @@ function takeRecords(holder: Mutable, collection: Collection): CollectionView {
   place.parent[place.token] = Object.fromEntries(entries.filter(([, entry]) => !isObject(entry)));
   const [name = ''] = collection.key;
   const records = entries.flatMap(([key, entry]) =>
-    isObject(entry) ? [viewRecord(collection, { [name]: key }, entry)] : [],
+    isObject(entry) ? [viewRecord(collection, { [name]: key }, entry, elements)] : [],
   );
   return { records: new Map(records.map((record) => [keyText(collection, record.key), record])), isList: false };
 }
@@ -73,17 +92,20 @@ function findParent(holder: Mutable, tokens: Tokens): { readonly parent: Mutable
   return { parent, token };
 }
 
-/** Undefined unless every element is a record with a key of its own. */
-function readList(collection: Collection, list: readonly Value[]): ReadonlyMap<string, RecordView> | undefined {
-  const records = new Map<string, RecordView>();
+/** Undefined unless every element is a record with a key of its own. Nothing is taken out before that is known. */
+function readList(
+  collection: Collection,
+  list: readonly Value[],
+  elements: Elements,
+): ReadonlyMap<string, RecordView> | undefined {
+  const found = new Map<string, { readonly key: Row; readonly entry: { readonly [field: string]: Value } }>();
   for (const entry of list) {
     const key = isObject(entry) ? readKey(collection, entry) : undefined;
     if (key === undefined || !isObject(entry)) return undefined;
-    const id = keyText(collection, key);
-    if (records.has(id)) return undefined;
-    records.set(id, viewRecord(collection, key, entry));
+    found.set(keyText(collection, key), { key, entry });
   }
-  return records;
+  if (found.size !== list.length) return undefined;
+  return new Map([...found].map(([id, { key, entry }]) => [id, viewRecord(collection, key, entry, elements)]));
 }
 
 function readKey(collection: Collection, entry: { readonly [field: string]: Value }): Row | undefined {
@@ -101,8 +123,16 @@ export function keyText(collection: Pick<Collection, 'key'>, key: Row): string {
   return canonical(collection.key.map((name) => key[name] ?? null));
 }
 
-function viewRecord(collection: Collection, key: Row, entry: { readonly [field: string]: Value }): RecordView {
-  const record = sortLists(entry, collection.unordered);
+function viewRecord(
+  collection: Collection,
+  key: Row,
+  entry: { readonly [field: string]: Value },
+  elements: Elements,
+): RecordView {
+  const holder: Mutable = { '': sortLists(entry, collection.unordered) };
+  const owner = collection.key.map((name) => key[name] ?? null);
+  for (const list of collection.lists) takeElements(holder, list, owner, elements);
+  const record = holder[''];
   const fields: Mutable = {};
   const others: Mutable = {};
   for (const name of collection.fields) fields[name] = ABSENT;

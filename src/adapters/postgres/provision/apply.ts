@@ -55,7 +55,9 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
         `relation "${inspection.kind === 'unusable' ? inspection.target : ''}" cannot be registered: ${why}`,
       );
     }
-    const sequences = inspection.relation.columns.flatMap(({ sequence }) => sequence ?? []);
+    const sequences = inspection.relation.columns.flatMap(({ sequence, identity }) =>
+      sequence === undefined ? [] : [{ schema: sequence.schema, name: sequence.name, byDefault: !identity }],
+    );
     return { schema: registered.schema, name: registered.name, bulk: registered.bulk, sequences };
   });
   return {

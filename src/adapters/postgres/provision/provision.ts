@@ -1,5 +1,5 @@
 import { type QualifiedName, quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
-import type { Sequence } from '../relation.ts';
+import { hardeningStatements } from '../certify/hardening.ts';
 import { createFunction, FUNCTIONS } from './functions.ts';
 import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
 import { createRoles, type RoleNames } from './roles.ts';
@@ -12,11 +12,16 @@ export interface ProvisionStep {
   readonly needs: string;
 }
 
+/** A sequence that fills a column. A default draws from it with the rights of whoever inserts, an identity does not. */
+export interface DrawnSequence extends QualifiedName {
+  readonly byDefault: boolean;
+}
+
 /** What a script is made for. */
 export interface ProvisionPlan {
   readonly database: string;
   readonly roles: RoleNames;
-  readonly relations: readonly (Recorded & { readonly sequences: readonly Sequence[] })[];
+  readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
   /** Functions and procedures that agents may call, as `schema.name(argument types)`. */
@@ -41,9 +46,7 @@ export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
 end $$`,
     ]),
     ...by('CREATEROLE', 'passwords of the two logins', setPasswords(plan)),
-    ...by(admin, 'nothing may be created by the restricted login', [
-      `revoke create, temporary on database ${quoteName(plan.database)} from public`,
-      'revoke create on schema public from public',
+    ...by(admin, 'both logins connect, and the owner makes its schema', [
       `grant connect on database ${quoteName(plan.database)} to ${control}, ${execution}`,
       `grant create on database ${quoteName(plan.database)} to ${owner}`,
     ]),
@@ -64,6 +67,7 @@ end $$`,
       'reset role',
       `revoke create on database ${quoteName(plan.database)} from ${owner}`,
     ]),
+    ...hardeningSteps(plan),
     ...relations.flatMap((relation) =>
       by(`ownership of ${quoteQualified(relation)}`, `recorders and rights on ${relation.name}`, [
         ...grantRelation(relation, roles),
@@ -82,6 +86,12 @@ end $$`,
       ]),
     ),
   ];
+}
+
+/** What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser. */
+function hardeningSteps({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
+  const { owner, control, execution } = roles;
+  return hardeningStatements({ database, owner, control, executor: execution });
 }
 
 /** Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases still use them. */
@@ -126,7 +136,7 @@ function grantRelation(
     `grant select, update on ${table} to ${quoteName(owner)}`,
     `grant select on ${table} to ${quoteName(control)}`,
     ...relation.sequences.flatMap((sequence) => [
-      `grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`,
+      ...(sequence.byDefault ? [`grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`] : []),
       `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
     ]),
   ];

@@ -21,6 +21,8 @@ export function createRoles(roles: RoleNames): readonly string[] {
     ...createRole(roles.owner, OWNER),
     ...createRole(roles.control, TRUSTED),
     ...createRole(roles.execution, RESTRICTED),
+    // Outside the transaction that a stage opens for writing, this login writes nothing at all.
+    `alter role ${quoteName(roles.execution)} set default_transaction_read_only = on`,
   ];
 }
 

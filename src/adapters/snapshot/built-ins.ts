@@ -1,0 +1,62 @@
+type Properties = ReadonlyMap<PropertyKey, PropertyDescriptor>;
+
+/** Kept from before any tool has run, because a tool may overwrite them. */
+const { assign, create, is: isSame } = Object;
+
+/**
+ * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
+ * `constructor` from there.
+ */
+const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Function].flatMap((maker) => [
+  maker,
+  maker.prototype as object,
+]);
+
+let running = 0;
+let known: readonly (readonly [object, Properties])[] = [];
+
+/**
+ * Runs a tool and says whether it left the built-in objects of the process alone. What was written to them is undone:
+ * otherwise the whole process, the comparison included, would find it on every object. The state to return to is
+ * taken when no tool is running, so that none takes the changes of another for given.
+ */
+export async function keepBuiltIns<T>(
+  run: () => Promise<T>,
+): Promise<{ readonly result: T; readonly intact: boolean }> {
+  if (running === 0) known = REACHABLE.map((object) => [object, readProperties(object)]);
+  running += 1;
+  try {
+    const result = await run();
+    return { result, intact: restore() };
+  } finally {
+    running -= 1;
+  }
+}
+
+function readProperties(object: object): Properties {
+  // Without a prototype: what somebody adds to all objects must not read as part of a description.
+  return new Map(
+    Reflect.ownKeys(object).map((name) => [name, assign(create(null), Reflect.getOwnPropertyDescriptor(object, name))]),
+  );
+}
+
+/** Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. */
+function restore(): boolean {
+  let intact = true;
+  for (const [object, properties] of known) {
+    for (const name of Reflect.ownKeys(object)) {
+      if (properties.has(name)) continue;
+      Reflect.deleteProperty(object, name);
+      intact = false;
+    }
+  }
+  for (const [object, properties] of known) {
+    for (const [name, was] of properties) {
+      const now = Reflect.getOwnPropertyDescriptor(object, name);
+      if (now !== undefined && isSame(now.value, was.value) && now.get === was.get && now.set === was.set) continue;
+      Reflect.defineProperty(object, name, was);
+      intact = false;
+    }
+  }
+  return intact;
+}

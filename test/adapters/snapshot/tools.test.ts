@@ -1,0 +1,130 @@
+// Goal: no path, identifier or leftover that an agent can bring into a tool gets past the comparison or into the process.
+// Method: tools written as carelessly as tools are, called with hostile arguments through real runtimes.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { keepBuiltIns } from '../../../src/adapters/snapshot/built-ins.ts';
+import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
+import { generated, insert, update } from '../../../src/protocol/draft.ts';
+import type { Value } from '../../../src/protocol/value.ts';
+import { failure, freshPath, hold, judge, open } from './store.ts';
+
+interface Nested {
+  [name: string]: Nested;
+}
+
+const tools: SnapshotOptions['tools'] = {
+  /** The way in which nearly every setter by path is written. */
+  set(state: Nested, { path, value }: { readonly path: string; readonly value: Nested }) {
+    const names = path.split('.');
+    let at = state;
+    for (const name of names.slice(0, -1)) at = at[name] as Nested;
+    at[names.at(-1) ?? ''] = value;
+  },
+  async setLater(state: Nested, args: unknown) {
+    await Promise.resolve();
+    tools.set?.(state, args);
+  },
+  goOn(state: { a: number }) {
+    state.a = 2;
+    const spoil = () => {
+      state.a = 666;
+    };
+    process.nextTick(spoil);
+    queueMicrotask(spoil);
+    setImmediate(spoil);
+  },
+  callable(state: { a: number }) {
+    const then = (done: () => void) =>
+      setImmediate(() => {
+        state.a = 2;
+        done();
+      });
+    return Object.assign(() => {}, { then });
+  },
+  place(state: { orders: unknown[] }, { how, text }: { readonly how: string; readonly text: string }) {
+    const ids: Record<string, () => unknown> = {
+      lower: () => text.toLowerCase(),
+      parsed: () => JSON.parse(text).id,
+      trimmed: () => text.trim(),
+      flag: () => true,
+      list: () => ['o777'],
+    };
+    state.orders.push({ id: ids[how]?.() ?? 'o2', total: 1 });
+  },
+};
+
+const options = (): SnapshotOptions => ({
+  file: freshPath(),
+  initial: { a: 1, b: 1, orders: [{ id: 'o1', total: 1 }] },
+  collections: { orders: { path: '/orders', key: 'id', fields: ['total'], generated: ['id'] } },
+  tools,
+});
+const call = (tool: string, args: Value = {}) => ({ tool, args });
+const CHANGED = update('/', { path: '/a' }, { value: [1, 2] });
+
+for (const tool of ['set', 'setLater']) {
+  test(`a path through __proto__ or constructor fails the call of ${tool}, and the process stays clean`, async () => {
+    const adapter = await open(options());
+    const before = describeBuiltIns();
+    const hostile: readonly (readonly [string, Value])[] = [
+      ['__proto__.any', true],
+      ['__proto__.x', { any: true }],
+      ['__proto__.get', 1],
+      ['__proto__.toString', 'x'],
+      ['constructor.prototype.is', 1],
+      ['constructor.keys', 'x'],
+      ['constructor.is', 'x'],
+      ['constructor.constructor.prototype.apply', 1],
+      ['orders.__proto__.map', 1],
+      ['a.__proto__.then', 1],
+    ];
+    for (const [path, value] of hostile) {
+      const calls = [call('set', { path: 'a', value: 2 }), call(tool, { path, value })];
+      assert.match((await failure(adapter, { calls })).detail, /built-in objects/, path);
+      assert.deepEqual(describeBuiltIns(), before, path);
+      const recovered = { calls: [calls[0], { ...calls[1], mayFail: true }] };
+      const { stage } = await hold(adapter, path, recovered);
+      assert.equal((await judge(adapter, await stage.observe(), [CHANGED])).kind, 'EXACT', path);
+    }
+  });
+}
+
+test('a tool that starts while another has spoilt the process does not take that for given', async () => {
+  const before = describeBuiltIns();
+  const leave = Promise.withResolvers<void>();
+  const spoiling = keepBuiltIns(async () => {
+    Object.assign(Object.prototype, { spoilt: 1 });
+    await leave.promise;
+  });
+  const { intact } = await keepBuiltIns(async () => {});
+  assert.deepEqual({ intact, now: describeBuiltIns() }, { intact: false, now: before });
+  leave.resolve();
+  await spoiling;
+  assert.deepEqual(describeBuiltIns(), before);
+});
+
+test('what a tool that is no promise leaves to be done later does not reach the candidate', async () => {
+  const adapter = await open(options());
+  const { stage } = await hold(adapter, 'leftovers', { calls: [call('goOn')] });
+  assert.equal((await judge(adapter, await stage.observe(), [CHANGED])).kind, 'EXACT');
+  const waited = await hold(adapter, 'callable', { calls: [call('callable')] });
+  assert.equal((await judge(adapter, await waited.stage.observe(), [CHANGED])).kind, 'EXACT');
+});
+
+test('an identifier that a tool took out of what the agent wrote is not generated', async () => {
+  const adapter = await open(options());
+  const effects = [insert('orders', { id: generated('order'), total: 1 })];
+  const texts = { lower: 'O777', parsed: '{"id":"o777"}', trimmed: ' o777 ', flag: '', list: '' };
+  for (const [how, text] of Object.entries(texts)) {
+    const { stage } = await hold(adapter, how, { calls: [call('place', { how, text })] });
+    assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'DIVERGED', how);
+  }
+  const { stage } = await hold(adapter, 'honest', { calls: [call('place', { how: '', text: 'a note of o20' })] });
+  assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'EXACT', 'a short one occurs by accident');
+});
+
+function describeBuiltIns(): unknown {
+  return [Object, Array, Number, Function].flatMap((maker) =>
+    [maker, maker.prototype].map((object) => Object.getOwnPropertyDescriptors(object)),
+  );
+}
