@@ -37,7 +37,7 @@ const STAGES_BETWEEN_SWEEPS = 1000;
 /** Connects both logins, checks that the database is provisioned, and refuses what could not be protected. */
 export async function openAdapter(options: PostgresOptions, context: AdapterContext): Promise<PostgresAdapter> {
   const settings = readOptions(options);
-  const gate = await loadGate(settings.entryPoints);
+  const gate = await loadGate();
   const control = new Control(options.control);
   const sessions = new Sessions(options.execution, options.sessions);
   try {
@@ -116,7 +116,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   parseAction(input: unknown): CheckedAction {
-    return parseAction(this.#opened.gate, input);
+    return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
   }
 
   describeAction(action: CheckedAction): Value {

@@ -24,8 +24,8 @@ export interface ProvisionPlan {
   readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
-  /** Functions and procedures that agents may call, as `schema.name(argument types)`. */
-  readonly entryPoints: readonly string[];
+  /** Functions and procedures that agents may call. */
+  readonly entryPoints: readonly QualifiedName[];
   readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
 }
 
@@ -80,9 +80,10 @@ end $$`,
       ]),
     ),
     ...plan.entryPoints.flatMap((entry) =>
-      by(`ownership of ${entry}`, 'an entry point that agents may call', [
-        `revoke execute on routine ${entry} from public`,
-        `grant execute on routine ${entry} to ${execution}`,
+      by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
+        `revoke execute on routine ${quoteQualified(entry)} from public`,
+        `grant usage on schema ${quoteName(entry.schema)} to ${execution}`,
+        `grant execute on routine ${quoteQualified(entry)} to ${execution}`,
       ]),
     ),
   ];
