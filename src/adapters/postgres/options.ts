@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../../errors.ts';
-import type { ConnectionOptions } from '../../postgres/connection.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 import type { SessionOptions } from './sessions.ts';
 
