@@ -52,7 +52,7 @@ export function connectionTarget(options: ConnectionOptions): {
 }
 
 /** The parts of a connection, whichever way they were given. */
-export function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
+function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
   const given = typeof options === 'string' ? { connectionString: options } : { ...options };
   return {
     ...given,
