@@ -57,15 +57,22 @@ export function openDatabase(file: string, options: { readonly readOnly?: boolea
  */
 export function pinDurability(db: DatabaseSync): string {
   const mode = readPragma(db, 'journal_mode');
-  setPragma(db, mode === 'wal' ? { name: 'synchronous', value: 'full', reads: 2 } : EXTRA);
+  const wanted = mode === 'wal' ? FULL : EXTRA;
+  // Setting a pragma makes SQLite compile every statement of the connection again, so what was set is only read back.
+  if (pinned.get(db) === mode && readPragma(db, 'synchronous') === wanted.reads) return String(mode);
+  setPragma(db, wanted);
   if (process.platform === 'darwin') {
     // There a plain fsync does not reach the disk; no other system listens to these.
     setPragma(db, { name: 'fullfsync', value: 'on', reads: 1 });
     setPragma(db, { name: 'checkpoint_fullfsync', value: 'on', reads: 1 });
   }
+  pinned.set(db, mode);
   return String(mode);
 }
 
+/** The journal mode that a connection's durability was pinned for. */
+const pinned = new WeakMap<DatabaseSync, unknown>();
+const FULL = { name: 'synchronous', value: 'full', reads: 2 } as const;
 const EXTRA = { name: 'synchronous', value: 'extra', reads: 3 } as const;
 
 /** Sets a pragma and checks that it took effect. `reads` is what the pragma reads back as. */
@@ -114,7 +121,7 @@ export async function immediate<T>(
   options: { readonly deadlineMs: number },
 ): Promise<T> {
   return await retryWhileBusy(() => {
-    db.exec('begin immediate');
+    statement(db, 'begin immediate').run();
     try {
       const result = body();
       commit(db);
@@ -128,7 +135,7 @@ export async function immediate<T>(
 
 function commit(db: DatabaseSync): void {
   try {
-    db.exec('commit');
+    statement(db, 'commit').run();
   } catch (error) {
     if (db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT)) throw error;
     throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'COMMIT failed; whether it became durable is not known');
