@@ -4,6 +4,7 @@ import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
+import { COPY_LIMIT } from './digest.ts';
 import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
@@ -75,7 +76,9 @@ function currentKey(keyring: Keyring, purpose: string): KeyObject {
 }
 
 function computeMac(key: KeyObject, domain: string, text: string): Buffer {
-  return createHmac('sha256', key).update(`${domain}\n`).update(text).digest();
+  const hmac = createHmac('sha256', key);
+  if (text.length <= COPY_LIMIT) return hmac.update(`${domain}\n${text}`).digest();
+  return hmac.update(`${domain}\n`).update(text).digest();
 }
 
 /** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */

@@ -85,27 +85,38 @@ export function setPragma(
   invariant(found === pragma.reads, `pragma ${pragma.name} is ${pragma.value} (it reads back as ${found})`);
 }
 
-const compiled = new WeakMap<DatabaseSync, Map<string, StatementSync>>();
+type Compiled = WeakMap<DatabaseSync, Map<string, StatementSync>>;
+const statements: Compiled = new WeakMap();
+const pragmas: Compiled = new WeakMap();
 
 /** The compiled form of a statement of ours, kept as long as its connection: compiling costs more than running. */
 export function statement(db: DatabaseSync, sql: string): StatementSync {
-  let known = compiled.get(db);
-  if (known === undefined) {
-    known = new Map();
-    compiled.set(db, known);
-  }
-  let prepared = known.get(sql);
-  if (prepared === undefined) {
-    prepared = db.prepare(sql);
-    known.set(sql, prepared);
-  }
-  return prepared;
+  return compiledIn(statements, db, sql, () => db.prepare(sql));
 }
 
-/** The value of a pragma that answers with one row of one column. */
+/** The value of a pragma that answers with one row of one column. SQLite compiles it again whenever one was set. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
-  const row = statement(db, `pragma ${name}`).get();
-  return row === undefined ? undefined : Object.values(row)[0];
+  const prepared = compiledIn(pragmas, db, name, () => {
+    const made = db.prepare(`pragma ${name}`);
+    made.setReturnArrays(true);
+    return made;
+  });
+  const row: unknown = prepared.get();
+  return Array.isArray(row) ? row[0] : undefined;
+}
+
+function compiledIn(all: Compiled, db: DatabaseSync, key: string, make: () => StatementSync): StatementSync {
+  let known = all.get(db);
+  if (known === undefined) {
+    known = new Map();
+    all.set(db, known);
+  }
+  let prepared = known.get(key);
+  if (prepared === undefined) {
+    prepared = make();
+    known.set(key, prepared);
+  }
+  return prepared;
 }
 
 /**
