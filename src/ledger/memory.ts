@@ -140,7 +140,7 @@ class MemoryLedgers implements Ledgers {
   async consumePermit(
     permit: Sealed<PermitRecord>,
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
-    const sealed = this.#context.sealer.open(permitRecord, permit.text, permit.seal);
+    const sealed = this.#context.sealer.check(permitRecord, permit);
     const { occurrence } = sealed.record;
     assertPermitFits(this.#context, this.#journal.claimOf(occurrence), sealed.record);
     if (this.#journal.permitOf(occurrence)?.kind === 'void') return { kind: 'void' };
@@ -164,7 +164,7 @@ class MemoryLedgers implements Ledgers {
   }
 
   async record(terminal: Sealed<Terminal>): Promise<Terminal> {
-    const sealed = this.#context.sealer.open(terminalRecord, terminal.text, terminal.seal);
+    const sealed = this.#context.sealer.check(terminalRecord, terminal);
     assertAssured(sealed.record);
     const { occurrence, execution } = sealed.record;
     const recording = decideRecording(this.#context, this.#journal.known(occurrence, execution), sealed.record);
@@ -183,7 +183,7 @@ class MemoryLedgers implements Ledgers {
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
-    const sealed = this.#context.sealer.open(acknowledgementRecord, acknowledgement.text, acknowledgement.seal);
+    const sealed = this.#context.sealer.check(acknowledgementRecord, acknowledgement);
     const { occurrence, continuation } = sealed.record;
     const known = { claim: this.#journal.claimOf(occurrence), terminal: this.#journal.terminalOf(occurrence) };
     const released =

@@ -23,7 +23,7 @@ export interface CheckedRequest {
 export function checkRequest(context: LedgerContext, request: ClaimRequest): CheckedRequest {
   const { license, approvedText } = request;
   const licenseText = licenseRecord.text(license);
-  const binding = context.sealer.open(bindingRecord, request.binding.text, request.binding.seal);
+  const binding = context.sealer.check(bindingRecord, request.binding);
   const bound = binding.record;
   invariant(bound.issuer === license.issuer && bound.nonce === license.nonce, 'a binding names its license');
   invariant(bound.license === context.digest(licenseRecord.domain, licenseText), 'a binding binds its license');
@@ -54,8 +54,7 @@ export function makeClaim(
   make: ClaimRequest['claim'],
   occurrence: OccurrenceId,
 ): Sealed<ClaimRecord> {
-  const made = make(occurrence);
-  const sealed = context.sealer.open(claimRecord, made.text, made.seal);
+  const sealed = context.sealer.check(claimRecord, make(occurrence));
   const claim = sealed.record;
   invariant(claim.occurrence === occurrence, 'a claim names the occurrence it spends');
   invariant(claim.license === checked.binding.record.license, 'a claim names the license it was made under');

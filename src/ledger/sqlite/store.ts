@@ -94,7 +94,7 @@ export class SqliteLedgers implements Ledgers {
   async consumePermit(
     permit: Sealed<PermitRecord>,
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
-    const sealed = this.#context.sealer.open(permitRecord, permit.text, permit.seal);
+    const sealed = this.#context.sealer.check(permitRecord, permit);
     return await this.#write(this.#flushed, (session) => consumePermit(session, sealed));
   }
 
@@ -107,7 +107,7 @@ export class SqliteLedgers implements Ledgers {
   }
 
   async record(terminal: Sealed<Terminal>, durability: 'flushed' | 'relaxed'): Promise<Terminal> {
-    const sealed = this.#context.sealer.open(terminalRecord, terminal.text, terminal.seal);
+    const sealed = this.#context.sealer.check(terminalRecord, terminal);
     assertAssured(sealed.record);
     if (durability === 'relaxed') {
       return await this.#write(this.#relaxed, (session) => recordTerminal(session, sealed).terminal);
@@ -129,7 +129,7 @@ export class SqliteLedgers implements Ledgers {
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
-    const sealed = this.#context.sealer.open(acknowledgementRecord, acknowledgement.text, acknowledgement.seal);
+    const sealed = this.#context.sealer.check(acknowledgementRecord, acknowledgement);
     return await this.#write(this.#flushed, (session) => acknowledgeContinuation(session, sealed));
   }
 

@@ -7,7 +7,15 @@ import { markerRecord } from '../../protocol/marker.ts';
 import type { PermitRecord } from '../../protocol/permit.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import type { Terminal } from '../../protocol/terminal.ts';
-import { acknowledgementSlot, CLAIM_SLOT, PERMIT_SLOT, settlementSlot, tampered, terminalSlot } from '../journal.ts';
+import {
+  acknowledgementSlot,
+  CLAIM_SLOT,
+  type OpenedRow,
+  PERMIT_SLOT,
+  settlementSlot,
+  tampered,
+  terminalSlot,
+} from '../journal.ts';
 import {
   assertPermitFits,
   assertReleasable,
@@ -17,7 +25,7 @@ import {
   type Known,
 } from '../rules.ts';
 import { MIGRATIONS } from './schema.ts';
-import { appendRow, findRow, type Session, storeInstant } from './session.ts';
+import { appendRow, findRow, findRows, type Session, storeInstant } from './session.ts';
 
 /** Records a terminal inside the caller's transaction. `inserted` is false for agreement with what is stored. */
 export function recordTerminal(
@@ -46,13 +54,19 @@ export function touchStore(session: Session): void {
 
 /** The claim that holds an occurrence. */
 export function findClaim(session: Session, occurrence: OccurrenceId): Sealed<ClaimRecord> | undefined {
-  const row = findRow(session, occurrence, CLAIM_SLOT);
+  return claimIn(findRow(session, occurrence, CLAIM_SLOT));
+}
+
+function claimIn(row: OpenedRow | undefined): Sealed<ClaimRecord> | undefined {
   return row?.kind === 'claim' ? row.sealed : undefined;
 }
 
 /** What became of the permit of an occurrence. */
 export function findPermit(session: Session, occurrence: OccurrenceId): PermitState | undefined {
-  const row = findRow(session, occurrence, PERMIT_SLOT);
+  return permitIn(findRow(session, occurrence, PERMIT_SLOT));
+}
+
+function permitIn(row: OpenedRow | undefined): PermitState | undefined {
   if (row === undefined) return undefined;
   return row.kind === 'permit' ? { kind: 'consumed', permit: row.sealed } : { kind: 'void' };
 }
@@ -67,21 +81,18 @@ export function findTerminal(session: Session, occurrence: OccurrenceId): Termin
 
 /** Everything that a verdict about one attempt depends on. What is stored is checked against the claim again. */
 export function findKnown(session: Session, occurrence: OccurrenceId, execution: ExecutionId): Known {
-  const claim = findClaim(session, occurrence);
-  const permit = findPermit(session, occurrence);
+  const [first, settlement] = [terminalSlot(execution), settlementSlot(execution)];
+  const rows = findRows(session, occurrence, [CLAIM_SLOT, PERMIT_SLOT, first, settlement]);
+  const claim = claimIn(rows.get(CLAIM_SLOT));
+  const permit = permitIn(rows.get(PERMIT_SLOT));
   const terminalIn = (slot: string): Terminal | undefined => {
-    const row = findRow(session, occurrence, slot);
+    const row = rows.get(slot);
     if (row?.kind !== 'terminal') return undefined;
     const misfit = findMisfit(session.context, { claim, permit }, row.sealed.record);
     if (misfit !== undefined) throw tampered(row.seq, `it breaks a rule that held when it was written: ${misfit}`);
     return row.sealed.record;
   };
-  return {
-    claim,
-    permit,
-    first: terminalIn(terminalSlot(execution)),
-    settlement: terminalIn(settlementSlot(execution)),
-  };
+  return { claim, permit, first: terminalIn(first), settlement: terminalIn(settlement) };
 }
 
 /** Consumes a permit unless it was voided, consumed, or its attempt has ended. */
