@@ -19,7 +19,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   crypto: ['errors', 'protocol', 'contract'],
   sqlite: ['errors', 'protocol', 'contract'],
   ledger: ['errors', 'protocol', 'contract', 'sqlite'],
-  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite'],
+  http: ['errors', 'protocol', 'contract'],
+  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };

@@ -18,6 +18,8 @@ export function canonObserved(registration: Registration, records: readonly Chan
       return listEvents(relationsOf(registration), records);
     case 'net-state':
       return foldEvents(relationsOf(registration), records);
+    case 'registered-fields':
+      return listFields(relationsOf(registration), records);
     default:
       return unreachable(registration.profile);
   }
@@ -33,6 +35,15 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
   return records.map((record) => {
     const relation = relations.get(record.target);
     return relation === undefined ? asReported(record) : eventOf(relation.read(record));
+  });
+}
+
+/** Fields as they were read back, whole, whatever they were before: who changed them is not known. */
+function listFields(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
+  return records.map((record) => {
+    const { op, target, key, after } = record;
+    relations.get(target)?.demandWhole(op, after ?? {});
+    return { op, target, ...(key && { key }), ...(after && { after }) };
   });
 }
 

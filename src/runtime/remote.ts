@@ -32,10 +32,11 @@ export async function executeRemote(
   deployment.reached('path:dispatched');
   if (!sent.mayHaveSent) return reject('dispatch', { reason: 'not-sent', detail: sent.why });
 
-  const outcome = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
+  const { outcome, refused } = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
   deployment.reached('path:read-back');
   const { consumedAt } = gate.permit.record;
   const consumed = { claim: claim.digest, certificate: certificate.digest, permit: gate.permit.digest, consumedAt };
+  if (refused !== undefined) return reject('dispatch', refused);
   const { claimedAt } = claim.sealed.record;
   return finish(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, false));
 
@@ -49,20 +50,29 @@ export function requestDigest(request: RemoteRequest) {
   return digestValueOf('effectmatch/request/v1', request.content);
 }
 
+/** What reading back showed. `refused` only with proof that nothing became durable and nothing can any more. */
+export interface ReadBack {
+  readonly outcome: Outcome;
+  readonly refused?: Refusal;
+}
+
 /** Reads back and classifies. A read-back that fails leaves the outcome INDETERMINATE, never an exception. */
 export async function readBack(
   admitted: AdmittedRemote,
   occurrence: OccurrenceId,
   approved: Approved,
   request: RemoteRequest | undefined,
-): Promise<Outcome> {
+): Promise<ReadBack> {
   const { adapter } = admitted;
   try {
-    const evidence = await adapter.readBack(occurrence, request);
+    const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, adapter.registration, adapter.channels);
-    return classify(prepareApproved(approved), observation, evidence);
+    const outcome = classify(prepareApproved(approved), observation, evidence);
+    const nothing = observation.kind === 'complete' && observation.effects.length === 0;
+    if (evidence.refused === undefined || !nothing || outcome.kind !== 'DIVERGED') return { outcome };
+    return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };
   } catch (error) {
-    return { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] };
+    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] } };
   }
 }
 

@@ -1,0 +1,109 @@
+import type { MediatedOptions, OpaqueOptions, TargetOptions } from '../../src/adapters/http/index.ts';
+import type { ChangeRecord } from '../../src/protocol/effect.ts';
+import type { TargetCount } from '../../src/protocol/observation.ts';
+import type { Value } from '../../src/protocol/value.ts';
+
+/** Where the service is and what only the gateway has. */
+export interface Place {
+  readonly origin: string;
+  readonly token: string;
+  readonly account: string;
+}
+
+const TARGETS: Readonly<Record<string, TargetOptions>> = {
+  payment: { columns: ['id', 'payee', 'amount', 'memo'], key: ['id'] },
+  notice: { columns: ['id', 'payee', 'text'], key: ['id'] },
+  payee: {
+    columns: ['id', 'iban', 'etag'],
+    key: ['id'],
+    volatile: ['etag'],
+    read: { path: '/payees/{id}', row: (body) => body as Readonly<Record<string, Value>> },
+  },
+};
+
+/** What the service itself keeps under an idempotency key, and its second book. */
+const READ_BACK = {
+  path: '/requests/{key}',
+  found: (body: Value) => {
+    const { state, why, effects } = body as unknown as Kept;
+    return { records: effects, ...(state === 'refused' && { refused: `the service refused it: ${why}` }) };
+  },
+  witness: {
+    path: '/ledger?key={key}',
+    counts: (body: Value) => (body as unknown as { readonly counts: readonly TargetCount[] }).counts,
+  },
+  covers: ['payment', 'notice', 'payee'],
+};
+
+interface Kept {
+  readonly state: 'done' | 'refused';
+  readonly why: string | null;
+  readonly effects: readonly ChangeRecord[];
+}
+
+const serviceOf = ({ origin, token, account }: Place) => ({
+  url: `${origin}/${account}`,
+  backend: 'payments',
+  credential: { header: 'Authorization', value: token },
+  timeoutMs: 5000,
+});
+
+/** The payment service as a MEDIATED backend: pay, and change where a payee's money goes. */
+export function paymentOptions(place: Place): MediatedOptions {
+  return {
+    service: serviceOf(place),
+    targets: TARGETS,
+    operations: {
+      pay: {
+        effects: [{ op: 'insert', target: 'payment' }],
+        method: 'POST',
+        path: '/payments',
+        idempotency: { header: 'Idempotency-Key' },
+        request: ({ effect: { after } }) => ({
+          body: { payee: after.payee ?? null, amount: after.amount ?? null, memo: after.memo ?? null },
+        }),
+        sample: [
+          { op: 'insert', target: 'payment', key: {}, before: {}, after: { payee: 'acme', amount: 0, memo: 'probe' } },
+        ],
+        identifier: ['id'],
+        assigns: ['payment.id'],
+        readBack: READ_BACK,
+      },
+      'change-payee': {
+        effects: [{ op: 'update', target: 'payee' }],
+        method: 'PATCH',
+        path: '/payees/{id}',
+        idempotency: { header: 'Idempotency-Key' },
+        ifMatch: { target: 'payee', column: 'etag' },
+        request: ({ effect: { key, after } }) => ({ parameters: key, body: { iban: after.iban ?? null } }),
+        sample: [{ op: 'update', target: 'payee', key: { id: 'acme' }, before: {}, after: { iban: 'NL00' } }],
+        identifier: ['id'],
+        readBack: READ_BACK,
+      },
+    },
+  };
+}
+
+/** The same service, as one that others write to as well: the agent says what to pay, within these fields. */
+export function opaquePaymentOptions(place: Place): OpaqueOptions {
+  return {
+    service: serviceOf(place),
+    targets: TARGETS,
+    operations: {
+      pay: {
+        method: 'POST',
+        path: '/payments',
+        idempotency: { header: 'Idempotency-Key' },
+        input: (untrusted) => {
+          const { payee, amount, memo = null, ...more } = untrusted as Readonly<Record<string, Value>>;
+          if (typeof payee !== 'string' || typeof amount !== 'number') throw new Error('it needs payee and amount');
+          if (Object.keys(more).length > 0) throw new Error(`there is no field "${Object.keys(more)[0]}"`);
+          return { payee, amount, memo };
+        },
+        request: (input) => ({ body: input }),
+        assigns: ['payment.id'],
+        readBack: READ_BACK,
+      },
+    },
+  };
+}
