@@ -5,7 +5,7 @@ import type { Value } from '../protocol/value.ts';
 import { bodyText, type Content } from './content.ts';
 import { type Exchanged, exchange } from './exchange.ts';
 import { parseJson } from './json.ts';
-import type { ServiceOptions } from './service.ts';
+import type { ServiceOptions } from './options.ts';
 
 /** What a request that only reads came back with. */
 export type Answer =

@@ -1,5 +1,5 @@
 import type { RequestParts } from '../../http/content.ts';
-import type { ServiceOptions } from '../../http/service.ts';
+import type { ServiceOptions } from '../../http/options.ts';
 import type { ChangeRecord, Profile } from '../../protocol/effect.ts';
 import type { TargetCount } from '../../protocol/observation.ts';
 import type { Registration } from '../../protocol/registration.ts';

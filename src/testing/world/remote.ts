@@ -71,7 +71,7 @@ export function remoteAdapter(
 function openRemote(
   remote: MemoryRemote,
   { capability, values }: { readonly capability: 'MEDIATED' | 'OPAQUE'; readonly values: 'plain' | 'digest' },
-  { clock }: AdapterContext,
+  { clock, reached }: AdapterContext,
 ): RemoteAdapter<MemoryAction> {
   const { backend } = remote;
   const targets = backend.targets.filter((target) => target !== PROBE_TARGET);
@@ -93,7 +93,9 @@ function openRemote(
       return { content: { writes: writes.map((write) => ({ ...write })) } };
     },
     async dispatch(permit, request) {
+      reached('adapter:connected');
       remote.send(permit.record.occurrence, CREDENTIAL, requestedWrites(request.content));
+      reached('adapter:response-read');
       return { mayHaveSent: true };
     },
     readBack: async (occurrence) => readReceipt(remote, occurrence, clock.now()),
