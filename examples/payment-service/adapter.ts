@@ -42,9 +42,9 @@ interface Kept {
 }
 
 const serviceOf = ({ origin, token, account }: Place) => ({
-  url: `${origin}/${account}`,
+  url: origin,
   backend: 'payments',
-  credential: { header: 'Authorization', value: token },
+  credential: { header: 'Authorization', value: `${token}.${account}` },
   timeoutMs: 5000,
 });
 

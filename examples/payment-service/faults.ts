@@ -37,6 +37,11 @@ export class Faults {
     this.#armed.push(...faults);
   }
 
+  /** Faults that have not struck do not strike any more. */
+  disarm(): void {
+    this.#armed.length = 0;
+  }
+
   /** The fault of the request that has just arrived, if any. */
   take(): Fault | undefined {
     return this.#armed.shift();

@@ -4,10 +4,10 @@ import { Account } from './account.ts';
 import { Faults } from './faults.ts';
 import { answer, type Inbound } from './routes.ts';
 
-/** A running service. Every account is `<origin>/<account>/…` and exists as soon as somebody names it. */
+/** A running service. The credential of an account is `<token>.<account>`; it exists as soon as somebody names it. */
 export interface PaymentService extends AsyncDisposable {
   readonly origin: string;
-  /** The credential that the service accepts, for the `Authorization` header. */
+  /** The secret part of every credential that the service accepts, for the `Authorization` header. */
   readonly token: string;
   /** How many requests arrived without a valid credential. */
   readonly strangers: number;
@@ -35,12 +35,13 @@ export async function startPaymentService(
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await readBody(request);
     if (body === undefined) return reply(response, 413, { error: 'too large' });
-    if (!open && request.headers.authorization !== token) {
+    const name = accountOf(request.headers.authorization, token) ?? (open ? 'main' : undefined);
+    if (name === undefined) {
       strangers += 1;
       return reply(response, 401, { error: 'the credential is missing or wrong' });
     }
     const url = new URL(request.url ?? '/', 'http://service');
-    const [, name = '', ...path] = url.pathname.split('/').map(decodeURIComponent);
+    const [, ...path] = url.pathname.split('/').map(decodeURIComponent);
     const inbound: Inbound = {
       method: request.method ?? 'GET',
       path,
@@ -73,6 +74,10 @@ export async function startPaymentService(
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+function accountOf(credential: string | undefined, token: string): string | undefined {
+  return credential?.startsWith(`${token}.`) ? credential.slice(token.length + 1) : undefined;
 }
 
 async function listen(server: Server): Promise<string> {

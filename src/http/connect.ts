@@ -1,4 +1,4 @@
-import { connect as connectPlain, type Socket } from 'node:net';
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 
 export interface Target {
@@ -23,7 +23,13 @@ export function connect({ url, timeoutMs, ca }: Target): Promise<Connection> {
   return new Promise((resolve) => {
     // Said explicitly, because an environment variable could otherwise switch the check of certificates off.
     const socket = secure
-      ? connectSecure({ host, port, servername: host, rejectUnauthorized: true, ...(ca !== undefined && { ca }) })
+      ? connectSecure({
+          host,
+          port,
+          rejectUnauthorized: true,
+          ...(isIP(host) === 0 && { servername: host }),
+          ...(ca !== undefined && { ca }),
+        })
       : connectPlain({ host, port });
     const fail = (why: string) => {
       clearTimeout(timer);

@@ -31,12 +31,12 @@ export const PAYING = { operation: 'pay', input: { payee: 'acme', amount: 35 } }
 export class Rig implements AsyncDisposable {
   readonly service: PaymentService;
   readonly folder: string;
-  readonly #capability: 'MEDIATED' | 'OPAQUE';
+  readonly capability: 'MEDIATED' | 'OPAQUE';
   readonly #opened: Runtime[] = [];
 
   constructor(service: PaymentService, capability: 'MEDIATED' | 'OPAQUE') {
     this.service = service;
-    this.#capability = capability;
+    this.capability = capability;
     this.folder = mkdtempSync(join(tmpdir(), 'effectmatch-http-'));
   }
 
@@ -59,12 +59,12 @@ export class Rig implements AsyncDisposable {
 
   /** What an agent submits. */
   get action(): unknown {
-    return this.#capability === 'MEDIATED' ? {} : PAYING;
+    return this.capability === 'MEDIATED' ? {} : PAYING;
   }
 
   factory(): AdapterFactory {
     const place = { origin: this.service.origin, token: this.service.token, account: 'main' };
-    return this.#capability === 'MEDIATED'
+    return this.capability === 'MEDIATED'
       ? mediatedHttp(paymentOptions(place))
       : opaqueHttp(opaquePaymentOptions(place));
   }
