@@ -8,11 +8,12 @@ import { printOverview, printVerbHelp } from './help.ts';
 import { journal } from './journal.ts';
 import { createOutput, type Output, printable } from './output.ts';
 import { recover } from './recover.ts';
+import { resolve } from './resolve.ts';
 import { show } from './show.ts';
 import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
-const VERBS: readonly Verb[] = [demo, journal, show, recover, exportReceipts, verify];
+const VERBS: readonly Verb[] = [demo, journal, show, recover, resolve, exportReceipts, verify];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 
