@@ -23,6 +23,8 @@ export interface Remembered {
 
 /** A payment as somebody asks for it. */
 export interface Order {
+  /** Chosen by the service, except in a draft. */
+  readonly id?: string;
   readonly payee: string;
   readonly amount: number;
   readonly memo: string | null;
@@ -74,7 +76,7 @@ export class Account {
   pay(order: Order, hidden: boolean): Effect[] {
     if (order.amount < 0) throw new Refusal(422, 'the amount is negative');
     if (!this.payees.has(order.payee)) throw new Refusal(422, 'there is no such payee');
-    const id = randomUUID();
+    const id = order.id ?? randomUUID();
     const payment = { payee: order.payee, amount: order.amount, memo: order.memo };
     this.payments.set(id, payment);
     const effects: Effect[] = [{ op: 'insert', target: 'payment', key: { id }, before: null, after: payment }];

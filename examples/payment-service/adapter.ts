@@ -1,4 +1,4 @@
-import type { MediatedOptions, OpaqueOptions, TargetOptions } from '../../src/adapters/http/index.ts';
+import type { DraftOptions, MediatedOptions, OpaqueOptions, TargetOptions } from '../../src/adapters/http/index.ts';
 import type { ChangeRecord } from '../../src/protocol/effect.ts';
 import type { TargetCount } from '../../src/protocol/observation.ts';
 import type { Value } from '../../src/protocol/value.ts';
@@ -106,4 +106,64 @@ export function opaquePaymentOptions(place: Place): OpaqueOptions {
       },
     },
   };
+}
+
+interface DraftBody {
+  readonly base: number;
+  readonly revision: number;
+  readonly orders: readonly {
+    readonly id: string;
+    readonly payee: string;
+    readonly amount: number;
+    readonly memo: string | null;
+  }[];
+}
+
+const PROBE = 'probe-';
+
+/** The same service by its drafts: orders are drafted, compared, and paid only if they are what was approved. */
+export function draftPaymentOptions(place: Place): DraftOptions {
+  return {
+    service: { ...serviceOf(place), backend: `payments of ${place.account}` },
+    targets: TARGETS,
+    draft: {
+      input: (untrusted) => {
+        const { orders, ...more } = untrusted as Readonly<Record<string, Value>>;
+        if (!Array.isArray(orders) || orders.length === 0) throw new Error('it needs orders');
+        if (Object.keys(more).length > 0) throw new Error('it has more than orders');
+        return { orders: orders.map(readOrder) };
+      },
+      create: { path: '/drafts', request: (input) => ({ body: input }), id: ['id'] },
+      path: '/drafts/{id}',
+      content: (body) => {
+        const { base, revision, orders } = body as unknown as DraftBody;
+        const records = orders.map(({ id, ...payment }): ChangeRecord => {
+          const target = id.startsWith(PROBE) ? 'probe' : 'payment';
+          return { op: 'insert', target, key: { id }, before: null, after: payment };
+        });
+        return { records, base: { before: `revision ${base}`, now: `revision ${revision}` } };
+      },
+    },
+    publication: {
+      path: '/publications/{key}',
+      publish: (draft, metadata) => ({ draft, metadata }),
+      void: (metadata) => ({ metadata }),
+      standing: (body) => body as unknown as { readonly disposition: 'published' | 'void'; readonly metadata: string },
+      refusals: [410, 412, 422],
+    },
+    probe: {
+      input: (token) => ({ orders: [{ id: `${PROBE}${token}`, payee: 'acme', amount: 0 }] }),
+      target: 'probe',
+      path: '/payments',
+      durable: (body, token) => JSON.stringify(body).includes(`${PROBE}${token}`),
+    },
+  };
+}
+
+function readOrder(order: Value): Value {
+  const { id, payee, amount, memo = null, ...more } = order as Readonly<Record<string, Value>>;
+  if (typeof id !== 'string' || id.startsWith(PROBE)) throw new Error('an order needs an id of its own');
+  if (typeof payee !== 'string' || typeof amount !== 'number') throw new Error('an order needs payee and amount');
+  if (Object.keys(more).length > 0) throw new Error(`there is no field "${Object.keys(more)[0]}"`);
+  return { id, payee, amount, memo };
 }

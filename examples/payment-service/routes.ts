@@ -127,7 +127,7 @@ function writeDraft(account: Account, faults: Faults, inbound: Inbound): Outboun
   if (method === 'POST' && collection === 'drafts') {
     const { orders } = parse(body) as { orders?: unknown };
     if (!Array.isArray(orders)) throw new Refusal(422, 'a draft has orders');
-    const checked = orders.map((order) => readOrder(order));
+    const checked = orders.map((order) => ({ ...readOrder(order), id: String(order.id ?? randomUUID()) }));
     if (checked.some(({ amount }) => amount < 0)) throw new Refusal(422, 'an amount is negative');
     const draft = { id: randomUUID(), base: account.revision, orders: checked };
     account.drafts.set(draft.id, draft);
@@ -141,9 +141,10 @@ function writeDraft(account: Account, faults: Faults, inbound: Inbound): Outboun
     const { draft, metadata } = parse(body) as { draft?: unknown; metadata?: unknown };
     const fault = faults.take();
     if (fault === 'drop-before') return 'drop';
+    const made = !account.publications.has(id);
     const standing =
       typeof draft === 'string' ? account.publish(id, draft, String(metadata)) : account.voidKey(id, String(metadata));
-    return fault === 'drop-after' ? 'drop' : { status: 200, body: standing };
+    return fault === 'drop-after' ? 'drop' : { status: made ? 201 : 200, body: standing };
   }
   if (collection === 'publications' && method === 'DELETE') {
     account.publications.delete(id);

@@ -1,4 +1,6 @@
 /** Services over HTTP: mediated, opaque, and those that keep drafts. @module */
+export type { DraftContent, DraftOptions } from './draft-options.ts';
+export { type DraftAction, draftHttp } from './drafts.ts';
 export { type MediatedAction, mediatedHttp } from './mediated.ts';
 export { type OpaqueAction, opaqueHttp } from './opaque.ts';
 export type {

@@ -1,6 +1,7 @@
 import { digestValueOf } from '../../crypto/digest.ts';
 import { refused } from '../../http/gateway.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
+import { isObject, type Value } from '../../protocol/value.ts';
 import type { MediatedOperation, OpaqueOperation, TargetOptions } from './options.ts';
 import { placeOf } from './read-back.ts';
 
@@ -73,4 +74,11 @@ export function registrationOf(
 ): Registration {
   const { profile = 'row-event', values = 'plain' } = options;
   return { profile, values, targets, capability };
+}
+
+/** What stands at a path of fields in a response. */
+export function fieldAt(body: Value, path: readonly string[]): Value | undefined {
+  let at: Value | undefined = body;
+  for (const name of path) at = at !== undefined && isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  return at ?? undefined;
 }

@@ -6,7 +6,8 @@ import { type Gateway, refused } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import type { Row, Value } from '../../protocol/value.ts';
+import { fieldAt } from './layout.ts';
 import type { MediatedOperation, MediatedOptions, PlannedEffect } from './options.ts';
 import { asPlan, planOf } from './plan.ts';
 import { openShared } from './remote.ts';
@@ -166,12 +167,6 @@ async function honoursKey(
     made.push(exchanged.status < 300 && body !== undefined ? fieldAt(body, identifier) : undefined);
   }
   return made[0] !== undefined && canonical(made[0]) === canonical(made[1] ?? null);
-}
-
-function fieldAt(body: Value, path: readonly string[]): Value | undefined {
-  let at: Value | undefined = body;
-  for (const name of path) at = at !== undefined && isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
-  return at ?? undefined;
 }
 
 function probeKey(of: string): string {

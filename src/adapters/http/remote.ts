@@ -100,7 +100,8 @@ function permitted(bound: object): unknown {
   return 'request' in bound ? bound.request : undefined;
 }
 
-async function readEntries(
+/** Reads registered entries in the order asked; a service that does not answer is a fault. */
+export async function readEntries(
   gateway: Gateway,
   targets: Readonly<Record<string, TargetOptions>>,
   reads: readonly StateRead[],
@@ -123,7 +124,8 @@ async function readEntries(
   return readings;
 }
 
-function adapterCode(optionsDigest: string): string {
+/** The adapter's own modules, the client they stand on, and what they were configured with. */
+export function adapterCode(optionsDigest: string): string {
   const folders = [new URL('.', import.meta.url), new URL('../../http/', import.meta.url)];
   return [...folders.map(codeIdentity), optionsDigest].join('+');
 }
