@@ -107,8 +107,9 @@ export class Gateway {
 
   /** Whatever a path contains, it stays under the registered URL. */
   #locate(path: string): URL {
-    const url = new URL(`${this.#base.pathname.replace(/\/$/, '')}${path}`, this.#base.origin);
-    const under = url.pathname.startsWith(this.#base.pathname.replace(/\/$/, ''));
+    const root = this.#base.pathname.replace(/\/$/, '');
+    const url = new URL(`${root}${path}`, this.#base.origin);
+    const under = url.pathname.startsWith(`${root}/`) || url.pathname === root;
     if (!path.startsWith('/') || url.origin !== this.#base.origin || !under || url.username !== '') {
       throw refused('a path leads away from the registered service');
     }

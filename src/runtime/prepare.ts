@@ -62,6 +62,8 @@ export async function prepare(
   const { adapter } = admitted;
   const manifest = await adapter.normalise(stated);
   const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
+  // What is derived from A alone can be derived now: nobody should sign what cannot be requested.
+  if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
   const reads = stateReads(approved);
   const readings = [...(await adapter.read(reads.slice(0, reads.length - known.length))), ...known];
   refuseBroken(approved, readings);

@@ -1,5 +1,6 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
 import { digestValueOf } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
@@ -21,7 +22,9 @@ export async function executeRemote(
   const { adapter } = admitted;
   const { attempt, claim, certificate, action } = established;
 
-  const request = adapter.buildRequest(attempt.signed.approved, action);
+  const built = buildRequest(adapter, attempt.signed.approved, action);
+  if (built.kind === 'refused') return reject('dispatch', built.refusal);
+  const { request } = built;
   deployment.reached('path:request-built');
   const gate = await passRequestGate(deployment, established, requestDigest(request));
   if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
@@ -43,6 +46,20 @@ export async function executeRemote(
   function reject(at: Gate, refusal: Refusal): Promise<Terminal> {
     const known = { claim: claim.digest, certificate: certificate.digest };
     return finish(deployment, rejection(deployment, attempt, at, refusal, known));
+  }
+}
+
+type Built =
+  | { readonly kind: 'built'; readonly request: RemoteRequest }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** What an adapter refuses to build was never sent. Anything else that it throws is a fault, and recovery decides. */
+function buildRequest(adapter: AdmittedRemote['adapter'], approved: Approved, action: unknown): Built {
+  try {
+    return { kind: 'built', request: adapter.buildRequest(approved, action) };
+  } catch (error) {
+    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
+    return { kind: 'refused', refusal: { reason: 'request-impossible', detail: error.message } };
   }
 }
 

@@ -38,10 +38,10 @@ export async function resolveOccurrence(
   if (terminal === undefined && !holder.leaseExpired) {
     throw refuse('the attempt may still be running; wait until its lease has run out, and recover first');
   }
-  const stored = await ledgers.resolve(sealer.seal(resolutionRecord, resolution));
+  // First, so that no decision is ever recorded whose evidence a crash has taken along.
   const { values } = approvedRecord.parseText(holder.approvedText).registration;
   if (values === 'plain') await ledgers.keep(resolution.evidence, evidence);
-  return stored;
+  return await ledgers.resolve(sealer.seal(resolutionRecord, resolution));
 }
 
 function refuse(why: string): EffectMatchError<'ERR_EM_RESOLUTION_REFUSED'> {

@@ -13,10 +13,12 @@ export type ReadIssue = (number: number) => Promise<Row | null>;
  */
 export async function normaliseManifest(manifest: Manifest, read: ReadIssue): Promise<Manifest> {
   const [effect, ...more] = manifest.effects;
-  if (effect === undefined || more.length > 0 || effect.count !== 1) {
+  for (const { target, key } of [...manifest.requires, ...manifest.watch]) numberOf(target, key.number);
+  // Without effects it is the state of an operation contract that is normalised.
+  if (effect === undefined) return manifest;
+  if (more.length > 0 || effect.count !== 1) {
     throw invalid('approve one change of one issue at a time: each is one request');
   }
-  for (const { target, key } of [...manifest.requires, ...manifest.watch]) numberOf(target, key.number);
   if (effect.target !== ISSUE.name) throw invalid(`there is no target "${effect.target}"; there is "${ISSUE.name}"`);
   if (effect.op === 'insert') return { ...manifest, effects: [normaliseCreation(effect)] };
   if (effect.op === 'delete') throw invalid('issues cannot be deleted; close it instead');

@@ -15,6 +15,9 @@ import { openShared } from './remote.ts';
 /** The agent says nothing about the request: what is sent follows from what was approved. */
 export type MediatedAction = Readonly<Record<never, never>>;
 
+/** One request that makes more changes than this is no operation that anybody registered. */
+const EFFECTS_MAX = 10_000;
+
 type Planned = Pick<Approval, 'effects' | 'requires'>;
 
 /**
@@ -30,7 +33,10 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
   for (const [name, operation] of operations) checkMediated(name, operation);
   const shapes = new Map(operations.map(([name, { effects }]) => [shapeOf(effects), name]));
   if (shapes.size !== operations.length) throw refused('two operations are for the same effects');
-  const nameOf = ({ effects }: Pick<Planned, 'effects'>) => shapes.get(shapeOf(repeated(effects)));
+  const nameOf = ({ effects }: Pick<Planned, 'effects'>) =>
+    effects.reduce((sum, { count }) => sum + count, 0) > EFFECTS_MAX
+      ? undefined
+      : shapes.get(shapeOf(repeated(effects)));
   const build = (planned: Planned) => {
     const name = nameOf(planned);
     const operation = name === undefined ? undefined : options.operations[name];

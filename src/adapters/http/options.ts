@@ -38,6 +38,8 @@ export interface Plan {
 /** What an independent request finds about what was sent. */
 export interface Found {
   readonly records: readonly ChangeRecord[];
+  /** Changes that were seen and may be somebody else's; any leaves the outcome open. None unless said. */
+  readonly unattributed?: number;
   /**
    * The service says that it refused the request under this key for good and will never carry it out. With no
    * records this proves that nothing became durable.

@@ -34,7 +34,7 @@ export async function readBackEvidence(gateway: Gateway, request: ReadBackReques
   }
   const base = { candidate: `request ${key}`, unattributed: 0, window };
   if (looked.kind === 'silent') return { ...base, ...silence(looked.why) };
-  const { records, refused } = looked.found;
+  const { records, refused, unattributed = 0 } = looked.found;
   const channels: ChannelReport[] = [
     { channel: 'look-up', kind: 'records', count: records.length },
     { channel: 'coverage', kind: 'touched', targets: options.covers },
@@ -42,6 +42,7 @@ export async function readBackEvidence(gateway: Gateway, request: ReadBackReques
   if (options.witness !== undefined) channels.push(await askWitness(gateway, key, options.witness));
   return {
     ...base,
+    unattributed,
     evidence: digestValueOf('effectmatch/http-evidence/v1', records),
     records,
     channels,

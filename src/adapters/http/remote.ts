@@ -51,7 +51,8 @@ export function openShared(
     channels: CHANNELS,
     async normalise(manifest) {
       const normalised = normaliseManifest(targets, manifest);
-      hooks.check(normalised);
+      // Without effects it is the state of an operation contract that is normalised, and nothing to request yet.
+      if (normalised.effects.length > 0) hooks.check(normalised);
       return normalised;
     },
     read: (reads) => readEntries(gateway, options.targets, reads),

@@ -223,7 +223,6 @@ test('what cannot be sent or compared cannot be approved', async () => {
   const { number } = await call('POST', ISSUES, { title: 'before', body: 'text' });
   const base = { adapter: 'tracker', task: 'refused', planRevision: 1 };
   const wrong = [
-    [],
     [update('issue', { number }, { title: 'before' })],
     [update('issue', { number }, { title: ['not this', 'after'] })],
     [update('issue', { number }, { milestone: 1 })],
@@ -240,6 +239,9 @@ test('what cannot be sent or compared cannot be approved', async () => {
   for (const effects of wrong) {
     await assert.rejects(runtime.prepare({ ...base, effects }), { code: 'ERR_EM_MANIFEST_INVALID' });
   }
+  const nothing = signer.sign(await runtime.prepare({ ...base, effects: [] }), { expiresIn: '10m' });
+  const refused = await runtime.execute(nothing, {});
+  assert.equal(refused.kind === 'rejected' && refused.reason, 'request-impossible');
   await assert.rejects(
     runtime.prepare({ ...(await planOf({})), fieldMatch: ['nobody'] }),
     /fieldMatch names "nobody", which is not a continuation/,

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { mediatedHttp } from '../../../src/adapters/http/index.ts';
-import { generated, insert, row, update } from '../../../src/protocol/draft.ts';
+import { generated, insert, read, row, update } from '../../../src/protocol/draft.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
+import { defineOperation } from '../../../src/runtime/operation.ts';
 import { openRig, PAYMENT } from './rig.ts';
 
 test('an approved payment is sent once, found by its key, committed and released once', async () => {
@@ -165,6 +166,29 @@ test('an outcome that no operation has, or that leaves a needed value open, cann
   await assert.rejects(runtime.prepare({ ...PAYMENT, effects: [...PAYMENT.effects, ...PAYMENT.effects] }), {
     code: 'ERR_EM_MANIFEST_INVALID',
   });
+});
+
+test('an operation contract computes the approval from what the service says, and is released by it', async () => {
+  await using rig = await openRig();
+  const refill = defineOperation({
+    name: 'change-iban',
+    adapter: 'bank',
+    input: {
+      '~standard': { version: 1 as const, vendor: 'test', validate: (value: unknown) => ({ value: value as string }) },
+    },
+    reads: (id) => [read('payee', { id })],
+    approve: (id, [payee]) => ({
+      effects: [update('payee', { id }, { iban: [String(payee?.iban), 'NL42'] })],
+      requires: [row('payee', { id }, { etag: String(payee?.etag) })],
+    }),
+    action: () => ({}),
+  });
+  const runtime = await rig.start({ operations: { 'change-iban': refill } });
+  const proposal = await runtime.propose('change-iban', 'acme', { task: 'iban', planRevision: 1 });
+  const terminal = await runtime.execute(rig.sign(proposal), {});
+  assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
+  assert.equal(rig.account.payees.get('acme')?.iban, 'NL42');
+  await assert.rejects(runtime.prepare({ ...PAYMENT, effects: [] }), { code: 'ERR_EM_MANIFEST_INVALID' });
 });
 
 test('admission refuses a service without exclusive credential, by name', async () => {

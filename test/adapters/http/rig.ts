@@ -8,7 +8,7 @@ import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { generated, insert } from '../../../src/protocol/draft.ts';
-import type { SignedLicense } from '../../../src/protocol/license.ts';
+import type { Proposal, SignedLicense } from '../../../src/protocol/license.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime, type RuntimeConfig } from '../../../src/runtime/runtime.ts';
 
@@ -93,7 +93,11 @@ export class Rig implements AsyncDisposable {
   }
 
   async approve(runtime: Runtime, request: PrepareRequest = PAYMENT): Promise<SignedLicense> {
-    return signer.sign(await runtime.prepare(request), { expiresIn: '10m' });
+    return this.sign(await runtime.prepare(request));
+  }
+
+  sign(proposal: Proposal): SignedLicense {
+    return signer.sign(proposal, { expiresIn: '10m' });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
