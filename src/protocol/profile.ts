@@ -41,9 +41,12 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
 /** Fields as they were read back, whole, whatever they were before: who changed them is not known. */
 function listFields(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   return records.map((record) => {
-    const { op, target, key, after } = record;
-    relations.get(target)?.demandWhole(op, after ?? {});
-    return { op, target, ...(key && { key }), ...(after && { after }) };
+    const relation = relations.get(record.target);
+    if (relation === undefined) return asReported(record);
+    if (record.op === 'delete') return eventOf(relation.read(record));
+    // Read as a row that appeared: all of it must be there, and nothing is said about what it was.
+    const seen = eventOf(relation.read({ ...record, op: 'insert', before: null }));
+    return { ...seen, op: record.op };
   });
 }
 

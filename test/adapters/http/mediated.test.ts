@@ -91,6 +91,17 @@ for (const fault of ['drop-before', 'error-before', 'delay-effect'] as const) {
   });
 }
 
+test('a service that cannot be reached was sent nothing: rejected, and nothing is left to settle', async () => {
+  await using rig = await openRig();
+  const runtime = await rig.start();
+  const license = await rig.approve(runtime);
+  await rig.service[Symbol.asyncDispose]();
+  const terminal = await runtime.execute(license, {});
+  assert.equal(terminal.kind === 'rejected' && `${terminal.at} ${terminal.reason}`, 'dispatch not-sent');
+  assert.match(renderTerminal(terminal), /ECONNREFUSED/);
+  assert.deepEqual(await runtime.recover({ now: true }), []);
+});
+
 test('a read-back that is not available is indeterminate and halts; recovery settles it by look-up', async () => {
   await using rig = await openRig();
   const runtime = await rig.start();
