@@ -14,6 +14,7 @@ import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts'
 import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
 import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import { type Resolution, resolutionRecord } from '../../protocol/resolution.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 import { asFault, immediate, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import { entryOf, openRow } from '../journal.ts';
@@ -35,7 +36,9 @@ import {
   acknowledgeContinuation,
   consumePermit,
   findPermit,
+  findResolution,
   findTerminal,
+  recordResolution,
   recordTerminal,
   touchStore,
   voidPermit,
@@ -126,6 +129,15 @@ export class SqliteLedgers implements Ledgers {
   async attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]> {
     const rows = await this.#read((session) => listRows(session, occurrence, 'terminal'));
     return rows.filter((row) => row.kind === 'terminal').map((row) => row.sealed.record);
+  }
+
+  async resolve(resolution: Sealed<Resolution>): Promise<Resolution> {
+    const sealed = this.#context.sealer.open(resolutionRecord, resolution.text, resolution.seal);
+    return await this.#write(this.#flushed, (session) => recordResolution(session, sealed));
+  }
+
+  async resolution(occurrence: OccurrenceId): Promise<Resolution | undefined> {
+    return (await this.#read((session) => findResolution(session, occurrence)))?.record;
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {

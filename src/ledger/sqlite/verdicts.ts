@@ -6,12 +6,14 @@ import type { Acknowledgement } from '../../protocol/continuation.ts';
 import { markerRecord } from '../../protocol/marker.ts';
 import type { PermitRecord } from '../../protocol/permit.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import type { Resolution } from '../../protocol/resolution.ts';
 import type { Terminal } from '../../protocol/terminal.ts';
 import {
   acknowledgementSlot,
   CLAIM_SLOT,
   type OpenedRow,
   PERMIT_SLOT,
+  RESOLUTION_SLOT,
   settlementSlot,
   tampered,
   terminalSlot,
@@ -21,6 +23,7 @@ import {
   assertReleasable,
   assertVoidable,
   decideRecording,
+  decideResolution,
   findMisfit,
   type Known,
 } from '../rules.ts';
@@ -130,4 +133,24 @@ export function acknowledgeContinuation(session: Session, sealed: Sealed<Acknowl
   if (findRow(session, occurrence, slot) !== undefined) return false;
   appendRow(session, 'acknowledgement', slot, sealed);
   return true;
+}
+
+/** An operator's decision about an occurrence. */
+export function findResolution(session: Session, occurrence: OccurrenceId): Sealed<Resolution> | undefined {
+  const row = findRow(session, occurrence, RESOLUTION_SLOT);
+  return row?.kind === 'resolution' ? row.sealed : undefined;
+}
+
+/** Records an operator's decision; the claim then leaves the list of unsettled ones. */
+export function recordResolution(session: Session, sealed: Sealed<Resolution>): Resolution {
+  const { occurrence, execution } = sealed.record;
+  const known = findKnown(session, occurrence, execution);
+  const stored = decideResolution(known, findResolution(session, occurrence), sealed);
+  if (stored !== undefined) {
+    touchStore(session);
+    return stored;
+  }
+  appendRow(session, 'resolution', RESOLUTION_SLOT, sealed);
+  session.sql('update occurrence set settled = 1 where occurrence = ?').run(occurrence);
+  return sealed.record;
 }
