@@ -361,6 +361,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a registered table owned by the login',
+    alone: true,
     sql: 'alter table app.note owner to {exec}',
     outlet: /ownership of/,
   },
