@@ -17,7 +17,7 @@ export const BODIES: readonly EscapeCase[] = [
   act("perform pg_logical_emit_message(false, 'x', 'y')", state('42501')),
   act("perform query_to_xml('select 1', true, true, '')", state('42501')),
   act("perform nextval('app.free')", state('42501')),
-  act("perform setval('app.free', 99)", state('42501')),
+  act("perform setval('app.free', 99)", boundary('setval')),
   act('perform pg_advisory_lock(1)', state('42501')),
   act('perform pg_terminate_backend(pg_backend_pid())', state('42501')),
   act("alter role current_user set work_mem = '1MB'", INCOMPLETE),
@@ -75,11 +75,7 @@ export const BODIES: readonly EscapeCase[] = [
   owned('drop table app.hidden', INCOMPLETE),
   owned("create type app.mood as enum ('x')", INCOMPLETE),
   owned('alter sequence app.free restart 5', INCOMPLETE),
-  owned(
-    "perform setval('app.free', 99)",
-    { kind: 'committed' },
-    { name: 'residue: setval of an unregistered sequence by its owner' },
-  ),
+  owned("perform setval('app.free', 99)", boundary('setval')),
   owned("perform pg_notify('leak', 'x')", state('42501')),
   owned("insert into app.paid values (9, 'paid', 1)", DIVERGED),
   owned('refresh materialized view app.m', INCOMPLETE, {

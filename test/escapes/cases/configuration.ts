@@ -36,13 +36,13 @@ export const OPENED: readonly EscapeCase[] = [
   opened('drop trigger effectmatch_record on app.invoice', 'effectmatch_record'),
   opened('grant usage on language plpgsql to public', 'LANGUAGE'),
   opened('alter schema effectmatch owner to {app}', 'effectmatch', {
-    expectation: { kind: 'refused', code: 'boundary' },
+    expectation: { kind: 'refused', code: 'ERR_EM_ADAPTER_UNAVAILABLE' },
   }),
   opened('grant select on effectmatch.deployment to {exec}', 'effectmatch.deployment'),
   opened(
     `create or replace function effectmatch.record_row() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as 'begin return null; end'`,
     'record_row',
-    { expectation: { kind: 'refused', code: 'boundary' } },
+    { expectation: { kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED' } },
   ),
   opened('create table app.child () inherits (app.bag)', '', {
     expectation: { kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED' },
