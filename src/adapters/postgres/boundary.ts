@@ -76,7 +76,8 @@ async function readOnce(
   const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
   const entries = await readEntryPoints(connection, settings.entryPoints);
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
-  const facts = { ...parties, relations, entryPoints, restrictions: settings.declared };
+  const { declared: restrictions, reviews, trustedCode } = settings;
+  const facts = { ...parties, relations, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
   return {
     fingerprint,
