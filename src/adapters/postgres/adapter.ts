@@ -20,7 +20,7 @@ import { type Boundary, type Parties, readBoundary } from './boundary.ts';
 import { Control } from './control.ts';
 import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
-import { normaliseManifest } from './normalise.ts';
+import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { readState } from './reading.ts';
@@ -112,7 +112,9 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     if (reads.length === 0) return [];
     const { readable } = await this.#readBoundary();
-    return await readState(await this.#control(), readable, reads);
+    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
+    const stated = await normaliseReads({ relations: readable, withExecution }, reads);
+    return await readState(await this.#control(), readable, stated);
   }
 
   parseAction(input: unknown): CheckedAction {

@@ -56,7 +56,7 @@ export function hardeningStatements(plan: HardeningPlan): readonly HardeningStep
     ),
     step(
       'superuser',
-      'anonymous blocks; roles that have something in this database keep the languages, except the execution login',
+      'anonymous blocks; roles that have anything in this database keep the languages, except the execution login',
       keepLanguages(plan.executor),
     ),
     ...fingerprintGrants(control ?? '').map((sql) =>
@@ -93,18 +93,11 @@ function revokeBuiltins(names: readonly string[], owner: string, keepFor: readon
 end $$`;
 }
 
-/**
- * Only a role that has something in this database can create functions in it. Others get nothing: a grant to them would
- * keep them from being dropped, and on a cluster with many databases they come and go meanwhile.
- */
 function keepLanguages(executor: string): string {
   return `do $$ declare r name; begin
-  for r in select a.rolname from pg_catalog.pg_roles as a, pg_catalog.pg_database as b
-      where b.datname = pg_catalog.current_database() and a.rolname !~ '^pg_' and not a.rolsuper
-        and a.rolname <> ${quoteLiteral(executor)} and exists (
-          select from pg_catalog.pg_shdepend as d
-           where d.refclassid = 'pg_catalog.pg_authid'::regclass and d.refobjid = a.oid
-             and (d.dbid = b.oid or d.dbid = 0 and d.classid = 'pg_catalog.pg_database'::regclass and d.objid = b.oid)) loop
+  for r in select rolname from pg_catalog.pg_roles where rolname !~ '^pg_' and not rolsuper and rolname <> ${quoteLiteral(executor)}
+      and oid in (select refobjid from pg_catalog.pg_shdepend where refclassid = 'pg_authid'::regclass
+        and dbid = (select oid from pg_catalog.pg_database where datname = current_database())) loop
     execute format('grant usage on language plpgsql, sql to %I', r);
   end loop;
   revoke usage on language plpgsql, sql from public;
