@@ -21,7 +21,7 @@ const SCHEMA = `
     commit;
   end $$;
 `;
-const ENTRY_POINTS = ['public.own_commit(integer)', 'public.own_stage(integer)'];
+const ENTRY_POINTS = ['public.own_commit', 'public.own_stage'];
 const BEGIN = 'begin read write';
 const OPEN = "select * from effectmatch.open('occ_hand', '{}', 30000, 2000)";
 const WRITE = "insert into ledger values (1, 'by hand')";
