@@ -18,6 +18,8 @@ const SLOW = [
   'test/adapters/http/random-faults.test.ts',
   'test/fuzz.test.ts',
   'test/postgres/server.test.ts',
+  'test/postgres/server-crash.test.ts',
+  'test/postgres/volatile-commit.test.ts',
 ];
 const fast = process.argv.includes('--fast');
 const only = process.argv.indexOf('--only');

@@ -80,26 +80,34 @@ export class Scene implements AsyncDisposable {
     await this.done(child);
   }
 
-  /** Two processes recover at the same moment. Nothing is left for a person, and they never say different things. */
+  /** Two processes recover at the same moment. */
   async recoverTwice(): Promise<void> {
-    const [one, two] = await Promise.all([this.fresh(), this.fresh()]);
-    const both = (await Promise.all([one.ask('recover', {}), two.ask('recover', {})])).flat();
+    await this.recoverTogether(2);
+  }
+
+  /** Processes recover at the same moment. Nothing is left for a person, and they never say different things. */
+  async recoverTogether(workers: number): Promise<void> {
+    const [one, ...others] = await Promise.all([
+      this.fresh(),
+      ...Array.from({ length: workers - 1 }, () => this.fresh()),
+    ]);
+    const all = (await Promise.all([one, ...others].map((child) => child.ask('recover', {})))).flat();
     const settled = new Map<string, string>();
-    for (const result of both) {
+    for (const result of all) {
       const told = toldBy(result);
       const other = settled.get(result.occurrence) ?? told;
       if (result.kind === 'unresolved') this.complain(`${result.task} was left for a person: ${result.why}`);
       if (result.kind !== 'settled') continue;
-      if (other !== told) this.complain(`${result.task}: one recoverer says ${other}, the other ${told}`);
+      if (other !== told) this.complain(`${result.task}: one recoverer says ${other}, another ${told}`);
       settled.set(result.occurrence, told);
     }
-    for (const result of both) {
+    for (const result of all) {
       if (result.kind === 'running' && !settled.has(result.occurrence)) {
         this.complain(`${result.task} was left as running, although nobody runs it: ${result.why}`);
       }
     }
     await this.#verify(one);
-    await this.done(one, two);
+    await this.done(one, ...others);
   }
 
   /**

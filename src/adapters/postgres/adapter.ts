@@ -92,6 +92,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       options: control.options,
       reached: context.reached,
       lockTimeoutMs: VOID_LOCK_TIMEOUT_MS,
+      idleTimeoutMs: settings.stageTimeoutMs,
       endOverdue: () => control.endOverdue(parties.executor, settings.stageTimeoutMs),
     });
     this.probe = { action: probeAction, target: boundary.probe.target, durable: (token) => this.#isDurable(token) };

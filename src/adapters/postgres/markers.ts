@@ -13,6 +13,8 @@ export interface MarkerTools {
   readonly reached: AdapterContext['reached'];
   /** How long a void marker waits for a live transaction in its way. */
   readonly lockTimeoutMs: number;
+  /** How long a recovery that stopped between writing and committing may keep the others waiting. */
+  readonly idleTimeoutMs: number;
   /** Ends sessions of the execution login that hold a transaction beyond its deadline. */
   readonly endOverdue: (control: Connection) => Promise<number>;
 }
@@ -46,7 +48,8 @@ async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidR
   try {
     await using connection = await Connection.open(tools.options, 'effectmatch recovery');
     await connection.script(
-      `begin isolation level read committed; set local lock_timeout = ${tools.lockTimeoutMs}; set local synchronous_commit = on`,
+      `begin isolation level read committed; set local lock_timeout = ${tools.lockTimeoutMs};` +
+        ` set local idle_in_transaction_session_timeout = ${tools.idleTimeoutMs}; set local synchronous_commit = on`,
     );
     try {
       await connection.query(INSERT, [occurrence, disposition, text, sealKey, sealMac]);

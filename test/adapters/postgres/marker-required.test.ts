@@ -2,8 +2,7 @@
 // Method: real sessions with its credentials, outside the runtime, try every way to commit; a superuser then looks.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type Deployment, readDeployment } from '../../../src/adapters/postgres/secret.ts';
-import { Connection, sqlState } from '../../../src/postgres/connection.ts';
+import { Hand, OPEN } from '../../postgres/hand.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
 import { isInstalled, type Version } from '../../postgres/server.ts';
 
@@ -21,57 +20,11 @@ const SCHEMA = `
     commit;
   end $$;
 `;
-const ENTRY_POINTS = ['public.own_commit(integer)', 'public.own_stage(integer)'];
+const ENTRY_POINTS = ['public.own_commit', 'public.own_stage'];
 const BEGIN = 'begin read write';
-const OPEN = "select * from effectmatch.open('occ_hand', '{}', 30000, 2000)";
 const WRITE = "insert into ledger values (1, 'by hand')";
 const VOID = `insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac)
   values ('occ_hand', 'void', '{}', 'k', 'm')`;
-
-/** What one session did: the command tag or SQLSTATE of every statement. */
-type Told = readonly string[];
-
-/** One session of the execution login, driven by hand. */
-class Hand {
-  readonly session: Connection;
-  readonly deployment: Deployment;
-  readonly told: string[] = [];
-  #xid = '';
-
-  constructor(session: Connection, deployment: Deployment) {
-    this.session = session;
-    this.deployment = deployment;
-  }
-
-  /** Runs statements in order, each as a client would send it; errors are noted, not thrown. */
-  async say(...statements: readonly string[]): Promise<void> {
-    for (const sql of statements) {
-      try {
-        const { command, rows } = await this.session.query(sql);
-        if (sql === OPEN) this.#xid = String(rows[0]?.[0]);
-        this.told.push(command);
-      } catch (error) {
-        this.told.push(sqlState(error) ?? String(error));
-      }
-    }
-  }
-
-  /** Seals the stage and promotes it as the runtime would: with the deployment's secret. */
-  async promote(...around: readonly string[]): Promise<void> {
-    await this.say("select * from effectmatch.observe('{}', '{}')", ...around);
-    const marker = ['occ_hand', 'k', 'm', '{}'] as const;
-    const mac = this.deployment.sign('promote', this.#xid, ...marker);
-    const [occurrence, key, seal, text] = marker;
-    try {
-      await this.session.query('select effectmatch.promote($1, $2, $3, $4, $5, $6, $7)', [
-        ...[this.#xid, '{}', occurrence, text, key, seal, mac],
-      ]);
-      this.told.push('PROMOTED');
-    } catch (error) {
-      this.told.push(sqlState(error) ?? String(error));
-    }
-  }
-}
 
 interface Try {
   readonly name: string;
@@ -216,27 +169,14 @@ const TRIES: readonly Try[] = [
   },
   {
     name: 'several statements in one message of the simple protocol',
-    async does(hand) {
-      const script = `${BEGIN}; ${OPEN}; ${WRITE}; commit; ${WRITE}`;
-      hand.told.push(
-        await hand.session
-          .script(script)
-          .then(() => 'done', sqlState)
-          .then(String),
-      );
-    },
+    does: (hand) => hand.script(`${BEGIN}; ${OPEN}; ${WRITE}; commit; ${WRITE}`),
     told: /^EM003$/,
   },
   {
     name: 'an implicit transaction of one message of the simple protocol',
     async does(hand) {
       await hand.say('set default_transaction_read_only = off');
-      hand.told.push(
-        await hand.session
-          .script(`${OPEN}; ${WRITE}`)
-          .then(() => 'done', sqlState)
-          .then(String),
-      );
+      await hand.script(`${OPEN}; ${WRITE}`);
     },
     told: /^SET EM003$/,
   },
@@ -258,11 +198,10 @@ for (const version of [17, 15] as const satisfies readonly Version[]) {
   test(`${version}: an execution login without its marker leaves nothing durable`, { skip }, async (t) => {
     const relations = ['ledger', 'parent', 'child'];
     const place = await protectedDatabase(SCHEMA, { relations, entryPoints: ENTRY_POINTS }, { version });
-    const deployment = await readSecret(place);
     after(() => place[Symbol.asyncDispose]());
 
     await t.test('promoted and committed, the same writes are durable: the tries below could succeed', async () => {
-      const { told, found } = await attempt(place, deployment, async (hand) => {
+      const { told, found } = await attempt(place, async (hand) => {
         await hand.say(BEGIN, OPEN, WRITE);
         await hand.promote();
         await hand.say('commit');
@@ -275,7 +214,7 @@ for (const version of [17, 15] as const satisfies readonly Version[]) {
     });
 
     await t.test('what is written after the promotion is refused, and takes the candidate with it', async () => {
-      const { told, found } = await attempt(place, deployment, async (hand) => {
+      const { told, found } = await attempt(place, async (hand) => {
         await hand.say(BEGIN, OPEN, WRITE);
         await hand.promote();
         await hand.say("insert into ledger values (2, 'late')", 'commit');
@@ -285,7 +224,7 @@ for (const version of [17, 15] as const satisfies readonly Version[]) {
 
     for (const { name, does, told: expected } of TRIES) {
       await t.test(name, async () => {
-        const { told, found } = await attempt(place, deployment, does);
+        const { told, found } = await attempt(place, does);
         assert.match(told.join(' '), expected);
         const durable = found.filter(({ text }) => text !== 'void');
         assert.deepEqual(durable, []);
@@ -294,24 +233,18 @@ for (const version of [17, 15] as const satisfies readonly Version[]) {
   });
 }
 
-async function readSecret({ options }: ProtectedDatabase): Promise<Deployment> {
-  await using control = await Connection.open(options.control, 'test control');
-  return await readDeployment(control);
-}
-
 /** One try in a fresh session, on empty tables; says what was answered and what is durable once the session is gone. */
 async function attempt(
-  { db, options }: ProtectedDatabase,
-  deployment: Deployment,
+  place: ProtectedDatabase,
   does: Try['does'],
-): Promise<{ readonly told: Told; readonly found: readonly Record<string, unknown>[] }> {
+): Promise<{ readonly told: readonly string[]; readonly found: readonly Record<string, unknown>[] }> {
+  const { db } = place;
   await db.run('delete from child; delete from parent; delete from ledger; delete from effectmatch.marker');
-  const session = await Connection.open(options.execution, 'test execution');
-  const hand = new Hand(session, deployment);
+  const hand = await Hand.open(place);
   try {
     await does(hand, (sql) => db.run(sql));
   } finally {
-    await session.close();
+    await hand[Symbol.asyncDispose]();
   }
   const found = await db.run(`
     select 'child' as what, child::text as text from child

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { type PostgresOptions, postgres } from '../../../src/adapters/postgres/index.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
+import { freshDatabase, type TestDatabase } from '../../postgres/server.ts';
 import type { Backend, OperationShape, StoredMarker } from './backend.ts';
 
 /** Where the business data is: processes that know only the folder find it here. */
@@ -44,86 +45,90 @@ const sheetId = (n: number, index: number) => n * 1000 + index;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
 
 /** PostgreSQL: the processes that die are clients; the server lives on and rolls back what they held. */
-export const postgresBackend: Backend = {
-  name: 'postgres',
-  // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither is in the way.
-  blocksAt: ['adapter:void-written'],
+export const postgresBackend: Backend = postgresOn(() => freshDatabase());
 
-  async create(folder, operations) {
-    const { db, options } = await protectedDatabase(SCHEMA, { relations: RELATIONS });
-    const roles = ['em_exec', 'em_control', 'em_owner'].map((name) => db.role(name));
-    const place: Place = { database: db.name, roles, admin: db.url(), options };
-    writeFileSync(join(folder, FILE), JSON.stringify(place));
-    await withDatabase(folder, (client) => client.query(initialRows(operations)));
-  },
+/** The same on a server of one's own: child processes find it by the folder, whoever started it. */
+export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend {
+  return {
+    name: 'postgres',
+    // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither is in the way.
+    blocksAt: ['adapter:void-written'],
 
-  outside: {
-    async reset(folder, operations) {
-      await withDatabase(folder, async (client) => {
-        await client.query(
-          'select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
-        );
-        await client.query(
-          `begin; set local synchronous_commit = off; ${RELATIONS.map((name) => `delete from ${name};`).join(' ')}
+    async create(folder, operations) {
+      const { db, options } = await protectedDatabase(SCHEMA, { relations: RELATIONS }, { db: await createDatabase() });
+      const roles = ['em_exec', 'em_control', 'em_owner'].map((name) => db.role(name));
+      const place: Place = { database: db.name, roles, admin: db.url(), options };
+      writeFileSync(join(folder, FILE), JSON.stringify(place));
+      await withDatabase(folder, (client) => client.query(initialRows(operations)));
+    },
+
+    outside: {
+      async reset(folder, operations) {
+        await withDatabase(folder, async (client) => {
+          await client.query(
+            'select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+          );
+          await client.query(
+            `begin; set local synchronous_commit = off; ${RELATIONS.map((name) => `delete from ${name};`).join(' ')}
            delete from effectmatch.marker; delete from effectmatch.record; ${initialRows(operations)}; commit`,
-        );
-      });
+          );
+        });
+      },
+      async remove(folder) {
+        if (!existsSync(join(folder, FILE))) return;
+        const { admin, database, roles } = readPlace(folder);
+        await withClient(admin.replace(/[^/]*$/, 'postgres'), async (client) => {
+          await client.query(`drop database if exists "${database}" with (force)`);
+          await client.query(`drop role if exists ${roles.map((role) => `"${role}"`).join(', ')}`);
+        });
+      },
     },
-    async remove(folder) {
-      if (!existsSync(join(folder, FILE))) return;
-      const { admin, database, roles } = readPlace(folder);
-      await withClient(admin.replace(/[^/]*$/, 'postgres'), async (client) => {
-        await client.query(`drop database if exists "${database}" with (force)`);
-        await client.query(`drop role if exists ${roles.map((role) => `"${role}"`).join(', ')}`);
-      });
-    },
-  },
 
-  factory: (folder) => postgres(readPlace(folder).options),
+    factory: (folder) => postgres(readPlace(folder).options),
 
-  plan({ n, kind }) {
-    const amount = amountOf(n);
-    switch (kind) {
-      case 'append':
-        return {
-          effects: [insert('entry', { id: generated('entry'), ref: n, amount })],
-          action: { sql: 'insert into entry (ref, amount) values ($1, $2)', values: [n, amount] },
-        };
-      case 'derive':
-        return {
-          effects: [
-            insert('deposit', { ref: n, amount }),
-            update('account', { id: n }, { balance: [100, 100 + amount] }),
-          ],
-          action: { sql: 'insert into deposit (ref, amount) values ($1, $2)', values: [n, amount] },
-        };
-      case 'bulk':
-        return {
-          effects: range(SHEETS).map((index) => update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] })),
-          action: { sql: 'update sheet set mark = mark + 1 where op = $1', values: [n] },
-        };
-      case 'surprise':
-        return {
-          effects: [insert('message', { ref: n, body: 'paid' })],
-          action: { sql: 'insert into message (ref, body) values ($1, $2)', values: [n, 'paid'] },
-        };
-      case 'failing':
-        return {
-          effects: [insert('entry', { id: generated('entry'), ref: n, amount })],
-          action: {
-            statements: [
-              { sql: 'insert into entry (ref, amount) values ($1, $2)', values: [n, amount] },
-              { sql: 'insert into entry (ref, amount) values ($1, -1)', values: [n] },
+    plan({ n, kind }) {
+      const amount = amountOf(n);
+      switch (kind) {
+        case 'append':
+          return {
+            effects: [insert('entry', { id: generated('entry'), ref: n, amount })],
+            action: { sql: 'insert into entry (ref, amount) values ($1, $2)', values: [n, amount] },
+          };
+        case 'derive':
+          return {
+            effects: [
+              insert('deposit', { ref: n, amount }),
+              update('account', { id: n }, { balance: [100, 100 + amount] }),
             ],
-          },
-        };
-    }
-  },
+            action: { sql: 'insert into deposit (ref, amount) values ($1, $2)', values: [n, amount] },
+          };
+        case 'bulk':
+          return {
+            effects: range(SHEETS).map((index) => update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] })),
+            action: { sql: 'update sheet set mark = mark + 1 where op = $1', values: [n] },
+          };
+        case 'surprise':
+          return {
+            effects: [insert('message', { ref: n, body: 'paid' })],
+            action: { sql: 'insert into message (ref, body) values ($1, $2)', values: [n, 'paid'] },
+          };
+        case 'failing':
+          return {
+            effects: [insert('entry', { id: generated('entry'), ref: n, amount })],
+            action: {
+              statements: [
+                { sql: 'insert into entry (ref, amount) values ($1, $2)', values: [n, amount] },
+                { sql: 'insert into entry (ref, amount) values ($1, -1)', values: [n] },
+              ],
+            },
+          };
+      }
+    },
 
-  readState: (folder) =>
-    withDatabase(folder, async (client) => {
-      const { rows } = await client.query<{ readonly line: string }>(
-        `select concat_ws(' ', 'account', id, balance) as line from account
+    readState: (folder) =>
+      withDatabase(folder, async (client) => {
+        const { rows } = await client.query<{ readonly line: string }>(
+          `select concat_ws(' ', 'account', id, balance) as line from account
          union all select concat_ws(' ', 'entry', ref, amount) from entry
          union all select concat_ws(' ', 'deposit', ref, amount) from deposit
          union all select concat_ws(' ', 'message', ref, body) from message
@@ -131,41 +136,42 @@ export const postgresBackend: Backend = {
          union all select concat_ws(' ', 'sheet', id, op, mark, length(filler)) from sheet
          union all select concat_ws(' ', 'prepared', gid) from pg_prepared_xacts where database = current_database()
          order by line`,
+        );
+        return rows.map(({ line }) => line);
+      }),
+
+    expectState: (operations, committed) =>
+      operations.flatMap((operation) => linesAfter(operation, committed.has(operation.n))),
+
+    readMarkers: (folder) =>
+      withDatabase(folder, async (client) => {
+        const { rows } = await client.query<Record<'occurrence' | 'disposition' | 'text', string>>(
+          'select occurrence, disposition, text from effectmatch.marker order by occurrence',
+        );
+        return rows.map(({ occurrence, disposition, text }) => {
+          const { execution } = JSON.parse(text) as StoredMarker;
+          return { occurrence, disposition, execution };
+        });
+      }),
+
+    async falsify(folder, { n, kind }) {
+      const sql = {
+        append: 'delete from entry where ref = $1',
+        derive: 'update account set balance = balance + 1 where id = $1',
+        bulk: 'update sheet set mark = 0 where id = (select max(id) from sheet where op = $1)',
+        surprise: 'insert into notice (ref) values ($1)',
+        failing: 'insert into entry (ref, amount) values ($1, 1)',
+      }[kind];
+      await withDatabase(folder, (client) => client.query(sql, [n]));
+    },
+
+    async loseMarker(folder, occurrence) {
+      await withDatabase(folder, (client) =>
+        client.query('delete from effectmatch.marker where occurrence = $1', [occurrence]),
       );
-      return rows.map(({ line }) => line);
-    }),
-
-  expectState: (operations, committed) =>
-    operations.flatMap((operation) => linesAfter(operation, committed.has(operation.n))),
-
-  readMarkers: (folder) =>
-    withDatabase(folder, async (client) => {
-      const { rows } = await client.query<Record<'occurrence' | 'disposition' | 'text', string>>(
-        'select occurrence, disposition, text from effectmatch.marker order by occurrence',
-      );
-      return rows.map(({ occurrence, disposition, text }) => {
-        const { execution } = JSON.parse(text) as StoredMarker;
-        return { occurrence, disposition, execution };
-      });
-    }),
-
-  async falsify(folder, { n, kind }) {
-    const sql = {
-      append: 'delete from entry where ref = $1',
-      derive: 'update account set balance = balance + 1 where id = $1',
-      bulk: 'update sheet set mark = 0 where id = (select max(id) from sheet where op = $1)',
-      surprise: 'insert into notice (ref) values ($1)',
-      failing: 'insert into entry (ref, amount) values ($1, 1)',
-    }[kind];
-    await withDatabase(folder, (client) => client.query(sql, [n]));
-  },
-
-  async loseMarker(folder, occurrence) {
-    await withDatabase(folder, (client) =>
-      client.query('delete from effectmatch.marker where occurrence = $1', [occurrence]),
-    );
-  },
-};
+    },
+  };
+}
 
 function initialRows(operations: readonly OperationShape[]): string {
   const sheets = operations.flatMap(({ n, kind }) =>

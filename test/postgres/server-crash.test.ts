@@ -1,0 +1,135 @@
+// Goal: a server that is killed around COMMIT costs no verdict and no effect, and a `committed` is never taken back.
+// Method: a real server is stopped at random moments around COMMIT and killed; processes recover together; rows are compared.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import type { Step } from '../../src/contract/steps.ts';
+import { EffectMatchError } from '../../src/errors.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import type { OperationKind } from '../crash/backends/backend.ts';
+import { postgresOn } from '../crash/backends/postgres.ts';
+import { type Chance, chanceOf, chooseSeed } from '../crash/chance.ts';
+import { ADAPTER, ISSUER, type Operation } from '../crash/commands.ts';
+import type { Facts } from '../crash/facts.ts';
+import { Pool } from '../crash/pool.ts';
+import { Scene } from '../crash/scene.ts';
+import { createTemplate, type World } from '../crash/world.ts';
+import { Freezer } from './freeze.ts';
+import { startServer } from './server.ts';
+
+/** Raised by whoever wants to look longer: EFFECTMATCH_SERVER_KILLS=200 node --test test/postgres/server-crash.test.ts */
+const KILLS = Number(process.env.EFFECTMATCH_SERVER_KILLS ?? 8);
+/** So many more are tried when chance has not lost a COMMIT in the intended way yet. */
+const MORE_KILLS = 12;
+const AT_ONCE = 5;
+const KINDS: readonly OperationKind[] = ['append', 'derive', 'bulk'];
+const seed = chooseSeed();
+let pool: Pool;
+
+before(() => {
+  pool = new Pool(5);
+});
+after(() => pool.close());
+
+test('a server killed around COMMIT leaves every operation settled as it really ended', async () => {
+  await using server = await startServer();
+  const kinds = Array.from({ length: (KILLS + MORE_KILLS) * AT_ONCE }, (_, index) => KINDS[index % 3] ?? 'append');
+  await using template = await createTemplate(
+    postgresOn(() => server.createDatabase()),
+    kinds,
+  );
+  await using world = await template.copy();
+  await using scene = new Scene(pool, world);
+  // The runtime that asks for all operations lives through every crash; those that recover are new each time.
+  let reached: (step: Step) => void = () => {};
+  await using runtime = await openRuntime(world, (step) => reached(step));
+  const seen = { kills: 0, operations: 0, confirmed: 0, lostButCommitted: 0, lostAndVoid: 0 };
+  while (seen.kills < KILLS || (seen.lostButCommitted === 0 && seen.kills < KILLS + MORE_KILLS)) {
+    const label = `${seed}/${seen.kills}`;
+    const batch = world.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
+    const freezer = new Freezer(server);
+    reached = freezeAround(freezer, chanceOf(label));
+    const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
+    // Nobody hears anything from a stopped server; the kill closes its connections.
+    await Promise.race([running, freezer.stopped]);
+    freezer.freeze();
+    await server.kill();
+    const told = await running;
+    await server.restart();
+    reached = () => {};
+    await scene.recoverTogether(2 + (seen.kills % 3));
+    const facts = await scene.compare({ stage: 'settled' });
+    assert.deepEqual(scene.violations, [], `seed ${label}`);
+    batch.forEach((operation, index) => {
+      const ended = endOf(facts, operation);
+      if (told[index] === 'committed') assert.equal(ended, 'committed', `${label}: a confirmed commit was lost`);
+      if (told[index] === 'rejected') assert.notEqual(ended, 'committed', `${label}: a refused operation is durable`);
+      if (told[index] === 'committed') seen.confirmed += 1;
+      else if (ended === 'committed') seen.lostButCommitted += 1;
+      else seen.lostAndVoid += 1;
+    });
+    seen.kills += 1;
+    seen.operations += batch.length;
+  }
+  const asked = world.operations.slice(0, seen.operations);
+  await scene.releaseTwice(...asked);
+  await scene.compare({ stage: 'settled', released: asked.map(({ n }) => n) });
+  assert.deepEqual(scene.violations, [], `seed ${seed}`);
+  console.log(`server kills, seed ${seed}: ${JSON.stringify(seen)}`);
+  assert.ok(seen.lostButCommitted > 0, 'no COMMIT was lost after it had become durable');
+  assert.ok(seen.lostAndVoid > 0, 'no COMMIT was lost before it became durable');
+});
+
+/** Stops the server soon after one of the operations has sent its COMMIT; which one, and how soon, is chance. */
+function freezeAround(freezer: Freezer, chance: Chance): (step: Step) => void {
+  const [trigger, longest] = chance.pick([
+    ['path:gate-passed', 8000],
+    ['adapter:marker-written', 2000],
+  ] as const);
+  const delay = chance.spread(1, longest);
+  let left = chance.below(AT_ONCE);
+  return (step) => {
+    if (step === 'path:observed') freezer.look();
+    if (step !== trigger) return;
+    left -= 1;
+    if (left === -1) void waitMicroseconds(delay).then(() => freezer.freeze());
+  };
+}
+
+/** Turning the loop, because the COMMIT must be able to leave meanwhile. */
+async function waitMicroseconds(microseconds: number): Promise<void> {
+  const until = process.hrtime.bigint() + BigInt(Math.round(microseconds * 1000));
+  while (process.hrtime.bigint() < until) await setImmediate();
+}
+
+function openRuntime(world: World, reached: (step: Step) => void): Promise<Runtime> {
+  const { ledger, keyring, issuerKey, leaseMs, folder } = world.site;
+  return createRuntime(
+    {
+      store: ledger,
+      keyring,
+      issuers: { [ISSUER]: { key: issuerKey, may: [ADAPTER] } },
+      adapters: { [ADAPTER]: world.backend.factory(folder) },
+      leaseMs,
+      recoverAtStart: false,
+    },
+    { reached },
+  );
+}
+
+/** What the caller is told: a verdict, or that the backend is gone. */
+async function execute(runtime: Runtime, { license, action }: Operation, freezer: Freezer): Promise<string> {
+  try {
+    return (await runtime.execute(license, action)).kind;
+  } catch (error) {
+    if (!(error instanceof EffectMatchError) || !freezer.frozen) throw error;
+    assert.equal(error.code, 'ERR_EM_ADAPTER_UNAVAILABLE');
+    return error.code;
+  }
+}
+
+/** The conclusive verdict that the journal has about an operation in the end. */
+function endOf(facts: Facts, { occurrence }: Operation): string | undefined {
+  const ends = facts.journals.flat().filter((line) => line.kind === 'terminal' && line.occurrence === occurrence);
+  return ends.map((line) => line.record.kind).find((kind) => kind !== 'indeterminate');
+}
