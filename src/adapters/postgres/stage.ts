@@ -209,7 +209,7 @@ class HeldStage implements Stage {
 
   async observe(): Promise<Evidence> {
     this.#assertHeld();
-    this.#evidence ??= readObservation(this.#observed);
+    this.#evidence ??= await readObservation(this.#observed);
     return this.#evidence;
   }
 
