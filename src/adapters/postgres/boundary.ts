@@ -80,7 +80,7 @@ async function readOnce(
     readable: new Map(readable.map((relation) => [relation.target, relation])),
     probe,
     watched: await listWatched(connection),
-    forceConstraints: await readDeferrable(connection),
+    forceConstraints: await readDeferrable(connection, parties.executor),
     sequences: relations.flatMap(assignedColumns),
     survey: bindFingerprint(survey, fingerprint),
   };
