@@ -107,6 +107,7 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   }
   const written = differenceOf(writtenBefore, await readWritten(client, scene.login));
   const after = await dump(client, tables);
+  if (process.env.DBG) console.log(label, JSON.stringify(evidence.channels), evidence.records.length, observation.kind, JSON.stringify([...written]), promotes);
   compareCounts(scene, { evidence, written, told });
   if (observation.kind === 'incomplete') justifyGaps(scene, { evidence, written, told, gaps: observation.gaps });
   else compareProfiles(scene, { evidence, observation, told });

@@ -28,7 +28,7 @@ export interface TableSpec {
 
 const NAMES: readonly (readonly [target: string, sql: string])[] = [
   ['"Order"', '"Order"'],
-  ['"select"', '"select"'],
+  ['select', '"select"'],
   ['"two words"', '"two words"'],
   ['"say ""hi"""', '"say ""hi"""'],
   ['other.item', 'other.item'],
