@@ -21,7 +21,7 @@ import { Control } from './control.ts';
 import { areRecordersIntact } from './intact.ts';
 import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
-import { normaliseManifest } from './normalise.ts';
+import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { readState } from './reading.ts';
@@ -38,7 +38,7 @@ const STAGES_BETWEEN_SWEEPS = 1000;
 /** Connects both logins, checks that the database is provisioned, and refuses what could not be protected. */
 export async function openAdapter(options: PostgresOptions, context: AdapterContext): Promise<PostgresAdapter> {
   const settings = readOptions(options);
-  const gate = await loadGate(settings.entryPoints);
+  const gate = await loadGate();
   const control = new Control(options.control);
   const sessions = new Sessions(options.execution, options.sessions);
   try {
@@ -113,11 +113,13 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     if (reads.length === 0) return [];
     const { readable } = await this.#readBoundary();
-    return await readState(await this.#control(), readable, reads);
+    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
+    const stated = await normaliseReads({ relations: readable, withExecution }, reads);
+    return await readState(await this.#control(), readable, stated);
   }
 
   parseAction(input: unknown): CheckedAction {
-    return parseAction(this.#opened.gate, input);
+    return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
   }
 
   describeAction(action: CheckedAction): Value {

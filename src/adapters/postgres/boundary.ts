@@ -1,11 +1,13 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
+import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { type Inspection, readRelations } from './catalog.ts';
-import type { EntryPoint, PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
+import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
+import { type Entry, readEntries } from './entry.ts';
 import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
@@ -19,6 +21,8 @@ export interface Boundary {
   /** Relations that state may be read from, by target. */
   readonly readable: ReadonlyMap<string, Relation>;
   readonly probe: Relation;
+  /** Registered entry points, by target. */
+  readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
   readonly forceConstraints: string;
   readonly sequences: readonly AssignedColumn[];
@@ -70,15 +74,16 @@ async function readOnce(
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');
   const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
-  const entryPoints = await readEntryPoints(connection, settings.entryPoints);
-  const survey = await surveyBoundary(connection, {
-    ...{ ...parties, relations, entryPoints, restrictions: settings.declared },
-  });
+  const entries = await readEntryPoints(connection, settings.entryPoints);
+  const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
+  const facts = { ...parties, relations, entryPoints, restrictions: settings.declared };
+  const survey = await surveyBoundary(connection, facts);
   return {
     fingerprint,
     relations,
     readable: new Map(readable.map((relation) => [relation.target, relation])),
     probe,
+    entries,
     watched: await listWatched(connection),
     forceConstraints: await readDeferrable(connection, parties.executor),
     sequences: relations.flatMap(assignedColumns),
@@ -96,18 +101,20 @@ function withOptions(relation: Relation | undefined, { bulk, volatile }: Registe
   return { ...relation, bulk, volatile };
 }
 
-async function readEntryPoints(connection: Connection, names: readonly string[]): Promise<readonly EntryPoint[]> {
-  if (names.length === 0) return [];
-  const { rows } = await connection.query(
-    'select name, pg_catalog.to_regprocedure(name)::pg_catalog.oid from pg_catalog.unnest($1::text[]) as given(name)',
-    [names],
+async function readEntryPoints(
+  connection: Connection,
+  names: readonly QualifiedName[],
+): Promise<ReadonlyMap<string, Entry>> {
+  if (names.length === 0) return new Map();
+  const found = await readEntries(connection, names);
+  return new Map(
+    found.map((inspection) => {
+      if (inspection.kind === 'unusable') {
+        throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
+      }
+      return [nameTarget(inspection.entry), inspection.entry];
+    }),
   );
-  return rows.map(([name, oid]) => {
-    if (oid == null) {
-      throw refused(`entry point "${name}" does not exist; write it as schema.name(argument types)`);
-    }
-    return { name: String(name), oid: Number(oid) };
-  });
 }
 
 function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {

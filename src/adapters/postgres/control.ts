@@ -76,10 +76,14 @@ export class Control {
     const control = await this.connection();
     const { rows } = await control.query(
       `select pg_catalog.to_regprocedure('effectmatch.describe()') is not null
-          and pg_catalog.has_function_privilege('effectmatch.describe()', 'execute')`,
+          and pg_catalog.has_function_privilege('effectmatch.describe()', 'execute'),
+        pg_catalog.current_setting('server_encoding')`,
     );
     if (rows[0]?.[0] !== 't') {
       throw refused('the database is not provisioned for this control login; run `effectmatch provision`');
+    }
+    if (rows[0]?.[1] !== 'UTF8') {
+      throw refused(`the server encoding is ${rows[0]?.[1]}, in which text cannot be compared exactly; use UTF8`);
     }
   }
 

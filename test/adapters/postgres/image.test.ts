@@ -36,7 +36,7 @@ test('property: a text is read as the one row that is written so, or refused', (
     }),
     { numRuns: 20_000 },
   );
-  assert.ok(read > 1000, `only ${read} texts were rows`);
+  assert.ok(read > 100, `only ${read} texts were rows`);
 });
 
 test('NULL, the empty text and quoted specials are told apart', () => {

@@ -24,8 +24,8 @@ export interface ProvisionPlan {
   readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
-  /** Functions and procedures that agents may call, as `schema.name(argument types)`. */
-  readonly entryPoints: readonly string[];
+  /** Functions and procedures that agents may call. */
+  readonly entryPoints: readonly QualifiedName[];
   readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
 }
 
@@ -80,9 +80,10 @@ end $$`,
       ]),
     ),
     ...plan.entryPoints.flatMap((entry) =>
-      by(`ownership of ${entry}`, 'an entry point that agents may call', [
-        `revoke execute on routine ${entry} from public`,
-        `grant execute on routine ${entry} to ${execution}`,
+      by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
+        `revoke execute on routine ${quoteQualified(entry)} from public`,
+        `grant usage on schema ${quoteName(entry.schema)} to ${execution}`,
+        `grant execute on routine ${quoteQualified(entry)} to ${execution}`,
       ]),
     ),
   ];
@@ -132,6 +133,7 @@ function grantRelation(
   const table = quoteQualified(relation);
   return [
     `grant usage on schema ${quoteName(relation.schema)} to ${quoteName(owner)}, ${quoteName(control)}, ${quoteName(execution)}`,
+    grantTypes(table, execution),
     `grant select, insert, update, delete on ${table} to ${quoteName(execution)}`,
     `grant select, update on ${table} to ${quoteName(owner)}`,
     `grant select on ${table} to ${quoteName(control)}`,
@@ -140,6 +142,17 @@ function grantRelation(
       `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
     ]),
   ];
+}
+
+/** Values are cast to the types of the columns with the rights of the execution login, so it must see their schemas. */
+function grantTypes(table: string, execution: string): string {
+  return `do $$ declare s name; begin
+  for s in select distinct n.nspname from pg_catalog.pg_attribute as a
+      join pg_catalog.pg_type as t on t.oid = a.atttypid join pg_catalog.pg_namespace as n on n.oid = t.typnamespace
+      where a.attrelid = ${quoteLiteral(table)}::pg_catalog.regclass and a.attnum > 0 and not a.attisdropped and n.nspname <> 'pg_catalog' loop
+    execute format('grant usage on schema %I to %I', s, ${quoteLiteral(execution)});
+  end loop;
+end $$`;
 }
 
 function grantReads(relation: QualifiedName, { owner, control }: RoleNames): readonly string[] {
