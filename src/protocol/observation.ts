@@ -192,7 +192,8 @@ function findUnrecorded(
   }
   const written = counts.reduce((sum, { count }) => sum + count, 0);
   const rolledBack = intact && written > recorded;
-  if (written !== recorded && !rolledBack) gaps.push(`${channel} counted ${written} writes, of which ${recorded} were recorded.`);
+  if (written !== recorded && !rolledBack)
+    gaps.push(`${channel} counted ${written} writes, of which ${recorded} were recorded.`);
   return gaps;
 }
 

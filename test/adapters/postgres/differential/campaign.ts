@@ -36,7 +36,12 @@ const OPS = ['insert', 'update', 'delete'] as const;
 const PROMOTED_SHARE = 0.8;
 
 /** Plays operations on one random schema and compares every observation with the dumps around it. */
-export async function playSchema(label: string, operations: number, tally: Tally, version: Version = 17): Promise<void> {
+export async function playSchema(
+  label: string,
+  operations: number,
+  tally: Tally,
+  version: Version = 17,
+): Promise<void> {
   const from = chanceOf(label);
   const { tables, ddl } = randomTables(from);
   const routines = randomRoutines(from, tables);
@@ -55,7 +60,15 @@ export async function playSchema(label: string, operations: number, tally: Tally
       [...tables.map(({ sql }) => sql), STRAY],
     ]);
     const oids = new Map([...tables.map(({ target }) => target), STRAY].map((name, at) => [name, rows[at]?.oid ?? '']));
-    const scene: Scene = { adapter, client, tables, oids, tally, entryPoints: routines.entryPoints.length, login: place.db.role('em_exec') };
+    const scene: Scene = {
+      adapter,
+      client,
+      tables,
+      oids,
+      tally,
+      entryPoints: routines.entryPoints.length,
+      login: place.db.role('em_exec'),
+    };
     let before = await dump(client, tables);
     for (let index = 0; index < operations; index += 1) {
       before = await playOperation(scene, `${label}/${index}`, before);
@@ -84,7 +97,7 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   const told = `${label}\n${statements.map((statement) => textOf(statement)).join('\n')}`;
   const writtenBefore = await readWritten(client, scene.login);
   const proofs = mintProofs(adapter, label);
-  const staged = await adapter.stage(proofs.claim, proofs.certificate, ({ statements: statements.map((x: any) => x.call ? { sql: `select ${x.call}($1)`, values: x.values.map(String) } : { sql: x.sql, values: [] }) } as never));
+  const staged = await adapter.stage(proofs.claim, proofs.certificate, adapter.parseAction({ statements }));
   tally.operations += 1;
   if (staged.kind === 'failed') {
     count(tally.failed, staged.reason);
@@ -107,7 +120,6 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   }
   const written = differenceOf(writtenBefore, await readWritten(client, scene.login));
   const after = await dump(client, tables);
-  if (process.env.DBG) console.log(label, JSON.stringify(evidence.channels), evidence.records.length, observation.kind, JSON.stringify([...written]), promotes);
   compareCounts(scene, { evidence, written, told });
   if (observation.kind === 'incomplete') justifyGaps(scene, { evidence, written, told, gaps: observation.gaps });
   else compareProfiles(scene, { evidence, observation, told });
@@ -144,13 +156,18 @@ interface Seen {
 }
 
 /** The counters that the adapter read within the transaction are those that the server publishes after it. */
-function compareCounts({ tables, oids, tally }: Scene, { evidence, written, told }: Seen & { readonly written: Written }): void {
+function compareCounts(
+  { tables, oids, tally }: Scene,
+  { evidence, written, told }: Seen & { readonly written: Written },
+): void {
   const report = evidence.channels.find(({ channel }) => channel === 'counters');
   assert.ok(report?.kind === 'gross', told);
   let gross = 0;
   for (const { target } of tables) {
     const counted: readonly number[] = OPS.map((op) =>
-      report.counts.filter((entry) => entry.target === target && entry.op === op).reduce((sum, entry) => sum + entry.count, 0),
+      report.counts
+        .filter((entry) => entry.target === target && entry.op === op)
+        .reduce((sum, entry) => sum + entry.count, 0),
     );
     gross += counted.reduce((sum, part) => sum + part, 0);
     assert.deepEqual(counted, written.get(oids.get(target) ?? ''), `counters of ${target}\n${told}`);
@@ -175,7 +192,10 @@ function justifyGaps(
 }
 
 /** The other two profiles from the same evidence: as many writes as records, of the same kinds. */
-function compareProfiles({ adapter, tally }: Scene, { evidence, told }: Seen & { readonly observation: Observation }): void {
+function compareProfiles(
+  { adapter, tally }: Scene,
+  { evidence, told }: Seen & { readonly observation: Observation },
+): void {
   tally.records += evidence.records.length;
   const kinds = (list: readonly { readonly op: string; readonly target: string }[]) =>
     list.map(({ op, target }) => `${op} ${target}`).sort();
@@ -194,13 +214,17 @@ interface Outcome extends Seen {
 }
 
 /** E is the difference between the dumps, and so is the sum of all row events. */
-function compareEffects({ tables, tally }: Scene, { evidence, observation, before, after, truth, told }: Outcome): void {
+function compareEffects(
+  { tables, tally }: Scene,
+  { evidence, observation, before, after, truth, told }: Outcome,
+): void {
   assert.ok(observation.kind === 'complete', told);
   assert.deepEqual(observation.effects.map(textOf).sort(), truth, told);
   tally.effects += truth.length;
   for (const { target } of tables) {
     const events = evidence.records.filter((record) => record.target === target);
-    const images = (side: 'before' | 'after') => events.flatMap((record) => (record[side] === null ? [] : [textOf(record[side])]));
+    const images = (side: 'before' | 'after') =>
+      events.flatMap((record) => (record[side] === null ? [] : [textOf(record[side])]));
     const rows = (state: Dump) => (state.get(target) ?? []).map(textOf);
     assert.deepEqual(
       surplus(images('before'), images('after')),

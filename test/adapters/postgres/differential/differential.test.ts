@@ -12,7 +12,8 @@ const wanted = Number(process.env.EFFECTMATCH_OPERATIONS ?? '300');
 const PER_SCHEMA = 40;
 
 function describe({ failed, incomplete, ...numbers }: Tally): string {
-  const list = (counts: ReadonlyMap<string, number>) => [...counts].map(([what, count]) => `${what} ${count}`).join(', ');
+  const list = (counts: ReadonlyMap<string, number>) =>
+    [...counts].map(([what, count]) => `${what} ${count}`).join(', ');
   return `${JSON.stringify(numbers)}; failed: ${list(failed)}; incomplete: ${list(incomplete)}`;
 }
 

@@ -88,11 +88,17 @@ export function netEffects(tables: readonly TableSpec[], before: Dump, after: Du
     .sort();
 }
 
-function differencesOf({ target, key }: TableSpec, before: readonly DumpedRow[], after: readonly DumpedRow[]): object[] {
+function differencesOf(
+  { target, key }: TableSpec,
+  before: readonly DumpedRow[],
+  after: readonly DumpedRow[],
+): object[] {
   if (key.length === 0) {
     return [...surplus(before.map(textOf), after.map(textOf))].flatMap(([text, count]) =>
       Array.from({ length: Math.abs(count) }, () =>
-        count > 0 ? { op: 'insert', target, after: JSON.parse(text) } : { op: 'delete', target, before: JSON.parse(text) },
+        count > 0
+          ? { op: 'insert', target, after: JSON.parse(text) }
+          : { op: 'delete', target, before: JSON.parse(text) },
       ),
     );
   }

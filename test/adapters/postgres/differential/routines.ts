@@ -27,7 +27,7 @@ export function randomRoutines(from: Chance, tables: readonly TableSpec[]): Rout
       ...triggers,
       ...functions,
     ].join('\n'),
-    entryPoints: functions.map((_, index) => `public.act${index}(integer)`),
+    entryPoints: functions.map((_, index) => `act${index}`),
     undoes: writer.undoes,
   };
 }
@@ -61,7 +61,15 @@ function randomTrigger(writer: Writer, index: number): string {
   const table = from.pick(tables);
   const name = `${from.pick(['a', 'z'])}_trigger${index}`;
   const event = from.pick(['insert', 'update', 'delete', 'insert or update', 'insert or update or delete']);
-  const drawn = from.pick(['before row', 'before row', 'after row', 'after row', 'before statement', 'after statement', 'constraint']);
+  const drawn = from.pick([
+    'before row',
+    'before row',
+    'after row',
+    'after row',
+    'before statement',
+    'after statement',
+    'constraint',
+  ]);
   // The copies of a constraint trigger in a schema that the execution login may not use cannot be forced early.
   const kind = drawn === 'constraint' && table.partitioned ? 'after row' : drawn;
   const write = `if pg_trigger_depth() < ${1 + from.below(3)} then ${forgiving(writer)} end if;`;
@@ -77,9 +85,15 @@ function randomTrigger(writer: Writer, index: number): string {
   }
   const own = `update ${table.sql} set ${n} = ${n} + 1 where ${table.id.sql} = ${event.includes('delete') ? '3' : `new.${table.id.sql}`};`;
   const body =
-    kind === 'after row' && chance(from, 0.4) ? `if pg_trigger_depth() < 2 then ${own} end if; return null;` : `${write} return null;`;
+    kind === 'after row' && chance(from, 0.4)
+      ? `if pg_trigger_depth() < 2 then ${own} end if; return null;`
+      : `${write} return null;`;
   if (kind === 'constraint') {
-    const when = from.pick(['deferrable initially deferred', 'deferrable initially immediate', 'deferrable initially deferred']);
+    const when = from.pick([
+      'deferrable initially deferred',
+      'deferrable initially immediate',
+      'deferrable initially deferred',
+    ]);
     return `${define(body)}\ncreate constraint trigger ${name} after ${event} on ${table.sql} ${when} for each row execute function ${name}();`;
   }
   const [timing, level] = kind.split(' ');

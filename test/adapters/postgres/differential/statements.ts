@@ -98,14 +98,18 @@ function merge(from: Chance, table: TableSpec): string {
   const { id, n, place, key } = table;
   const source = Array.from({ length: 1 + from.below(4) }, (_, at) => `(${at * 3 + from.below(3)}, ${from.below(12)})`);
   const columns = [id, n, ...(place ? [place] : []), ...(key.includes('label') ? [table.label] : [])];
-  const values = columns.map((column) => (column === id ? 's.id' : column === n ? 's.v' : valueFor(from, table, column)));
+  const values = columns.map((column) =>
+    column === id ? 's.id' : column === n ? 's.v' : valueFor(from, table, column),
+  );
   const matched = [
     `when matched and s.v % 3 = ${from.below(3)} then delete`,
     `when matched then update set ${n.sql} = s.v${chance(from, 0.5) ? `, ${from.pick(table.extras).sql} = null` : ''}`,
   ];
   return (
     `merge into ${table.sql} as t using (values ${source.join(', ')}) as s (id, v) on t.${id.sql} = s.id ` +
-    `${shuffle(from, matched).slice(0, 1 + from.below(2)).join(' ')}` +
+    `${shuffle(from, matched)
+      .slice(0, 1 + from.below(2))
+      .join(' ')}` +
     (chance(from, 0.7)
       ? ` when not matched then insert (${columns.map(({ sql }) => sql).join(', ')}) values (${values.join(', ')})`
       : '')
