@@ -87,7 +87,7 @@ async function readOnce(
     watched: await listWatched(connection),
     forceConstraints: await readDeferrable(connection, parties.executor),
     sequences: relations.flatMap(assignedColumns),
-    survey: bindFingerprint(survey, fingerprint),
+    survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }
 

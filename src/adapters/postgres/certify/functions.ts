@@ -59,7 +59,6 @@ export function surveyFunctions(
         fix: closeExecute(row, facts.executor),
         needs: `${quoteName(row.owner)} or a superuser`,
       });
-      continue;
     }
     if (isTrusted) continue;
     const before = outlets.problems.length;
