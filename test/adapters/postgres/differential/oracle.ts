@@ -31,7 +31,7 @@ export async function dump(client: pg.Client, tables: readonly TableSpec[]): Pro
     const row = Object.fromEntries(
       table.columns.map(({ name, reads }, index) => {
         const text = cells[index] ?? null;
-        return [name, text === null ? null : valueOf(reads, text)];
+        return [name, text === null ? null : readText(reads, text)];
       }),
     );
     all.get(table.target)?.push(row);
@@ -40,7 +40,7 @@ export async function dump(client: pg.Client, tables: readonly TableSpec[]): Pro
 }
 
 /** What the documentation of values says, written once more and apart from the adapter. */
-function valueOf(reads: Reading, text: string): unknown {
+function readText(reads: Reading, text: string): unknown {
   switch (reads) {
     case 'integer':
       return Math.abs(Number(text)) <= Number.MAX_SAFE_INTEGER ? Number(text) : { $int: text };
