@@ -160,8 +160,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
-    const boundary = this.#boundary;
-    const { relations, readable, probe, watched, forceConstraints, sequences } = boundary;
+    const { relations, readable, probe, watched, forceConstraints, sequences, recorders } = this.#boundary;
     const written = isProbe(action) ? [probe] : relations;
     return {
       ...{ session, deployment, watched, forceConstraints, sequences, release },
@@ -173,7 +172,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       lockTimeoutMs: settings.lockTimeoutMs,
       quotesValues: settings.values === 'plain',
       reached: context.reached,
-      recordersIntact: async (oids) => await areRecordersIntact(control, boundary.fingerprint, oids),
+      recordersIntact: async (oids) => await areRecordersIntact(await control.connection(), recorders, oids),
       transactionStatus: (xid) => control.transactionStatus(xid),
       readCommitted: (reads) => this.read(reads),
       lockReads: (reads) => lockReads(readable, reads),
