@@ -4,12 +4,11 @@ import { openAdapter } from './adapter.ts';
 import type { PostgresOptions } from './options.ts';
 import { planProvisioning } from './provision/apply.ts';
 
-export type { ConnectionOptions } from '../../postgres/connection.ts';
+export type { ConnectionOptions } from '../../postgres/options.ts';
 export type { CheckedAction, PostgresAction, PostgresStatement, PostgresValue } from './action.ts';
-export type { PostgresOptions, RelationOption } from './options.ts';
+export type { PostgresOptions, RelationOption, SessionOptions } from './options.ts';
 export { planProvisioning } from './provision/apply.ts';
 export type { ProvisionStep } from './provision/provision.ts';
-export type { SessionOptions } from './sessions.ts';
 
 /**
  * Protects writes to a PostgreSQL database: agent SQL runs as a restricted login in a held transaction, recorders and

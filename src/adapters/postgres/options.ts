@@ -1,8 +1,7 @@
 import { EffectMatchError } from '../../errors.ts';
-import type { ConnectionOptions } from '../../postgres/connection.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
-import type { SessionOptions } from './sessions.ts';
 
 /** A relation to register: its name as SQL writes it, or with what is special about it. */
 export type RelationOption =
@@ -14,6 +13,14 @@ export type RelationOption =
       /** Statements write many rows at once: recorded per statement instead of per row. */
       readonly bulk?: boolean;
     };
+
+/** The sessions of the execution login. */
+export interface SessionOptions {
+  /** How many operations may be held at once; 10 unless told. */
+  readonly max?: number;
+  /** Whether a session serves several operations, reset in between; true unless told. */
+  readonly reuse?: boolean;
+}
 
 /** What an application says about its database. */
 export interface PostgresOptions {

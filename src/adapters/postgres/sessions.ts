@@ -1,5 +1,7 @@
 import { EffectMatchError } from '../../errors.ts';
-import { asFault, Connection, type ConnectionOptions } from '../../postgres/connection.ts';
+import { asFault, Connection } from '../../postgres/connection.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
+import type { SessionOptions } from './options.ts';
 
 /**
  * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
@@ -9,13 +11,6 @@ import { asFault, Connection, type ConnectionOptions } from '../../postgres/conn
 const RESET =
   'close all; set session authorization default; reset all; deallocate all; unlisten *;' +
   ' select effectmatch.reset(); discard temp; discard sequences';
-
-export interface SessionOptions {
-  /** How many operations may be held at once; 10 unless told. */
-  readonly max?: number;
-  /** Whether a session serves several operations, reset in between; true unless told. */
-  readonly reuse?: boolean;
-}
 
 /** The execution login's sessions. Each serves one operation at a time. */
 export class Sessions {

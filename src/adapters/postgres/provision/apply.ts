@@ -1,5 +1,6 @@
 import type { Provisioning } from '../../../contract/adapter.ts';
-import { asFault, Connection, type ConnectionOptions, connectionTarget } from '../../../postgres/connection.ts';
+import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
+import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { readRelations } from '../catalog.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
