@@ -33,7 +33,7 @@ export function emptyTally(): Tally {
 }
 
 const OPS = ['insert', 'update', 'delete'] as const;
-const PROMOTED_SHARE = 0.8;
+const PROMOTED_SHARE = 0.9;
 
 /** Plays operations on one random schema and compares every observation with the dumps around it. */
 export async function playSchema(

@@ -17,7 +17,7 @@ const chance = (from: Chance, share: number) => from.fraction() < share;
 
 /** Random triggers of every timing and level, and random functions to call. */
 export function randomRoutines(from: Chance, tables: readonly TableSpec[]): Routines {
-  const writer = { from, tables, undoes: chance(from, 0.6), strays: chance(from, 0.25) };
+  const writer = { from, tables, undoes: chance(from, 0.6), strays: chance(from, 0.12) };
   const triggers = Array.from({ length: 2 + from.below(5) }, (_, index) => randomTrigger(writer, index));
   const functions = Array.from({ length: 3 }, (_, index) => randomFunction(writer, index));
   return {
