@@ -7,7 +7,7 @@ import { demandHeld, openPort, type Port } from './drive.ts';
 
 const SCHEMA = `
   create table item (id integer primary key, n integer);
-  create table waiting (id integer primary key, rounds integer not null, target text not null);
+  create table waiting (id integer primary key, rounds integer not null, target text not null, hurries text);
   create table stray (n integer);
   insert into item values (1, 1);
   create function write_late(target text) returns integer language plpgsql security definer as $$ begin
@@ -16,6 +16,14 @@ const SCHEMA = `
     return 1;
   end $$;
   create function again() returns trigger language plpgsql as $$ begin
+    if new.hurries = 'at once' then
+      set constraints effectmatch.effectmatch_settled immediate;
+    elsif new.hurries = 'and hides it' then
+      begin
+        set constraints effectmatch.effectmatch_settled immediate;
+      exception when others then null;
+      end;
+    end if;
     if new.rounds > 0 then
       set constraints again deferred;
       update waiting set rounds = rounds - 1 where id = new.id;
@@ -54,6 +62,17 @@ for (const target of ['item', 'stray']) {
     await using port = await open();
     const held = demandHeld(await port.hold({ call: 'hold_open', values: [target] }));
     assert.equal(held.observation.kind, 'incomplete');
+    assert.equal((await held.promote()).kind, 'refused');
+    assert.deepEqual(await durable(port), NOTHING);
+  });
+}
+
+for (const hurries of ['at once', 'and hides it']) {
+  test(`a trigger that calls for the last check before it writes is refused (${hurries})`, async () => {
+    await using port = await open();
+    const held = demandHeld(
+      await port.hold({ sql: "insert into waiting values (1, 1, 'stray', $1)", values: [hurries] }),
+    );
     assert.equal((await held.promote()).kind, 'refused');
     assert.deepEqual(await durable(port), NOTHING);
   });

@@ -118,6 +118,17 @@ test('what a block wrote and rolled back is no gap and no effect', async () => {
   ]);
 });
 
+test('a recorder that was off for a while explains nothing until it is surveyed again', async () => {
+  await using port = await openPort(SCHEMA, SETTINGS);
+  await port.db.run('alter table item disable trigger effectmatch_record');
+  await port.db.run('alter table item enable always trigger effectmatch_record');
+  const upsert = { call: 'upserted', values: [2] };
+  assert.deepEqual(channels(await gapsOf(await port.hold(upsert))), ['counters']);
+  assert.deepEqual(await gapsOf(await port.hold({ sql: 'update item set n = 5 where id = 1' })), [], 'all is recorded');
+  await port.adapter.survey();
+  assert.deepEqual(await gapsOf(await port.hold(upsert)), []);
+});
+
 test('a write to a table that nobody registered is seen, also where it was rolled back', async () => {
   await using port = await openPort(SCHEMA, SETTINGS);
   const gap = ['Channel "relations" saw "stray" touched, which is not registered.'];
