@@ -15,6 +15,7 @@ const SLOW = [
   'test/examples/',
   'test/ledger/sqlite.test.ts',
   'test/adapters/files/promotion.test.ts',
+  'test/adapters/http/random-faults.test.ts',
   'test/fuzz.test.ts',
   'test/postgres/server.test.ts',
 ];

@@ -23,6 +23,7 @@ export {
 } from './crypto/approver.ts';
 export type { Envelope } from './crypto/dsse.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
+export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';
@@ -50,6 +51,7 @@ export type { Receipt } from './protocol/receipt.ts';
 export type { OccurrenceId } from './protocol/record.ts';
 export { type RenderOptions, renderApproved, renderDiff } from './protocol/render.ts';
 export { renderTerminal } from './protocol/render-terminal.ts';
+export type { Finding, Resolution } from './protocol/resolution.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';

@@ -19,8 +19,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   crypto: ['errors', 'protocol', 'contract'],
   sqlite: ['errors', 'protocol', 'contract'],
   postgres: ['errors', 'protocol', 'contract'],
+  http: ['errors', 'protocol', 'contract'],
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
-  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres'],
+  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };

@@ -41,6 +41,7 @@ test('every record kind of the protocol has a vector, and every vector has a kin
     'permit',
     'policy',
     'receipt',
+    'resolution',
     'statement',
     'terminal',
   ]);

@@ -35,7 +35,7 @@ export interface Arguments {
 export function readArguments(
   verb: string,
   argv: readonly string[],
-  spec: { readonly flags: Flags; readonly positionals: readonly string[] },
+  spec: { readonly flags: Flags; readonly positionals: readonly string[]; readonly optional?: readonly string[] },
 ): Arguments {
   const flags: Flags = { ...spec.flags, ...COMMON_FLAGS };
   const options = Object.fromEntries(
@@ -66,7 +66,7 @@ export function readArguments(
     }
     values.set(name, value ?? true);
   }
-  if (!values.has('help')) checkPositionals(verb, positionals, spec.positionals);
+  if (!values.has('help')) checkPositionals(verb, positionals, spec.positionals, spec.optional?.length ?? 0);
   const value = (flag: string) => {
     const found = values.get(flag);
     return found === true ? undefined : found;
@@ -79,11 +79,11 @@ export function readArguments(
   };
 }
 
-function checkPositionals(verb: string, given: readonly string[], wanted: readonly string[]): void {
+function checkPositionals(verb: string, given: readonly string[], wanted: readonly string[], more: number): void {
   const missing = wanted[given.length];
   if (missing !== undefined)
     throw usageError(`<${missing}> is missing: effectmatch ${verb} <${wanted.join('> <')}>`, verb);
-  const extra = given[wanted.length];
+  const extra = given[wanted.length + more];
   if (extra !== undefined) throw usageError(`\`${verb}\` does not take "${extra}"`, verb);
 }
 

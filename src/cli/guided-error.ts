@@ -31,6 +31,7 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_RECORD_INVALID: 'check where the record comes from; it is not in the form this version writes',
   ERR_EM_RECORD_TOO_LARGE: 'split the task into smaller ones',
   ERR_EM_REHEARSAL_REFUSED: 'make the action repeatable at the cells named above, or approve a manifest instead',
+  ERR_EM_RESOLUTION_REFUSED: 'look at the occurrence with `effectmatch show <occurrence>`; nothing was recorded',
   ERR_EM_SEAL_INVALID: 'check that keyring and store belong together: `effectmatch journal --verify`',
   ERR_EM_SIGNATURE_INVALID: 'believe nothing it says; check the key, then get the file again from whoever made it',
   ERR_EM_STORE_BUSY: 'wait for the other writer to finish and run the command again',

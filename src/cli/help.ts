@@ -78,7 +78,8 @@ function describeVerb(verb: Verb) {
   return { verb: name, usage: usageOf(verb), summary, about, flags, examples };
 }
 
-const usageOf = (verb: Verb): string => [verb.name, ...verb.positionals.map((what) => `<${what}>`)].join(' ');
+const usageOf = ({ name, positionals, optional = [] }: Verb): string =>
+  [name, ...positionals.map((what) => `<${what}>`), ...optional.map((what) => `[${what}]`)].join(' ');
 const summaryOf = (verb: Verb): [string, string] => [usageOf(verb), verb.summary];
 
 function pad(rows: readonly (readonly [string, string])[]): [string, string][] {

@@ -10,6 +10,7 @@ export const ENTRY_KINDS = [
   'void',
   'terminal',
   'acknowledgement',
+  'resolution',
 ] as const satisfies readonly JournalEntry['kind'][];
 
 const PAGE = 500;
@@ -105,6 +106,10 @@ function describe(entry: JournalEntry): { at: string; state: string; tone: Tone;
     case 'acknowledgement': {
       const { at, state, continuation } = entry.record;
       return { at, state, tone: 'plain', reason: continuation };
+    }
+    case 'resolution': {
+      const { at, finding, operator } = entry.record;
+      return { at, state: 'resolved', tone: 'caution', reason: `${finding}, says ${operator}` };
     }
   }
 }

@@ -10,11 +10,16 @@ import { journal } from './journal.ts';
 import { createOutput, type Output, printable } from './output.ts';
 import { provision } from './provision.ts';
 import { recover } from './recover.ts';
+import { resolve } from './resolve.ts';
 import { show } from './show.ts';
 import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
-const VERBS: readonly Verb[] = [demo, provision, doctor, journal, show, recover, exportReceipts, verify];
+const VERBS: readonly Verb[] = [
+  ...[demo, provision, doctor],
+  ...[journal, show, recover, resolve],
+  ...[exportReceipts, verify],
+];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 

@@ -4,6 +4,7 @@ import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderApproved } from '../protocol/render.ts';
 import { quote } from '../protocol/render-text.ts';
+import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
@@ -45,6 +46,8 @@ interface Found {
   readonly terminal: Terminal | undefined;
   readonly attempts: readonly Terminal[];
   readonly acknowledgements: readonly Acknowledgement[];
+  /** What an operator decided, where nothing could be established. */
+  readonly resolution: Resolution | undefined;
 }
 
 async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Found> {
@@ -54,6 +57,7 @@ async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promi
     terminal: await ledgers.terminal(occurrence),
     attempts: await ledgers.attempts(occurrence),
     acknowledgements: await ledgers.acknowledgements(occurrence),
+    resolution: await ledgers.resolution(occurrence),
   };
 }
 
@@ -63,14 +67,21 @@ function verdictCode({ holder, terminal, attempts }: Found): ExitCode {
   return exitCodeOf(terminal);
 }
 
-function documentOf({ occurrence, holder, terminal, attempts, acknowledgements }: Found) {
+function documentOf({ occurrence, holder, terminal, attempts, acknowledgements, resolution }: Found) {
   const claimed = holder && {
     claim: holder.claim.record,
     license: holder.license,
     approved: approvedRecord.parseText(holder.approvedText),
     leaseExpired: holder.leaseExpired,
   };
-  return { occurrence, verdict: terminal ?? null, claimed: claimed ?? null, attempts, acknowledgements };
+  return {
+    occurrence,
+    verdict: terminal ?? null,
+    claimed: claimed ?? null,
+    attempts,
+    acknowledgements,
+    ...(resolution && { resolution }),
+  };
 }
 
 function print(found: Found, output: Output): void {
@@ -91,6 +102,12 @@ function print(found: Found, output: Output): void {
   for (const attempt of found.attempts) {
     const replay = found.holder !== undefined && attempt.execution !== found.holder.claim.record.execution;
     line(indent(describeAttempt(attempt, replay, output), 2));
+  }
+  if (found.resolution !== undefined) {
+    const { at, finding, operator, evidence } = found.resolution;
+    heading('Resolution');
+    line(`  ${at}  ${finding}, says ${operator}; evidence ${evidence}`);
+    line('  It releases nothing: what has to be done next needs a license of its own.');
   }
   heading('Dependent work');
   for (const { at, state, continuation } of found.acknowledgements) line(`  ${at}  ${state}  ${continuation}`);

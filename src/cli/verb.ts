@@ -11,6 +11,8 @@ export interface Verb {
   readonly about: string;
   /** What stands after the verb, in order, all of it required. */
   readonly positionals: readonly string[];
+  /** What may stand after that. */
+  readonly optional?: readonly string[];
   readonly flags: Flags;
   readonly examples: readonly string[];
   run(args: Arguments, output: Output): Promise<ExitCode>;

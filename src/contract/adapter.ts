@@ -154,8 +154,9 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   /**
    * Independent read-back. Recovery may know only the occurrence, which was the idempotency key. A request that is not
    * found may still be on its way: its channels are then `silent`, because an empty outcome would be a verdict.
+   * `approved` says where to look, never what to see.
    */
-  readBack(occurrence: OccurrenceId, request: RemoteRequest | undefined): Promise<Evidence>;
+  readBack(occurrence: OccurrenceId, request: RemoteRequest | undefined, approved: Approval): Promise<Evidence>;
   readonly probe: RemoteProbe;
 }
 
@@ -172,6 +173,8 @@ export type Dispatch = { readonly mayHaveSent: false; readonly why: string } | {
 
 /** Named facts that admission demands of a MEDIATED adapter, each shown against the real service. */
 export interface RemoteProbe {
+  /** An approved outcome for every operation: requests built from reordered copies of it must be the same. */
+  samples(): readonly Approval[];
   /** The same request without the gateway's credential is refused by the service. */
   exclusiveCredential(): Promise<boolean>;
   /** The service honours the idempotency key. */

@@ -9,6 +9,7 @@ export type {
   AdapterContext,
   AdapterFactory,
   AdapterIdentity,
+  Approval,
   Assigned,
   CandidateFacts,
   ChannelReport,

@@ -5,6 +5,7 @@ import type { License } from '../protocol/license.ts';
 import type { VoidMarker } from '../protocol/marker.ts';
 import type { PermitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
@@ -45,7 +46,7 @@ export interface Ledgers {
   holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean>;
   /** Who holds the occurrence, whatever became of it. */
   holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
-  /** Claims without a conclusive terminal (none, or `indeterminate`), oldest first. */
+  /** Claims without a conclusive terminal (none, or `indeterminate`) that nobody resolved, oldest first. */
   unsettled(options?: { readonly includeLeased?: boolean }): Promise<readonly ClaimEntry[]>;
 
   /** Remote fence: consuming and voiding compete for one key. Flushed before it returns. */
@@ -66,6 +67,13 @@ export interface Ledgers {
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
   /** Every attempt's terminal for an occurrence, in order of recording. */
   attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]>;
+
+  /**
+   * Records an operator's decision if absent, flushed; the same again is agreement. Throws `ERR_EM_RESOLUTION_REFUSED`
+   * where another was recorded, or where the attempt that holds the claim has a conclusive terminal or no consumed permit.
+   */
+  resolve(resolution: Sealed<Resolution>): Promise<Resolution>;
+  resolution(occurrence: OccurrenceId): Promise<Resolution | undefined>;
 
   /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
@@ -131,6 +139,7 @@ export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'void'; readonly record: VoidMarker }
   | { readonly kind: 'terminal'; readonly record: Terminal }
   | { readonly kind: 'acknowledgement'; readonly record: Acknowledgement }
+  | { readonly kind: 'resolution'; readonly record: Resolution }
 );
 
 export type JournalVerdict =

@@ -17,6 +17,8 @@ export const STEPS = [
   'path:dispatched',
   'path:read-back',
   'path:terminal-recorded',
+  'adapter:connected',
+  'adapter:response-read',
   'adapter:stage-opened',
   'adapter:action-done',
   'adapter:marker-written',

@@ -4,6 +4,7 @@ import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
+import { COPY_LIMIT } from './digest.ts';
 import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
@@ -13,22 +14,30 @@ const MAC = /^[0-9a-f]{64}$/;
  * the seal before anything is parsed, so the parser only ever sees text that this deployment wrote.
  */
 export function createSealer(keyring: Keyring): Sealer {
+  // What was sealed here, with its kind: record, text and seal are frozen, so they still fit each other.
+  const own = new WeakMap<object, unknown>();
+  const open: Sealer['open'] = (kind, text, seal) => {
+    const key = knownKey(keyring, seal.key, kind.kind);
+    if (!holds(key, kind.domain, text, seal.mac)) {
+      throw new EffectMatchError(
+        'ERR_EM_SEAL_INVALID',
+        `${kind.kind}: the seal does not fit the text; the record was altered or belongs to another deployment`,
+      );
+    }
+    return { record: kind.parseText(text), text, seal: { key: seal.key, mac: seal.mac } };
+  };
   return {
     seal(kind, record) {
-      const text = kind.text(record);
+      const copy = kind.parse(record);
+      const text = kind.text(copy);
       const mac = computeMac(currentKey(keyring, kind.kind), kind.domain, text);
-      return { record, text, seal: { key: keyring.current, mac: mac.toString('hex') } };
+      const seal = Object.freeze({ key: keyring.current, mac: mac.toString('hex') });
+      const sealed = Object.freeze({ record: copy, text, seal });
+      if (Object.isFrozen(copy)) own.set(sealed, kind);
+      return sealed;
     },
-    open(kind, text, seal) {
-      const key = knownKey(keyring, seal.key, kind.kind);
-      if (!holds(key, kind.domain, text, seal.mac)) {
-        throw new EffectMatchError(
-          'ERR_EM_SEAL_INVALID',
-          `${kind.kind}: the seal does not fit the text; the record was altered or belongs to another deployment`,
-        );
-      }
-      return { record: kind.parseText(text), text, seal: { key: seal.key, mac: seal.mac } };
-    },
+    open,
+    check: (kind, sealed) => (own.get(sealed) === kind ? sealed : open(kind, sealed.text, sealed.seal)),
     mac: (key, domain, text) =>
       computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()).toString('hex') as Digest,
   };
@@ -67,7 +76,9 @@ function currentKey(keyring: Keyring, purpose: string): KeyObject {
 }
 
 function computeMac(key: KeyObject, domain: string, text: string): Buffer {
-  return createHmac('sha256', key).update(`${domain}\n`).update(text).digest();
+  const hmac = createHmac('sha256', key);
+  if (text.length <= COPY_LIMIT) return hmac.update(`${domain}\n${text}`).digest();
+  return hmac.update(`${domain}\n`).update(text).digest();
 }
 
 /** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */

@@ -6,6 +6,7 @@ import { type Acknowledgement, acknowledgementRecord } from '../protocol/continu
 import { markerRecord, type VoidMarker } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
+import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 
 /** One journal row as a store keeps it. (occurrence, slot) is unique: it is what decides every race. */
@@ -28,6 +29,7 @@ export type OpenedRow = { readonly seq: number; readonly slot: string; readonly 
   | { readonly kind: 'void'; readonly sealed: Sealed<VoidMarker> }
   | { readonly kind: 'terminal'; readonly sealed: Sealed<Terminal> }
   | { readonly kind: 'acknowledgement'; readonly sealed: Sealed<Acknowledgement> }
+  | { readonly kind: 'resolution'; readonly sealed: Sealed<Resolution> }
 );
 
 /** One claim per occurrence, whoever makes it. */
@@ -38,6 +40,8 @@ export const PERMIT_SLOT = 'permit';
 export const terminalSlot = (execution: string): string => `terminal:${execution}`;
 /** One settlement of an attempt that ended `indeterminate`. */
 export const settlementSlot = (execution: string): string => `settlement:${execution}`;
+/** One decision of an operator per occurrence. */
+export const RESOLUTION_SLOT = 'resolution';
 /** One release and one completion per continuation. */
 export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continuation'>): string =>
   `${of.state}:${of.continuation}`;
@@ -113,6 +117,8 @@ function openKind(context: LedgerContext, row: JournalRow): OpenedRow {
     }
     case 'acknowledgement':
       return { ...base, kind: 'acknowledgement', sealed: sealer.open(acknowledgementRecord, text, seal) };
+    case 'resolution':
+      return { ...base, kind: 'resolution', sealed: sealer.open(resolutionRecord, text, seal) };
     default:
       throw tampered(seq, 'its kind is unknown');
   }
@@ -133,5 +139,7 @@ function slotsOf(opened: OpenedRow): readonly string[] {
     }
     case 'acknowledgement':
       return [acknowledgementSlot(opened.sealed.record)];
+    case 'resolution':
+      return [RESOLUTION_SLOT];
   }
 }

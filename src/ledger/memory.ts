@@ -18,8 +18,17 @@ import type { License } from '../protocol/license.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
-import { acknowledgementSlot, CLAIM_SLOT, entryOf, type JournalRow, PERMIT_SLOT, terminalSlot } from './journal.ts';
+import {
+  acknowledgementSlot,
+  CLAIM_SLOT,
+  entryOf,
+  type JournalRow,
+  PERMIT_SLOT,
+  RESOLUTION_SLOT,
+  terminalSlot,
+} from './journal.ts';
 import { MemoryJournal } from './memory-journal.ts';
 import { nonceReused, planSuperseded, spent } from './refusals.ts';
 import {
@@ -28,6 +37,7 @@ import {
   assertVoidable,
   checkRequest,
   decideRecording,
+  decideResolution,
   makeClaim,
 } from './rules.ts';
 
@@ -131,6 +141,7 @@ class MemoryLedgers implements Ledgers {
     for (const occurrence of this.#memory.leases.keys()) {
       const terminal = this.#journal.terminalOf(occurrence);
       if (terminal !== undefined && terminal.kind !== 'indeterminate') continue;
+      if (this.#journal.find(occurrence, RESOLUTION_SLOT) !== undefined) continue;
       const entry = await this.holder(occurrence);
       if (entry !== undefined && (includeLeased || entry.leaseExpired)) entries.push(entry);
     }
@@ -140,7 +151,7 @@ class MemoryLedgers implements Ledgers {
   async consumePermit(
     permit: Sealed<PermitRecord>,
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
-    const sealed = this.#context.sealer.open(permitRecord, permit.text, permit.seal);
+    const sealed = this.#context.sealer.check(permitRecord, permit);
     const { occurrence } = sealed.record;
     assertPermitFits(this.#context, this.#journal.claimOf(occurrence), sealed.record);
     if (this.#journal.permitOf(occurrence)?.kind === 'void') return { kind: 'void' };
@@ -164,7 +175,7 @@ class MemoryLedgers implements Ledgers {
   }
 
   async record(terminal: Sealed<Terminal>): Promise<Terminal> {
-    const sealed = this.#context.sealer.open(terminalRecord, terminal.text, terminal.seal);
+    const sealed = this.#context.sealer.check(terminalRecord, terminal);
     assertAssured(sealed.record);
     const { occurrence, execution } = sealed.record;
     const recording = decideRecording(this.#context, this.#journal.known(occurrence, execution), sealed.record);
@@ -182,8 +193,24 @@ class MemoryLedgers implements Ledgers {
     return opened.map((row) => row.sealed.record).filter((terminal) => terminal.occurrence === occurrence);
   }
 
+  async resolve(resolution: Sealed<Resolution>): Promise<Resolution> {
+    const sealed = this.#context.sealer.open(resolutionRecord, resolution.text, resolution.seal);
+    const { occurrence, execution } = sealed.record;
+    const row = this.#journal.find(occurrence, RESOLUTION_SLOT);
+    const before = row?.kind === 'resolution' ? row.sealed : undefined;
+    const stored = decideResolution(this.#journal.known(occurrence, execution), before, sealed);
+    if (stored !== undefined) return stored;
+    this.#journal.append('resolution', RESOLUTION_SLOT, sealed);
+    return sealed.record;
+  }
+
+  async resolution(occurrence: OccurrenceId): Promise<Resolution | undefined> {
+    const row = this.#journal.find(occurrence, RESOLUTION_SLOT);
+    return row?.kind === 'resolution' ? row.sealed.record : undefined;
+  }
+
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
-    const sealed = this.#context.sealer.open(acknowledgementRecord, acknowledgement.text, acknowledgement.seal);
+    const sealed = this.#context.sealer.check(acknowledgementRecord, acknowledgement);
     const { occurrence, continuation } = sealed.record;
     const known = { claim: this.#journal.claimOf(occurrence), terminal: this.#journal.terminalOf(occurrence) };
     const released =

@@ -6,6 +6,7 @@ import type { Acknowledgement } from '../protocol/continuation.ts';
 import { type License, licenseRecord } from '../protocol/license.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import type { Resolution } from '../protocol/resolution.ts';
 import { agrees, type Terminal } from '../protocol/terminal.ts';
 import { settlementSlot, terminalSlot } from './journal.ts';
 import { APPROVED_TEXT_DOMAIN, type Issuance, issuanceRecord } from './records.ts';
@@ -23,7 +24,7 @@ export interface CheckedRequest {
 export function checkRequest(context: LedgerContext, request: ClaimRequest): CheckedRequest {
   const { license, approvedText } = request;
   const licenseText = licenseRecord.text(license);
-  const binding = context.sealer.open(bindingRecord, request.binding.text, request.binding.seal);
+  const binding = context.sealer.check(bindingRecord, request.binding);
   const bound = binding.record;
   invariant(bound.issuer === license.issuer && bound.nonce === license.nonce, 'a binding names its license');
   invariant(bound.license === context.digest(licenseRecord.domain, licenseText), 'a binding binds its license');
@@ -54,8 +55,7 @@ export function makeClaim(
   make: ClaimRequest['claim'],
   occurrence: OccurrenceId,
 ): Sealed<ClaimRecord> {
-  const made = make(occurrence);
-  const sealed = context.sealer.open(claimRecord, made.text, made.seal);
+  const sealed = context.sealer.check(claimRecord, make(occurrence));
   const claim = sealed.record;
   invariant(claim.occurrence === occurrence, 'a claim names the occurrence it spends');
   invariant(claim.license === checked.binding.record.license, 'a claim names the license it was made under');
@@ -163,4 +163,28 @@ export function assertReleasable(
   invariant(terminal.lineage === acknowledgement.lineage, 'an acknowledgement has the lineage of its terminal');
   invariant(claim.record.continuations.includes(acknowledgement.continuation), 'a continuation is registered');
   invariant(acknowledgement.state === 'released' || released, 'a continuation completes after its release');
+}
+
+/**
+ * Whether a decision may be recorded about what is known: the attempt that holds the claim may have made something
+ * durable, and nothing says conclusively whether it did. Answers with what is stored where the same was decided before.
+ */
+export function decideResolution(
+  known: Known,
+  stored: Sealed<Resolution> | undefined,
+  sealed: Sealed<Resolution>,
+): Resolution | undefined {
+  const { record } = sealed;
+  const { claim, permit, first, settlement } = known;
+  const refuse = (why: string) =>
+    new EffectMatchError('ERR_EM_RESOLUTION_REFUSED', `occurrence ${record.occurrence} was not resolved: ${why}`);
+  if (claim?.record.execution !== record.execution || claim.record.license !== record.lineage) {
+    throw refuse('the attempt that it names does not hold the claim');
+  }
+  if (stored?.text === sealed.text) return stored.record;
+  if (stored !== undefined) throw refuse(`${stored.record.operator} has decided "${stored.record.finding}" already`);
+  const terminal = settlement ?? first;
+  if (terminal !== undefined && terminal.kind !== 'indeterminate') throw refuse(`it is ${terminal.kind}`);
+  if (terminal === undefined && permit?.kind !== 'consumed') throw refuse('nothing was sent yet; recover it first');
+  return undefined;
 }

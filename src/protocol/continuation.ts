@@ -25,6 +25,7 @@ export type Halt =
   | 'diverged'
   | 'indeterminate'
   | 'unregistered'
+  | 'field-match'
   | 'lineage'
   | 'state-missing'
   | 'already-released';
@@ -34,17 +35,26 @@ export type Continuation = { readonly kind: 'release' } | { readonly kind: 'halt
 
 /**
  * Whether dependent work may run, from what is durable. A missing terminal halts: absence of a decision is never
- * permission. `registered` are the continuations the license names; `lineage` is what the asking worker presents.
+ * permission. `registered` are the continuations the license names, `fieldMatch` those of them that a match of
+ * registered fields is enough for; `lineage` is what the asking worker presents.
  */
 export function continuationOf(
   terminal: Terminal | undefined,
-  asked: { readonly continuation: string; readonly lineage: string; readonly registered: readonly string[] },
+  asked: {
+    readonly continuation: string;
+    readonly lineage: string;
+    readonly registered: readonly string[];
+    readonly fieldMatch?: readonly string[] | undefined;
+  },
 ): Continuation {
   if (terminal === undefined) return { kind: 'halt', why: 'no-terminal' };
   switch (terminal.kind) {
     case 'committed':
       if (terminal.lineage !== asked.lineage) return { kind: 'halt', why: 'lineage' };
       if (!asked.registered.includes(asked.continuation)) return { kind: 'halt', why: 'unregistered' };
+      if (terminal.match === 'registered-fields' && asked.fieldMatch?.includes(asked.continuation) !== true) {
+        return { kind: 'halt', why: 'field-match' };
+      }
       return { kind: 'release' };
     case 'rejected':
     case 'diverged':

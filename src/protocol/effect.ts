@@ -3,7 +3,7 @@ import type { Row, Value } from './value.ts';
 export type Op = 'insert' | 'update' | 'delete';
 
 /** The unit of change, fixed before execution (design: effects, profiles, comparison). */
-export type Profile = 'relation-write' | 'row-event' | 'net-state';
+export type Profile = 'relation-write' | 'row-event' | 'net-state' | 'registered-fields';
 
 /**
  * One observed change. `key` holds the key columns (absent where the target has none, and under

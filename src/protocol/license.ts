@@ -32,6 +32,8 @@ export const licenseRecord = defineRecord(
     expiresAt: instantSchema,
     occurrences: z.int().min(1).max(1000),
     continuations: z.array(nameSchema).max(64),
+    /** Those of them that a mere match of registered fields releases too; absent where none does. */
+    fieldMatch: z.array(nameSchema).min(1).max(64).exactOptional(),
   }),
 );
 export type License = ReturnType<typeof licenseRecord.parse>;

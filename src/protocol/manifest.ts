@@ -71,7 +71,7 @@ export const manifestRecord = defineRecord(
 export type Manifest = ReturnType<typeof manifestRecord.parse>;
 
 const registrationSchema = z.strictObject({
-  profile: z.enum(['relation-write', 'row-event', 'net-state']),
+  profile: z.enum(['relation-write', 'row-event', 'net-state', 'registered-fields']),
   values: z.enum(['plain', 'digest']),
   targets: z
     .array(
@@ -83,6 +83,7 @@ const registrationSchema = z.strictObject({
       }),
     )
     .max(10_000),
+  capability: z.enum(['MEDIATED', 'OPAQUE']).exactOptional(),
 }) as unknown as z.ZodType<Registration>;
 
 /**

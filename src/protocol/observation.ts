@@ -18,6 +18,11 @@ export interface Evidence extends CandidateFacts {
   readonly unattributed: number;
   /** Backend evidence about identifiers it assigned, for `generated`. */
   readonly assigned: readonly Assigned[];
+  /**
+   * Remote backends: the service says, about this very request, that it refused it for good and will never carry it
+   * out. Together with complete evidence of no effect this is proof that nothing became durable.
+   */
+  readonly refused?: string;
   /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
 }

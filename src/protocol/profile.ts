@@ -19,6 +19,8 @@ export function canonObserved(registration: Registration, records: readonly Chan
       return listEvents(relationsOf(registration), records);
     case 'net-state':
       return foldEvents(relationsOf(registration), records);
+    case 'registered-fields':
+      return listFields(relationsOf(registration), records);
     default:
       return unreachable(registration.profile);
   }
@@ -34,6 +36,18 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
   return records.map((record) => {
     const relation = relations.get(record.target);
     return relation === undefined ? asReported(record) : eventOf(relation.read(record));
+  });
+}
+
+/** Fields as they were read back, whole, whatever they were before: who changed them is not known. */
+function listFields(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
+  return records.map((record) => {
+    const relation = relations.get(record.target);
+    if (relation === undefined) return asReported(record);
+    if (record.op === 'delete') return eventOf(relation.read(record));
+    // Read as a row that appeared: all of it must be there, and nothing is said about what it was.
+    const seen = eventOf(relation.read({ ...record, op: 'insert', before: null }));
+    return { ...seen, op: record.op };
   });
 }
 

@@ -33,13 +33,19 @@ export interface RecordKind<T> {
   readonly domain: string;
   /** For records that carry one of this kind inside. Text and size are then checked with the outer record. */
   readonly schema: z.ZodType<T>;
-  /** Checks unknown input completely; unknown fields, wrong types and oversize are refused. */
+  /**
+   * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it returns is a copy
+   * of its own, frozen where it is not exceptionally large.
+   */
   parse(input: unknown): T;
   /** Parses canonical text; text that is not its own canonical form is refused. */
   parseText(text: string): T;
   /** The canonical text, checked against the schema and the size limit. */
   text(record: T): string;
 }
+
+/** Longer texts are not kept beside their record: writing them again is cheaper than holding two of everything. */
+const KEPT_CHARACTERS_MAX = 1 << 20;
 
 export function defineRecord<S extends z.ZodType>(
   kind: string,
@@ -57,13 +63,27 @@ export function defineRecord<S extends z.ZodType>(
     if (!result.success) throw invalid(kind, result.error);
     return result.data;
   };
+  // The texts of records that were checked here and cannot have changed since: each is frozen through and through and
+  // shares nothing with what it was made from. So a record is written and checked once, however often it is digested.
+  const texts = new WeakMap<object, string>();
+  const keep = (own: T, text: string): T => {
+    if (typeof own === 'object' && own !== null) texts.set(freezeDeep(own), text);
+    return own;
+  };
+  const known = (input: unknown): string | undefined =>
+    typeof input === 'object' && input !== null ? texts.get(input) : undefined;
   return {
     kind,
     version,
     maxBytes,
     domain: `effectmatch/${kind}/v${version}`,
     schema: schema as unknown as z.ZodType<T>,
-    parse: (input) => checked(input, canonical(input)),
+    parse(input) {
+      if (known(input) !== undefined) return input as T;
+      const text = canonical(input);
+      if (text.length > KEPT_CHARACTERS_MAX) return checked(input, text);
+      return keep(checked(JSON.parse(text), text), text);
+    },
     parseText(text) {
       if (Buffer.byteLength(text) > maxBytes) {
         throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: more than ${maxBytes} bytes`);
@@ -72,14 +92,24 @@ export function defineRecord<S extends z.ZodType>(
       if (canonical(input) !== text) {
         throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: the text is not in canonical form`);
       }
-      return checked(input, text);
+      const record = checked(input, text);
+      return text.length > KEPT_CHARACTERS_MAX ? record : keep(record, text);
     },
     text(record) {
+      const kept = known(record);
+      if (kept !== undefined) return kept;
       const text = canonical(record);
       checked(record, text);
       return text;
     },
   };
+}
+
+function freezeDeep<O extends object>(value: O): O {
+  for (const inner of Object.values(value)) {
+    if (typeof inner === 'object' && inner !== null) freezeDeep(inner);
+  }
+  return Object.freeze(value);
 }
 
 function parseJson(kind: string, text: string): unknown {

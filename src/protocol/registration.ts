@@ -17,4 +17,6 @@ export interface Registration {
   /** What journal and receipts keep of values: the values themselves, or keyed digests. */
   readonly values: 'plain' | 'digest';
   readonly targets: readonly Target[];
+  /** How a change is made where it cannot be held first; renderings say so. Absent where candidates are held. */
+  readonly capability?: 'MEDIATED' | 'OPAQUE';
 }

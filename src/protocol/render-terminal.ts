@@ -10,14 +10,22 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
   switch (terminal.kind) {
     case 'committed': {
       const how = terminal.reconciled ? ', as recovery established from the backend' : '';
+      if (terminal.match === 'registered-fields') {
+        return `committed: the registered fields were as approved when they were read back${how}; who wrote them is not established`;
+      }
       return `committed: what became durable is what was approved${how}`;
     }
     case 'rejected': {
       const { at, reason, detail, outcome } = terminal;
       return [`rejected at ${at} (${reason}): ${spellOut(detail)}`, ...differences(outcome, options)].join('\n');
     }
-    case 'diverged':
-      return ['diverged: durable, and not what was approved', ...differences(terminal.outcome, options)].join('\n');
+    case 'diverged': {
+      const what =
+        terminal.match === 'registered-fields'
+          ? 'field mismatch: the registered fields were not as approved when they were read back; who changed them is not established'
+          : 'durable, and not what was approved';
+      return [`diverged: ${what}`, ...differences(terminal.outcome, options)].join('\n');
+    }
     case 'indeterminate':
       return `indeterminate: may be durable, and could not be established: ${spellOut(terminal.gap)}`;
     default:

@@ -39,8 +39,24 @@ export function renderApproved(approved: Approved, options: RenderOptions = {}):
   if (registration.profile === 'relation-write') {
     lines.push('Not compared: rows and values; only how often each table is written, and by which operation');
   }
+  lines.push(...renderAssurance(registration));
   if (rendering.cut) lines.push('Shortened: an approval covers all of it, also what is not shown here');
   return lines.join('\n');
+}
+
+/** What an approver must not take for granted about a backend that cannot hold a change. */
+function renderAssurance({ profile, capability }: Approved['registration']): string[] {
+  return [
+    ...(profile === 'registered-fields'
+      ? ['Compared: the registered fields as read back afterwards; who wrote them is not established']
+      : []),
+    ...(capability === 'MEDIATED'
+      ? ['Sent once by the gateway and compared afterwards: it is not held first, and nothing is rolled back']
+      : []),
+    ...(capability === 'OPAQUE'
+      ? ['Sent once to a service that is not controlled here, and compared afterwards: no promise of rollback']
+      : []),
+  ];
 }
 
 /** One approved change on one line. */
@@ -134,6 +150,8 @@ function renderColumns({ op, before = {}, after = {} }: ApprovedEffect, renderin
     case 'delete':
       return Object.keys(before).length === 0 ? '' : `was ${renderCells(before, rendering)}`;
     case 'update':
+      // Fields that are compared as they are read back have no side before.
+      if (Object.keys(before).length === 0) return renderCells(after, rendering);
       return columnsOf({ ...before, ...after })
         .map(
           (column) =>

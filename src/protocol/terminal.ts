@@ -55,6 +55,9 @@ const outcomeSchema = z.discriminatedUnion('kind', [
 /** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
 export type RecordedOutcome = z.infer<typeof outcomeSchema>;
 
+/** Present where registered fields were compared as they were read back: who wrote them is then not claimed. */
+const fieldsOnly = { match: z.literal('registered-fields').exactOptional() };
+
 /** How one attempt ended. An outcome says whether E matched A; a terminal says what became of it. */
 export const terminalRecord = defineRecord(
   'terminal',
@@ -72,6 +75,7 @@ export const terminalRecord = defineRecord(
       observed: digestSchema,
       /** True when recovery rebuilt this verdict from the marker. */
       reconciled: z.boolean(),
+      ...fieldsOnly,
     }),
     z.strictObject({
       ...attempt,
@@ -91,6 +95,7 @@ export const terminalRecord = defineRecord(
       permit: digestSchema,
       consumedAt: instantSchema,
       outcome: outcomeSchema,
+      ...fieldsOnly,
     }),
     z.strictObject({
       ...attempt,

@@ -1,4 +1,4 @@
-import type { Adapter, PromotableAdapter, RemoteAdapter, Stage } from '../contract/adapter.ts';
+import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage } from '../contract/adapter.ts';
 import { type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
@@ -6,6 +6,7 @@ import { EffectMatchError } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { markerText } from './marker-text.ts';
+import { requestDigest } from './remote.ts';
 
 /** Every probe that admission may fail, by name. A declared capability counts only where its probes pass. */
 export const PROBES = [
@@ -15,6 +16,8 @@ export const PROBES = [
   'channels-answer',
   'discard-leaves-nothing',
   'void-marker-fences',
+  'capability-rendered',
+  'deterministic-request',
   'exclusive-credential',
   'idempotent-service',
 ] as const;
@@ -30,6 +33,9 @@ export interface AdmissionContext {
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
   demand(context, 'profile-supported', adapter.profiles.includes(profile), `it does not support profile "${profile}"`);
+  const stated = adapter.registration.capability ?? 'PROMOTABLE';
+  const agree = stated === adapter.capability;
+  demand(context, 'capability-rendered', agree, `approvers would read ${stated}, and it is ${adapter.capability}`);
   if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
   else if (adapter.capability === 'MEDIATED') await admitMediated(context, adapter);
 }
@@ -134,8 +140,40 @@ function marker(
   return markerText(context.sealer.seal(markerRecord, record));
 }
 
+/** The same approved outcome with everything whose order means nothing in another order. */
+function reorder(approval: Approval): Approval {
+  const turn = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value;
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value)
+        .toReversed()
+        .map(([name, inner]) => [name, turn(inner)]),
+    );
+  };
+  const { effects, requires } = approval;
+  return {
+    ...approval,
+    effects: effects.toReversed().map(turn),
+    requires: requires.toReversed().map(turn),
+  } as Approval;
+}
+
 async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): Promise<void> {
   const { probe } = adapter;
+  const samples = probe.samples();
+  const again = samples.map(reorder);
+  const same = samples.every((sample, index) => {
+    const other = again[index] ?? sample;
+    const built = [sample, other, other].map((approval) => requestDigest(adapter.buildRequest(approval, {})));
+    return new Set(built).size === 1;
+  });
+  demand(
+    context,
+    'deterministic-request',
+    samples.length > 0 && same,
+    'the same approved outcome does not always give the same request, so no permit could bind it',
+  );
   demand(
     context,
     'exclusive-credential',

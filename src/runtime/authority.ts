@@ -164,15 +164,17 @@ export async function claimAuthority(
   const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
     occurrenceId({ issuer, nonce, license: attempt.lineage, index }),
   );
-  const binding = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
-  const bindingDigest = digestRecord(bindingRecord, binding);
-  const storable =
-    approved.registration.values === 'digest' ? redactApproved(approved, deployment.digestValue) : approved;
+  const fields = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
+  const binding = deployment.sealer.seal(bindingRecord, fields);
+  const bindingDigest = digestRecord(bindingRecord, binding.record);
+  const isDigested = approved.registration.values === 'digest';
   const result = await deployment.ledgers.claim({
     license,
-    binding: deployment.sealer.seal(bindingRecord, binding),
+    binding,
     leaseMs: deployment.leaseMs,
-    approvedText: canonical(storable),
+    approvedText: isDigested
+      ? canonical(redactApproved(approved, deployment.digestValue))
+      : approvedRecord.text(approved),
     claim: (occurrence) =>
       deployment.sealer.seal(claimRecord, {
         version: 1,

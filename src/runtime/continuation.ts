@@ -40,7 +40,8 @@ export async function release<T>(
   const holder = await ledgers.holder(occurrence);
   const terminal = await ledgers.terminal(occurrence);
   const registered = holder?.claim.record.continuations ?? [];
-  const decision = continuationOf(terminal, { continuation, lineage, registered });
+  const fieldMatch = holder?.license.fieldMatch;
+  const decision = continuationOf(terminal, { continuation, lineage, registered, fieldMatch });
   if (decision.kind === 'halt') return { kind: 'halted', why: decision.why };
   if (terminal?.kind !== 'committed' || !(await stateIsThere(deployment, terminal))) {
     return { kind: 'halted', why: 'state-missing' };

@@ -102,6 +102,7 @@ export function commitment(
     observed,
     claimedAt,
     reconciled,
+    ...matchOf(attempt),
   };
 }
 
@@ -121,7 +122,14 @@ export function divergence(
     permit,
     consumedAt,
     outcome: recordedOutcome(deployment, attempt.admitted, outcome),
+    ...matchOf(attempt),
   };
+}
+
+/** What a verdict about registered fields must say about itself. */
+function matchOf({ admitted }: AttemptFacts): { readonly match?: 'registered-fields' } {
+  const { profile } = admitted.adapter.registration;
+  return profile === 'registered-fields' ? { match: profile } : {};
 }
 
 /** May be durable; what became of it is not established. */

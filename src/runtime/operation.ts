@@ -28,6 +28,8 @@ export interface Contracted {
   readonly effects: readonly ApprovedEffect[];
   readonly requires?: readonly Requirement[] | undefined;
   readonly continuations?: readonly string[] | undefined;
+  /** Those of them that a match of registered fields is enough for. */
+  readonly fieldMatch?: readonly string[] | undefined;
 }
 
 /**

@@ -17,6 +17,11 @@ import { adapterNamed, type Deployment } from './deployment.ts';
 export interface PrepareRequest extends ManifestDraft {
   /** Work that a commit may release, by name. Nothing else is ever released by it. */
   readonly continuations?: readonly string[];
+  /**
+   * Those of `continuations` that may be released although only registered fields matched, which does not say who wrote
+   * them. A backend that compares more needs none.
+   */
+  readonly fieldMatch?: readonly string[];
   /** Binds the license to this one action; without it any action with the approved outcome may run. */
   readonly action?: unknown;
   /** The application's own revision of the task state; the execution must present the same. */
@@ -43,9 +48,13 @@ export async function prepare(
   request: PrepareRequest,
   origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
-  const { continuations = [], action, revision, occurrences = 1, ...draft } = request;
+  const { continuations = [], fieldMatch = [], action, revision, occurrences = 1, ...draft } = request;
   if (!Array.isArray(continuations)) {
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
+  }
+  const stray = Array.isArray(fieldMatch) ? fieldMatch.find((name) => !continuations.includes(name)) : 'it';
+  if (stray !== undefined) {
+    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `fieldMatch names "${stray}", which is not a continuation`);
   }
   const { source, operation, readings: known = [] } = origin;
   const stated = draftManifest(draft);
@@ -53,6 +62,8 @@ export async function prepare(
   const { adapter } = admitted;
   const manifest = await adapter.normalise(stated);
   const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
+  // What is derived from A alone can be derived now: nobody should sign what cannot be requested.
+  if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
   const reads = stateReads(approved);
   const readings = [...(await adapter.read(reads.slice(0, reads.length - known.length))), ...known];
   refuseBroken(approved, readings);
@@ -62,6 +73,7 @@ export async function prepare(
     source,
     occurrences,
     continuations: [...continuations],
+    ...(fieldMatch.length > 0 && { fieldMatch: [...fieldMatch] }),
     ...(operation !== undefined && { operation }),
     ...(action !== undefined && { action: actionDigest(admitted, adapter.parseAction(action), approved.salt) }),
   };

@@ -35,12 +35,13 @@ export async function propose(
   const rows = readings.map(({ row }) => copyValue(row) as Row | null);
   const contracted = await ask(operation, 'approve', () => operation.approve(input, rows));
   checkContracted(name, contracted);
-  const { effects, requires, continuations } = contracted;
+  const { effects, requires, continuations, fieldMatch } = contracted;
   const action: unknown = await ask(operation, 'action', () => operation.action(input));
   const { task, planRevision, revision, occurrences } = options;
   const request = {
     ...{ adapter: operation.adapter, task, planRevision, effects, requires, watch },
     ...(continuations !== undefined && { continuations }),
+    ...(fieldMatch !== undefined && { fieldMatch }),
     ...(operation.bindAction !== false && { action }),
     ...(revision !== undefined && { revision }),
     ...(occurrences !== undefined && { occurrences }),
@@ -92,7 +93,7 @@ async function readState(
   });
 }
 
-const CONTRACTED = ['effects', 'requires', 'continuations'];
+const CONTRACTED = ['effects', 'requires', 'continuations', 'fieldMatch'];
 
 function checkContracted(name: string, contracted: Contracted): void {
   if (typeof contracted !== 'object' || contracted === null || !Array.isArray(contracted.effects)) {

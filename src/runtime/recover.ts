@@ -120,7 +120,10 @@ async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, e
   if (approved === undefined) {
     return unresolved('the approved outcome was stored as digests only; resolve it with evidence');
   }
-  const outcome = await readBack(admitted, occurrence, approved, undefined);
+  const { outcome, refused } = await readBack(admitted, occurrence, approved, undefined);
+  if (refused !== undefined) {
+    return conclude(deployment, rejection(deployment, attempt, 'dispatch', refused, { claim }));
+  }
   const concluded = await conclude(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, true));
   return concluded.terminal.kind === 'indeterminate' ? unresolved(concluded.terminal.gap) : concluded;
 }

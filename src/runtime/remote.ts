@@ -1,5 +1,6 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
 import { digestValueOf } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
@@ -21,7 +22,9 @@ export async function executeRemote(
   const { adapter } = admitted;
   const { attempt, claim, certificate, action } = established;
 
-  const request = adapter.buildRequest(attempt.signed.approved, action);
+  const built = buildRequest(adapter, attempt.signed.approved, action);
+  if (built.kind === 'refused') return reject('dispatch', built.refusal);
+  const { request } = built;
   deployment.reached('path:request-built');
   const gate = await passRequestGate(deployment, established, requestDigest(request));
   if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
@@ -32,10 +35,11 @@ export async function executeRemote(
   deployment.reached('path:dispatched');
   if (!sent.mayHaveSent) return reject('dispatch', { reason: 'not-sent', detail: sent.why });
 
-  const outcome = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
+  const { outcome, refused } = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
   deployment.reached('path:read-back');
   const { consumedAt } = gate.permit.record;
   const consumed = { claim: claim.digest, certificate: certificate.digest, permit: gate.permit.digest, consumedAt };
+  if (refused !== undefined) return reject('dispatch', refused);
   const { claimedAt } = claim.sealed.record;
   return finish(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, false));
 
@@ -45,8 +49,28 @@ export async function executeRemote(
   }
 }
 
+type Built =
+  | { readonly kind: 'built'; readonly request: RemoteRequest }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** What an adapter refuses to build was never sent. Anything else that it throws is a fault, and recovery decides. */
+function buildRequest(adapter: AdmittedRemote['adapter'], approved: Approved, action: unknown): Built {
+  try {
+    return { kind: 'built', request: adapter.buildRequest(approved, action) };
+  } catch (error) {
+    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
+    return { kind: 'refused', refusal: { reason: 'request-impossible', detail: error.message } };
+  }
+}
+
 export function requestDigest(request: RemoteRequest) {
   return digestValueOf('effectmatch/request/v1', request.content);
+}
+
+/** What reading back showed. `refused` only with proof that nothing became durable and nothing can any more. */
+export interface ReadBack {
+  readonly outcome: Outcome;
+  readonly refused?: Refusal;
 }
 
 /** Reads back and classifies. A read-back that fails leaves the outcome INDETERMINATE, never an exception. */
@@ -55,14 +79,17 @@ export async function readBack(
   occurrence: OccurrenceId,
   approved: Approved,
   request: RemoteRequest | undefined,
-): Promise<Outcome> {
+): Promise<ReadBack> {
   const { adapter } = admitted;
   try {
-    const evidence = await adapter.readBack(occurrence, request);
+    const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, adapter.registration, adapter.channels);
-    return classify(prepareApproved(approved), observation, evidence);
+    const outcome = classify(prepareApproved(approved), observation, evidence);
+    const nothing = observation.kind === 'complete' && observation.effects.length === 0;
+    if (evidence.refused === undefined || !nothing || outcome.kind !== 'DIVERGED') return { outcome };
+    return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };
   } catch (error) {
-    return { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] };
+    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] } };
   }
 }
 

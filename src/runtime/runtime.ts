@@ -15,6 +15,7 @@ import { sqliteLedgers } from '../ledger/sqlite/index.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
+import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { identityDigest } from './authority.ts';
@@ -28,6 +29,7 @@ import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
 import { type PlanRequest, rehearse } from './rehearse.ts';
+import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
@@ -36,6 +38,8 @@ export interface RuntimeConfig {
   /** Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS' }`. */
   readonly keyring: KeyringSource;
   readonly issuers: Readonly<Record<string, IssuerConfig>>;
+  /** Who may say what became of an indeterminate effect: public keys, of the same form as those of issuers. */
+  readonly operators?: Readonly<Record<string, { readonly key: string | readonly string[] }>>;
   /** Operation contracts, each under its own name. */
   readonly operations?: Readonly<Record<string, Operation>>;
   // biome-ignore lint/suspicious/noExplicitAny: adapters with different actions share one map; each checks its own.
@@ -67,6 +71,11 @@ export interface Runtime extends AsyncDisposable {
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /** Settles interrupted attempts. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
+  /**
+   * Records an operator's signed decision about an indeterminate occurrence, with the evidence it was signed for. It
+   * sends nothing and releases nothing.
+   */
+  resolve(resolution: Resolution | unknown, evidence: string): Promise<Resolution>;
   /** The verdict about an occurrence; undefined means that there is none, which is a halt. */
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
   /**
@@ -135,6 +144,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     execute: (license, action, options) => execute(deployment, license, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     recover: (options) => recover(deployment, options),
+    resolve: (resolution, evidence) =>
+      resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),
     terminal: (occurrence) => ledgers.terminal(occurrence),
     receipt: (occurrence, options) => receiptOf({ ledgers, signer: createSigner(keyring) }, occurrence, options),
     get receiptKeys() {
@@ -145,6 +156,17 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** The public keys of those who may resolve, by name. */
+export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'>): OperatorKeys {
+  return new Map(
+    Object.entries(operators).map(([name, operator]) => {
+      const keys = [operator?.key].flat();
+      if (keys.length > 0 && keys.every((key) => typeof key === 'string')) return [name, keys];
+      throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `operator "${name}" needs a key: a public key, as text`);
+    }),
+  );
 }
 
 /** What can be wrong with a configuration before anything is opened; `policyOf` looks at the issuers. */

@@ -57,15 +57,22 @@ export function openDatabase(file: string, options: { readonly readOnly?: boolea
  */
 export function pinDurability(db: DatabaseSync): string {
   const mode = readPragma(db, 'journal_mode');
-  setPragma(db, mode === 'wal' ? { name: 'synchronous', value: 'full', reads: 2 } : EXTRA);
+  const wanted = mode === 'wal' ? FULL : EXTRA;
+  // Setting a pragma makes SQLite compile every statement of the connection again, so what was set is only read back.
+  if (pinned.get(db) === mode && readPragma(db, 'synchronous') === wanted.reads) return String(mode);
+  setPragma(db, wanted);
   if (process.platform === 'darwin') {
     // There a plain fsync does not reach the disk; no other system listens to these.
     setPragma(db, { name: 'fullfsync', value: 'on', reads: 1 });
     setPragma(db, { name: 'checkpoint_fullfsync', value: 'on', reads: 1 });
   }
+  pinned.set(db, mode);
   return String(mode);
 }
 
+/** The journal mode that a connection's durability was pinned for. */
+const pinned = new WeakMap<DatabaseSync, unknown>();
+const FULL = { name: 'synchronous', value: 'full', reads: 2 } as const;
 const EXTRA = { name: 'synchronous', value: 'extra', reads: 3 } as const;
 
 /** Sets a pragma and checks that it took effect. `reads` is what the pragma reads back as. */
@@ -78,27 +85,38 @@ export function setPragma(
   invariant(found === pragma.reads, `pragma ${pragma.name} is ${pragma.value} (it reads back as ${found})`);
 }
 
-const compiled = new WeakMap<DatabaseSync, Map<string, StatementSync>>();
+type Compiled = WeakMap<DatabaseSync, Map<string, StatementSync>>;
+const statements: Compiled = new WeakMap();
+const pragmas: Compiled = new WeakMap();
 
 /** The compiled form of a statement of ours, kept as long as its connection: compiling costs more than running. */
 export function statement(db: DatabaseSync, sql: string): StatementSync {
-  let known = compiled.get(db);
-  if (known === undefined) {
-    known = new Map();
-    compiled.set(db, known);
-  }
-  let prepared = known.get(sql);
-  if (prepared === undefined) {
-    prepared = db.prepare(sql);
-    known.set(sql, prepared);
-  }
-  return prepared;
+  return compiledIn(statements, db, sql, () => db.prepare(sql));
 }
 
-/** The value of a pragma that answers with one row of one column. */
+/** The value of a pragma that answers with one row of one column. SQLite compiles it again whenever one was set. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
-  const row = statement(db, `pragma ${name}`).get();
-  return row === undefined ? undefined : Object.values(row)[0];
+  const prepared = compiledIn(pragmas, db, name, () => {
+    const made = db.prepare(`pragma ${name}`);
+    made.setReturnArrays(true);
+    return made;
+  });
+  const row: unknown = prepared.get();
+  return Array.isArray(row) ? row[0] : undefined;
+}
+
+function compiledIn(all: Compiled, db: DatabaseSync, key: string, make: () => StatementSync): StatementSync {
+  let known = all.get(db);
+  if (known === undefined) {
+    known = new Map();
+    all.set(db, known);
+  }
+  let prepared = known.get(key);
+  if (prepared === undefined) {
+    prepared = make();
+    known.set(key, prepared);
+  }
+  return prepared;
 }
 
 /**
@@ -114,7 +132,7 @@ export async function immediate<T>(
   options: { readonly deadlineMs: number },
 ): Promise<T> {
   return await retryWhileBusy(() => {
-    db.exec('begin immediate');
+    statement(db, 'begin immediate').run();
     try {
       const result = body();
       commit(db);
@@ -128,7 +146,7 @@ export async function immediate<T>(
 
 function commit(db: DatabaseSync): void {
   try {
-    db.exec('commit');
+    statement(db, 'commit').run();
   } catch (error) {
     if (db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT)) throw error;
     throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'COMMIT failed; whether it became durable is not known');

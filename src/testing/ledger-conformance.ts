@@ -3,6 +3,7 @@ import { claimTests } from './ledger/claims.ts';
 import { journalTests } from './ledger/journal.ts';
 import type { LedgerKit } from './ledger/kit.ts';
 import { processTests } from './ledger/processes.ts';
+import { resolutionTests } from './ledger/resolutions.ts';
 import { verdictTests } from './ledger/verdicts.ts';
 
 export type { LedgerKit, LedgerStore } from './ledger/kit.ts';
@@ -14,6 +15,7 @@ export type { LedgerKit, LedgerStore } from './ledger/kit.ts';
 export function ledgerConformance(name: string, kit: LedgerKit): void {
   describe(`${name}: claims`, () => claimTests(kit));
   describe(`${name}: verdicts`, () => verdictTests(kit));
+  describe(`${name}: resolutions`, () => resolutionTests(kit));
   describe(`${name}: journal`, () => journalTests(kit));
   describe(`${name}: processes`, () => processTests(kit));
 }

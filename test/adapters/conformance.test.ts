@@ -9,6 +9,7 @@ import { createSealer } from '../../src/crypto/seal.ts';
 import { admit } from '../../src/runtime/admit.ts';
 import { type AdapterKit, adapterConformance } from '../../src/testing/index.ts';
 import { testKeyring } from '../keyring.ts';
+import { draftsKit } from './drafts-kit.ts';
 import { filesKit } from './files-kit.ts';
 import { memoryKit } from './memory-kit.ts';
 import { snapshotKit } from './snapshot-kit.ts';
@@ -19,6 +20,7 @@ const KITS: Readonly<Record<string, AdapterKit>> = {
   sqlite: sqliteKit,
   files: filesKit,
   snapshot: snapshotKit,
+  'http drafts': draftsKit,
 };
 
 for (const [name, kit] of Object.entries(KITS)) {

@@ -63,6 +63,29 @@ test('as data, every act has the verdicts that the story needs', async () => {
   });
 });
 
+test('the story of payments shows a naive retry paying twice, a stop, and a recovery by look-up', async () => {
+  await inOwnFolder(async (env) => {
+    const { code, stdout, stderr } = await runCommand(['demo', 'payments'], { env });
+    assert.equal(stderr, '');
+    assert.equal(code, 0);
+    const lines = stdout.trimEnd().split('\n');
+    assert.ok(lines.length <= 60 && lines.every((line) => line.length <= 100), stdout);
+    assert.match(stdout, /two payments of 1299\.00/);
+    assert.match(stdout, /INDETERMINATE: may be durable.*\n[\s\S]*halted \(indeterminate\)/);
+    assert.match(stdout, /COMMITTED: what became durable is what was approved, as recovery established/);
+    const told = await runCommand(['demo', 'payments', '--json'], { env });
+    const { acts } = JSON.parse(told.stdout) as { acts: { terminals: { kind: string }[] }[] };
+    const verdicts = acts.map(({ terminals }) => terminals.map(({ kind }) => kind));
+    assert.deepEqual(verdicts, [[], ['indeterminate', 'committed'], ['diverged']]);
+  });
+});
+
+test('a story that does not exist is refused, with the one that was probably meant', async () => {
+  const { code, stderr } = await runCommand(['demo', 'payment']);
+  assert.equal(code, 1);
+  assert.match(stderr, /unknown story "payment"; did you mean "payments"\?/);
+});
+
 test('interrupted in the middle, also while a process of its own runs, the demo removes its folder', async () => {
   // After the second and the third of these lines the demo waits for a process that it has just started.
   for (const moment of ['1. A clean payment', '(everything was rolled back)', '(the commit itself was real)']) {

@@ -4,6 +4,8 @@ import { STEPS, type Step } from '../../src/contract/steps.ts';
 export const REMOTE_STEPS: readonly Step[] = [
   'path:request-built',
   'path:permit-consumed',
+  'adapter:connected',
+  'adapter:response-read',
   'path:dispatched',
   'path:read-back',
 ];

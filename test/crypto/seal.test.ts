@@ -164,3 +164,32 @@ test('a keyed digest cannot be found without the key: another deployment has ano
   assert.notEqual(keyedTextDigest(ring)('d', 'x'), keyedTextDigest(other)('d', 'x'));
   assert.notEqual(keyedTextDigest(ring)('d', 'x'), keyedTextDigest(ring)('e', 'x'));
 });
+
+test('what a sealer sealed itself passes as it is, and nothing else does without being opened', () => {
+  for (const vector of vectors) {
+    const kind = kindOf(vector);
+    const sealed = sealer.seal(kind, vector.record as object);
+    assert.equal(sealer.check(kind, sealed), sealed);
+    assert.ok([sealed, sealed.record, sealed.seal].every(Object.isFrozen), 'it cannot change any more');
+
+    const twin = { ...sealed };
+    assert.notEqual(sealer.check(kind, twin), twin, 'a copy is opened');
+    assert.deepEqual(sealer.check(kind, twin), sealed);
+    assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.check(kind, { ...sealed, text: `${sealed.text} ` }), vector.name);
+    const lie = { ...sealed, record: { ...sealed.record, version: 2 } };
+    assert.deepEqual(sealer.check(kind, lie).record, sealed.record, 'the text decides what the record is');
+    const seal = { ...sealed.seal, mac: '0'.repeat(64) };
+    assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.check(kind, { ...sealed, seal }), vector.name);
+
+    const foreign = createSealer(new Keyring([{ id: ring.current, secret: new Uint8Array(32).fill(7) }]));
+    assertRefuses('ERR_EM_SEAL_INVALID', () => foreign.check(kind, sealed), 'another deployment');
+    for (const other of kinds.values()) {
+      if (other.kind === kind.kind) continue;
+      assertRefuses(
+        'ERR_EM_SEAL_INVALID',
+        () => sealer.check(unparsed(other), sealed),
+        `${vector.name} as ${other.kind}`,
+      );
+    }
+  }
+});

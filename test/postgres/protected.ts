@@ -1,4 +1,4 @@
-import { postgres, planProvisioning, type PostgresOptions } from '../../src/adapters/postgres/index.ts';
+import { type PostgresOptions, planProvisioning, postgres } from '../../src/adapters/postgres/index.ts';
 import { freshDatabase, type TestDatabase, type Version } from './server.ts';
 
 /** A database with a schema, provisioned for protected operations by its superuser. */

@@ -299,3 +299,22 @@ test('a changed key needs no whole images where earlier records have told the ro
   const moved: ChangeRecord = { ...change, before: { a: 1 }, after: { id: 2, a: 3 } };
   assert.deepEqual(fold([insert, moved]), [{ op: 'insert', target: 't', key: { id: 2 }, after: { a: 3, b: 2 } }]);
 });
+
+test('registered-fields: an entry is its fields as they were read back, whatever they were, whole or not at all', () => {
+  const fields = (records: readonly ChangeRecord[]) => canonObserved(under('registered-fields'), records);
+  const after = { id: 7, a: 1, b: 'x' };
+  const expected = { target: 't', key: { id: 7 }, after: { a: 1, b: 'x' } };
+  for (const op of ['insert', 'update'] as const) {
+    for (const before of [null, { id: 7, a: 0, b: 'x' }]) {
+      assert.deepEqual(fields([{ op, target: 't', key: { id: 7 }, before, after }]), [{ op, ...expected }]);
+    }
+    const partial = { op, target: 't', key: { id: 7 }, before: null, after: { a: 1 } };
+    assert.throws(() => fields([partial]), { code: 'ERR_EM_INVARIANT' });
+    const strange = { op, target: 't', key: { id: 7 }, before: null, after: { ...after, c: 1 } };
+    assert.throws(() => fields([strange]), { code: 'ERR_EM_INVARIANT' });
+  }
+  const gone: ChangeRecord = { op: 'delete', target: 't', key: { id: 7 }, before: after, after: null };
+  assert.deepEqual(fields([gone]), [{ op: 'delete', target: 't', key: { id: 7 }, before: { a: 1, b: 'x' } }]);
+  const stranger: ChangeRecord = { op: 'insert', target: 'elsewhere', key: null, before: null, after: { z: 1 } };
+  assert.deepEqual(fields([stranger]), [{ op: 'insert', target: 'elsewhere', after: { z: 1 } }]);
+});

@@ -2,7 +2,14 @@
 // Method: one lying adapter for every probe, made from honest ones in memory, admitted by the real code.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Adapter, AdapterFactory, PromotableAdapter, RemoteAdapter, Stage } from '../../src/contract/adapter.ts';
+import type {
+  Adapter,
+  AdapterFactory,
+  Approval,
+  PromotableAdapter,
+  RemoteAdapter,
+  Stage,
+} from '../../src/contract/adapter.ts';
 import { systemClock } from '../../src/contract/clock.ts';
 import { unobserved } from '../../src/contract/steps.ts';
 import { randomIds } from '../../src/crypto/approver.ts';
@@ -112,6 +119,38 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
       },
     })),
   ],
+  'capability-rendered': [
+    (world) =>
+      overlayAdapter(remoteAdapter(world.bank, { capability: 'OPAQUE' }), ({ registration }) => ({
+        registration: { ...registration, capability: 'MEDIATED' },
+      })),
+    (world) =>
+      overlayAdapter(remoteAdapter(world.bank), ({ registration: { profile, values, targets } }) => ({
+        registration: { profile, values, targets },
+      })),
+  ],
+  'deterministic-request': [
+    (world) => lyingProbe(world, { samples: () => [] }),
+    // Depends on the order of things whose order means nothing.
+    (world) =>
+      overlayAdapter(remoteAdapter(world.bank), () => ({
+        buildRequest: ({ effects }: Approval) => ({ content: effects.map(({ target }) => target) }),
+      })),
+    (world) =>
+      overlayAdapter(remoteAdapter(world.bank), () => ({
+        buildRequest: ({ effects }: Approval) => ({ content: JSON.stringify(effects.toSorted()) }),
+      })),
+    // Takes something from outside.
+    (world) => {
+      let calls = 0;
+      return overlayAdapter(remoteAdapter(world.bank), () => ({
+        buildRequest() {
+          calls += 1;
+          return { content: { calls } };
+        },
+      }));
+    },
+  ],
   'exclusive-credential': [(world) => lyingProbe(world, { exclusiveCredential: async () => false })],
   'idempotent-service': [(world) => lyingProbe(world, { idempotent: async () => false })],
 };
@@ -159,7 +198,7 @@ test('every candidate that admission holds is discarded, also the one that a voi
 test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {
   await admitLiar((world) =>
     overlayAdapter(remoteAdapter(world.bank, { capability: 'OPAQUE' }), () => ({
-      probe: { exclusiveCredential: async () => false, idempotent: async () => false },
+      probe: { samples: () => [], exclusiveCredential: async () => false, idempotent: async () => false },
     })),
   );
 });

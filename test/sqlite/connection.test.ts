@@ -56,6 +56,9 @@ test('durability is EXTRA with a rollback journal and FULL with a write-ahead lo
   db.exec('pragma journal_mode = wal; pragma synchronous = off');
   assert.equal(pinDurability(db), 'wal');
   assert.equal(readPragma(db, 'synchronous'), 2);
+  db.exec('pragma synchronous = off');
+  assert.equal(pinDurability(db), 'wal');
+  assert.equal(readPragma(db, 'synchronous'), 2, 'also when it was pinned for this mode before');
 });
 
 test('a busy file is waited for with the event loop free, and the body runs once it is free', async () => {

@@ -42,7 +42,8 @@ import { CHANNELS } from './evidence.ts';
 import { markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
 import { readState } from './reading.ts';
-import { openStage } from './stage.ts';
+import { Spare } from './spare.ts';
+import { openSpare, openStage } from './stage.ts';
 import { surveyCatalog } from './survey.ts';
 import { Turns } from './turns.ts';
 
@@ -106,6 +107,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   readonly #affinity = new Affinity();
   readonly #stages = new Set<Stage>();
   readonly #turns = new Turns();
+  readonly #spare: Spare;
   #catalog: Catalog;
   /** The file's version, as the trusted connection counts commits of others, when the catalogue was read. */
   #catalogVersion: unknown;
@@ -115,6 +117,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     const { db, registration, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
     this.#catalog = opened.catalog;
+    this.#spare = new Spare(() => openSpare({ file: opened.file, isReplaced: () => this.#isReplaced() }));
     this.registration = registration;
     this.identity = { kind: 'sqlite', backend, code: adapterCode() };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
@@ -178,15 +181,17 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     action: CheckedAction,
     turn: { readonly lockWithinMs: number; readonly endTurn: () => void },
   ): Promise<Staged> {
-    const { db, file, identity, backend, busyTimeoutMs, context } = this.#opened;
+    const { db, file, backend, busyTimeoutMs, context } = this.#opened;
     const tools = {
       ...{ file, backend, busyTimeoutMs, lockWithinMs: turn.lockWithinMs, base: db, reached: context.reached },
       registration: this.registration,
       affinity: this.#affinity,
       catalog: this.#catalog,
-      isReplaced: () => this.#fileNow() !== identity,
+      isReplaced: () => this.#isReplaced(),
+      takeSpare: () => this.#spare.take(),
       onEnd: (stage: Stage) => {
         this.#stages.delete(stage);
+        if (db.isOpen) this.#spare.prepare();
         turn.endTurn();
       },
     };
@@ -199,6 +204,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   async close(): Promise<void> {
     for (const stage of this.#stages) await stage.discard();
     this.#stages.clear();
+    this.#spare.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
     this.#affinity.close();
   }
@@ -221,6 +227,10 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
       if (error instanceof EffectMatchError && error.code !== 'ERR_EM_STORE_BUSY') throw error;
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be read');
     }
+  }
+
+  #isReplaced(): boolean {
+    return this.#fileNow() !== this.#opened.identity;
   }
 
   #fileNow(): FileIdentity {

@@ -11,14 +11,23 @@ import {
   extendedCode,
   openDatabase,
   pinDurability,
+  readPragma,
   retryWhileBusy,
   setPragma,
+  statement,
 } from '../../sqlite/connection.ts';
 import { type CheckedAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
-import { type Catalog, type Relation, versionsOf } from './catalog.ts';
+import { type Catalog, type Relation, readVersions, versionsOf } from './catalog.ts';
 import { PROBE_TABLE, readBackend } from './control.ts';
-import { fingerprintEvidence, type Observed, observeCandidate, readClock, takeSnapshot } from './evidence.ts';
+import {
+  fingerprintEvidence,
+  type Observed,
+  observeCandidate,
+  readClock,
+  readSettings,
+  takeSnapshot,
+} from './evidence.ts';
 import { type FenceRules, lowerFence, raiseFence } from './fence.ts';
 import { findMarker } from './markers.ts';
 import { promoteCandidate } from './promotion.ts';
@@ -42,18 +51,20 @@ export interface StageTools {
   readonly catalog: Catalog;
   /** Whether another file is at the path by now. */
   readonly isReplaced: () => boolean;
+  /** A connection from {@link openSpare} that nobody has used, if there is one. */
+  readonly takeSpare: () => DatabaseSync | undefined;
   /** Called when a held stage is over, however it ended. */
   readonly onEnd: (stage: Stage) => void;
 }
 
 /**
- * Runs the action once in a transaction of its own, on a connection of its own, and holds it open. The connection is
- * new, so it has no temporary objects, and it is closed with the stage, so it keeps none.
+ * Runs the action once in a transaction of its own, on a connection of its own, and holds it open. No action has used the
+ * connection before, so it has no temporary objects, and it is closed with the stage, so it keeps none.
  */
 export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
   // Asked before, because opening would create a missing file, and after the lock, because it may change in between.
   if (tools.isReplaced()) return REPLACED;
-  const db = openCandidate(tools.file);
+  const db = tools.takeSpare() ?? openCandidate(tools.file);
   try {
     const staged = await stageAction(tools, db, { occurrence, action });
     if (staged.kind === 'failed') closeCandidate(db);
@@ -71,6 +82,29 @@ function openCandidate(file: string): DatabaseSync {
   } catch (error) {
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened for a candidate');
   }
+}
+
+/**
+ * A connection for a later stage, with everything on it that a stage sets and compiles before the action. Undefined
+ * where another file was at the path meanwhile: an open connection stays with its file, whatever the path names later.
+ */
+export function openSpare(tools: Pick<StageTools, 'file' | 'isReplaced'>): DatabaseSync | undefined {
+  if (tools.isReplaced()) return undefined;
+  const db = openDatabase(tools.file);
+  try {
+    settle(db);
+    readVersions(db);
+    readSettings(db);
+    readClock(db);
+    readBackend(db);
+    findMarker(db, '');
+    if (!tools.isReplaced()) return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  db.close();
+  return undefined;
 }
 
 async function stageAction(
@@ -129,14 +163,18 @@ async function stageAction(
   return { kind: 'held', stage: new HeldStage(tools, occurrence, observed) };
 }
 
-/**
- * Everything that must be settled before BEGIN, then the write lock. Without cache spilling the lock stays RESERVED
- * until COMMIT, so that the trusted connection can read meanwhile, also with a rollback journal.
- */
 function beginHeld(db: DatabaseSync): void {
+  settle(db);
+  statement(db, 'begin immediate').run();
+}
+
+/**
+ * Everything that must be settled before BEGIN. Without cache spilling the lock stays RESERVED until COMMIT, so that the
+ * trusted connection can read meanwhile, also with a rollback journal.
+ */
+function settle(db: DatabaseSync): void {
   pinDurability(db);
-  setPragma(db, { name: 'cache_spill', value: 'off', reads: 0 });
-  db.exec('begin immediate');
+  if (readPragma(db, 'cache_spill') !== 0) setPragma(db, { name: 'cache_spill', value: 'off', reads: 0 });
 }
 
 function writableRelations(tools: StageTools, action: CheckedAction): readonly Relation[] | undefined {

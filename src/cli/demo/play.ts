@@ -17,6 +17,8 @@ export interface Act {
 /** What an act works with. */
 export interface ActStage {
   readonly desk: Desk;
+  /** The act's own folder. */
+  readonly folder: string;
   /** A few lines for the audience; `about` says who or what they are about. */
   tell(about: string, text: string, tone?: Tone): void;
   /** Tells a verdict as it was recorded. */
@@ -58,6 +60,7 @@ export async function playAct(sandbox: Sandbox, number: number, act: Act, output
   output.line(output.paint('strong', `${number}. ${act.title}`));
   await act.play({
     desk,
+    folder,
     tell,
     judge(terminal) {
       report.terminals.push(terminal);

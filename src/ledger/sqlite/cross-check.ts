@@ -4,7 +4,7 @@ import { acknowledgementSlot, CLAIM_SLOT, type OpenedRow, settlementSlot } from 
 import { assertPermitFits, assertReleasable } from '../rules.ts';
 import { openIssuance } from './claims.ts';
 import { findRow, type Session } from './session.ts';
-import { findClaim, findKnown, findTerminal } from './verdicts.ts';
+import { findClaim, findKnown, findResolution, findTerminal } from './verdicts.ts';
 
 /**
  * Whether everything a journal row depends on is there and fits, and the other tables say the same about it: a claim
@@ -30,6 +30,12 @@ export function checkNeighbours(session: Session, row: OpenedRow): string | unde
       assertReleasable(known, findRow(session, occurrence, released) !== undefined, row.sealed.record);
       return undefined;
     }
+    case 'resolution': {
+      const claim = findClaim(session, occurrence)?.record;
+      const { execution, lineage } = row.sealed.record;
+      const fits = claim?.execution === execution && claim.license === lineage;
+      return fits ? undefined : 'it resolves an attempt that does not hold the claim';
+    }
   }
 }
 
@@ -41,7 +47,8 @@ function checkClaim(session: Session, row: Extract<OpenedRow, { kind: 'claim' }>
     return 'its entry among the occurrences names another claim';
   openIssuance(session, entry.issuance, row.seq, row.sealed);
   const terminal = findTerminal(session, occurrence);
-  const conclusive = terminal !== undefined && terminal.kind !== 'indeterminate';
+  const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
+  const conclusive = ended || findResolution(session, occurrence) !== undefined;
   if (entry.settled === (conclusive ? 1 : 0)) return undefined;
   return conclusive ? 'it has ended and is not marked as settled' : 'it is marked as settled and has not ended';
 }

@@ -60,6 +60,18 @@ export function findRow(session: Session, occurrence: string, slot: string): Ope
   return row && openRow(session.context, asRow(row));
 }
 
+/** The rows in four slots of an occurrence with one look into the journal, each checked, by slot. */
+export function findRows(
+  session: Session,
+  occurrence: string,
+  slots: readonly [string, string, string, string],
+): ReadonlyMap<string, OpenedRow> {
+  const rows = session
+    .sql(`select ${ROW} from journal where occurrence = ? and slot in (?, ?, ?, ?)`)
+    .all(occurrence, ...slots);
+  return new Map(rows.map(asRow).map((row) => [row.slot, openRow(session.context, row)]));
+}
+
 /** All rows of one kind for an occurrence, in order, checked. */
 export function listRows(session: Session, occurrence: string, kind: JournalEntry['kind']): readonly OpenedRow[] {
   const rows = session

@@ -14,6 +14,7 @@ import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts'
 import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
 import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import { type Resolution, resolutionRecord } from '../../protocol/resolution.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 import { asFault, immediate, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import { entryOf, openRow } from '../journal.ts';
@@ -35,7 +36,9 @@ import {
   acknowledgeContinuation,
   consumePermit,
   findPermit,
+  findResolution,
   findTerminal,
+  recordResolution,
   recordTerminal,
   touchStore,
   voidPermit,
@@ -94,7 +97,7 @@ export class SqliteLedgers implements Ledgers {
   async consumePermit(
     permit: Sealed<PermitRecord>,
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
-    const sealed = this.#context.sealer.open(permitRecord, permit.text, permit.seal);
+    const sealed = this.#context.sealer.check(permitRecord, permit);
     return await this.#write(this.#flushed, (session) => consumePermit(session, sealed));
   }
 
@@ -107,7 +110,7 @@ export class SqliteLedgers implements Ledgers {
   }
 
   async record(terminal: Sealed<Terminal>, durability: 'flushed' | 'relaxed'): Promise<Terminal> {
-    const sealed = this.#context.sealer.open(terminalRecord, terminal.text, terminal.seal);
+    const sealed = this.#context.sealer.check(terminalRecord, terminal);
     assertAssured(sealed.record);
     if (durability === 'relaxed') {
       return await this.#write(this.#relaxed, (session) => recordTerminal(session, sealed).terminal);
@@ -128,8 +131,17 @@ export class SqliteLedgers implements Ledgers {
     return rows.filter((row) => row.kind === 'terminal').map((row) => row.sealed.record);
   }
 
+  async resolve(resolution: Sealed<Resolution>): Promise<Resolution> {
+    const sealed = this.#context.sealer.open(resolutionRecord, resolution.text, resolution.seal);
+    return await this.#write(this.#flushed, (session) => recordResolution(session, sealed));
+  }
+
+  async resolution(occurrence: OccurrenceId): Promise<Resolution | undefined> {
+    return (await this.#read((session) => findResolution(session, occurrence)))?.record;
+  }
+
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
-    const sealed = this.#context.sealer.open(acknowledgementRecord, acknowledgement.text, acknowledgement.seal);
+    const sealed = this.#context.sealer.check(acknowledgementRecord, acknowledgement);
     return await this.#write(this.#flushed, (session) => acknowledgeContinuation(session, sealed));
   }
 

@@ -6,18 +6,29 @@ import type { Acknowledgement } from '../../protocol/continuation.ts';
 import { markerRecord } from '../../protocol/marker.ts';
 import type { PermitRecord } from '../../protocol/permit.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import type { Resolution } from '../../protocol/resolution.ts';
 import type { Terminal } from '../../protocol/terminal.ts';
-import { acknowledgementSlot, CLAIM_SLOT, PERMIT_SLOT, settlementSlot, tampered, terminalSlot } from '../journal.ts';
+import {
+  acknowledgementSlot,
+  CLAIM_SLOT,
+  type OpenedRow,
+  PERMIT_SLOT,
+  RESOLUTION_SLOT,
+  settlementSlot,
+  tampered,
+  terminalSlot,
+} from '../journal.ts';
 import {
   assertPermitFits,
   assertReleasable,
   assertVoidable,
   decideRecording,
+  decideResolution,
   findMisfit,
   type Known,
 } from '../rules.ts';
 import { MIGRATIONS } from './schema.ts';
-import { appendRow, findRow, type Session, storeInstant } from './session.ts';
+import { appendRow, findRow, findRows, type Session, storeInstant } from './session.ts';
 
 /** Records a terminal inside the caller's transaction. `inserted` is false for agreement with what is stored. */
 export function recordTerminal(
@@ -46,13 +57,19 @@ export function touchStore(session: Session): void {
 
 /** The claim that holds an occurrence. */
 export function findClaim(session: Session, occurrence: OccurrenceId): Sealed<ClaimRecord> | undefined {
-  const row = findRow(session, occurrence, CLAIM_SLOT);
+  return claimIn(findRow(session, occurrence, CLAIM_SLOT));
+}
+
+function claimIn(row: OpenedRow | undefined): Sealed<ClaimRecord> | undefined {
   return row?.kind === 'claim' ? row.sealed : undefined;
 }
 
 /** What became of the permit of an occurrence. */
 export function findPermit(session: Session, occurrence: OccurrenceId): PermitState | undefined {
-  const row = findRow(session, occurrence, PERMIT_SLOT);
+  return permitIn(findRow(session, occurrence, PERMIT_SLOT));
+}
+
+function permitIn(row: OpenedRow | undefined): PermitState | undefined {
   if (row === undefined) return undefined;
   return row.kind === 'permit' ? { kind: 'consumed', permit: row.sealed } : { kind: 'void' };
 }
@@ -67,21 +84,18 @@ export function findTerminal(session: Session, occurrence: OccurrenceId): Termin
 
 /** Everything that a verdict about one attempt depends on. What is stored is checked against the claim again. */
 export function findKnown(session: Session, occurrence: OccurrenceId, execution: ExecutionId): Known {
-  const claim = findClaim(session, occurrence);
-  const permit = findPermit(session, occurrence);
+  const [first, settlement] = [terminalSlot(execution), settlementSlot(execution)];
+  const rows = findRows(session, occurrence, [CLAIM_SLOT, PERMIT_SLOT, first, settlement]);
+  const claim = claimIn(rows.get(CLAIM_SLOT));
+  const permit = permitIn(rows.get(PERMIT_SLOT));
   const terminalIn = (slot: string): Terminal | undefined => {
-    const row = findRow(session, occurrence, slot);
+    const row = rows.get(slot);
     if (row?.kind !== 'terminal') return undefined;
     const misfit = findMisfit(session.context, { claim, permit }, row.sealed.record);
     if (misfit !== undefined) throw tampered(row.seq, `it breaks a rule that held when it was written: ${misfit}`);
     return row.sealed.record;
   };
-  return {
-    claim,
-    permit,
-    first: terminalIn(terminalSlot(execution)),
-    settlement: terminalIn(settlementSlot(execution)),
-  };
+  return { claim, permit, first: terminalIn(first), settlement: terminalIn(settlement) };
 }
 
 /** Consumes a permit unless it was voided, consumed, or its attempt has ended. */
@@ -119,4 +133,24 @@ export function acknowledgeContinuation(session: Session, sealed: Sealed<Acknowl
   if (findRow(session, occurrence, slot) !== undefined) return false;
   appendRow(session, 'acknowledgement', slot, sealed);
   return true;
+}
+
+/** An operator's decision about an occurrence. */
+export function findResolution(session: Session, occurrence: OccurrenceId): Sealed<Resolution> | undefined {
+  const row = findRow(session, occurrence, RESOLUTION_SLOT);
+  return row?.kind === 'resolution' ? row.sealed : undefined;
+}
+
+/** Records an operator's decision; the claim then leaves the list of unsettled ones. */
+export function recordResolution(session: Session, sealed: Sealed<Resolution>): Resolution {
+  const { occurrence, execution } = sealed.record;
+  const known = findKnown(session, occurrence, execution);
+  const stored = decideResolution(known, findResolution(session, occurrence), sealed);
+  if (stored !== undefined) {
+    touchStore(session);
+    return stored;
+  }
+  appendRow(session, 'resolution', RESOLUTION_SLOT, sealed);
+  session.sql('update occurrence set settled = 1 where occurrence = ?').run(occurrence);
+  return sealed.record;
 }

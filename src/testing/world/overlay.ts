@@ -38,7 +38,7 @@ export function alterEvidence<A>(factory: AdapterFactory<A>, alter: (evidence: E
   return overlayAdapter(factory, (adapter) =>
     adapter.capability === 'PROMOTABLE'
       ? overlayStages(adapter, (stage) => ({ observe: async () => alter(await stage.observe()) }))
-      : { readBack: async (occurrence, request) => alter(await adapter.readBack(occurrence, request)) },
+      : { readBack: async (...asked) => alter(await adapter.readBack(...asked)) },
   );
 }
 

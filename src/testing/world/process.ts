@@ -124,8 +124,8 @@ export class MemoryProcess {
               },
             );
           }),
-        readBack: (occurrence, request) =>
-          this.#call('adapter.readBack', async () => this.#report(await adapter.readBack(occurrence, request))),
+        readBack: (...asked) =>
+          this.#call('adapter.readBack', async () => this.#report(await adapter.readBack(...asked))),
       });
     }
     const staging = overlayStages(adapter, (stage) => this.#watchStage(stage));

@@ -1,9 +1,11 @@
-import type { AdapterContext, AdapterFactory, Evidence, RemoteAdapter } from '../../contract/adapter.ts';
+import type { AdapterContext, AdapterFactory, Approval, Evidence, RemoteAdapter } from '../../contract/adapter.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { invariant } from '../../errors.ts';
+import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow, ChangeRecord } from '../../protocol/effect.ts';
 import { normaliseManifest } from '../../protocol/normalise.ts';
+import type { Registration } from '../../protocol/registration.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
 import { type MemoryOptions, PROBE_TARGET, readRows } from './adapter.ts';
@@ -69,14 +71,14 @@ export function remoteAdapter(
 function openRemote(
   remote: MemoryRemote,
   { capability, values }: { readonly capability: 'MEDIATED' | 'OPAQUE'; readonly values: 'plain' | 'digest' },
-  { clock }: AdapterContext,
+  { clock, reached }: AdapterContext,
 ): RemoteAdapter<MemoryAction> {
   const { backend } = remote;
   const targets = backend.targets.filter((target) => target !== PROBE_TARGET);
   return {
     capability,
     identity: { kind: 'memory-remote', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
-    registration: { profile: 'row-event', values, targets },
+    registration: { profile: 'row-event', values, targets, capability },
     profiles: ['row-event'],
     channels: REMOTE_CHANNELS,
     normalise: async (manifest) => normaliseManifest(targets, manifest),
@@ -85,15 +87,20 @@ function openRemote(
     describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),
     survey: async () => memoryOutlets(backend, targets),
     buildRequest(approved, action) {
-      const writes = capability === 'OPAQUE' ? action.writes : approved.effects.flatMap(writesOf);
+      const approvedWrites = () =>
+        approved.effects.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1)).flatMap(writesOf);
+      const writes = capability === 'OPAQUE' ? action.writes : approvedWrites();
       return { content: { writes: writes.map((write) => ({ ...write })) } };
     },
     async dispatch(permit, request) {
+      reached('adapter:connected');
       remote.send(permit.record.occurrence, CREDENTIAL, requestedWrites(request.content));
+      reached('adapter:response-read');
       return { mayHaveSent: true };
     },
     readBack: async (occurrence) => readReceipt(remote, occurrence, clock.now()),
     probe: {
+      samples: () => [sampleApproval({ profile: 'row-event', values, targets, capability })],
       exclusiveCredential: async () => remote.send('probe of the credential', 'none', probeWrites('x')) === 'refused',
       async idempotent() {
         const key = `probe of the key ${clock.now()}`;
@@ -103,6 +110,18 @@ function openRemote(
     },
     close: async () => {},
   };
+}
+
+/** An outcome that nobody approved, for the probe of how requests are built. */
+function sampleApproval(registration: Registration): Approval {
+  const effects = registration.targets.map(({ name, columns }) => ({
+    op: 'insert' as const,
+    target: name,
+    key: {},
+    after: Object.fromEntries(columns.map((column) => [column, { is: column }])),
+    count: 1,
+  }));
+  return { version: 1, adapter: 'bank', registration, effects, requires: [], watch: [], salt: '0'.repeat(32) };
 }
 
 const probeWrites = (token: string): readonly Write[] => [{ op: 'insert', target: PROBE_TARGET.name, row: { token } }];

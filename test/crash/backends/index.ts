@@ -1,5 +1,6 @@
 import type { Backend } from './backend.ts';
 import { filesBackend } from './files.ts';
+import { REMOTE_BACKENDS } from './http.ts';
 import { postgresBackend } from './postgres.ts';
 import { snapshotBackend } from './snapshot.ts';
 import { sqliteBackend } from './sqlite.ts';
@@ -14,7 +15,7 @@ export const BACKENDS: readonly Backend[] = [
 ];
 
 export function backendNamed(name: string): Backend {
-  const found = BACKENDS.find((backend) => backend.name === name);
+  const found = [...BACKENDS, ...REMOTE_BACKENDS].find((backend) => backend.name === name);
   if (found === undefined) {
     throw new Error(`no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`);
   }

@@ -1,0 +1,218 @@
+// What the core costs by itself: a 5-effect operation through license, claim, certificate, comparison, final gate,
+// marker and terminal, with the SQLite ledger, on a backend in memory whose own calls are timed and taken out.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { AdapterFactory, Stage } from '../../src/contract/adapter.ts';
+import type { Step } from '../../src/contract/steps.ts';
+import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { insert, update } from '../../src/protocol/draft.ts';
+import type { StateRead } from '../../src/protocol/effect.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import {
+  type MemoryAction,
+  MemoryBackend,
+  memoryAdapter,
+  overlayAdapter,
+  overlayStages,
+  PROBE_TARGET,
+  type Write,
+} from '../../src/testing/world.ts';
+import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
+
+const TARGETS = [
+  { name: 'invoice', columns: ['id', 'status', 'amount'], key: ['id'], volatile: [] },
+  { name: 'account', columns: ['id', 'balance'], key: ['id'], volatile: [] },
+  { name: 'payment', columns: ['id', 'invoice', 'amount'], key: ['id'], volatile: [] },
+  { name: 'entry', columns: ['id', 'account', 'amount'], key: ['id'], volatile: [] },
+  { name: 'notification', columns: ['id', 'invoice', 'text'], key: ['id'], volatile: [] },
+];
+
+function writes(id: number): readonly Write[] {
+  return [
+    { op: 'update', target: 'invoice', key: { id }, set: { status: 'paid' } },
+    { op: 'update', target: 'account', key: { id }, set: { balance: 900 } },
+    { op: 'insert', target: 'payment', row: { id, invoice: id, amount: 100 } },
+    { op: 'insert', target: 'entry', row: { id, account: id, amount: -100 } },
+    { op: 'insert', target: 'notification', row: { id, invoice: id, text: 'paid' } },
+  ];
+}
+
+function effects(id: number) {
+  return [
+    update('invoice', { id }, { status: ['pending', 'paid'] }),
+    update('account', { id }, { balance: [1000, 900] }),
+    insert('payment', { id, invoice: id, amount: 100 }),
+    insert('entry', { id, account: id, amount: -100 }),
+    insert('notification', { id, invoice: id, text: 'paid' }),
+  ];
+}
+
+function createBackend(rows: number): MemoryBackend {
+  const ids = Array.from({ length: rows }, (_, index) => index + 1);
+  return new MemoryBackend('core-cost', [...TARGETS, PROBE_TARGET], {
+    invoice: ids.map((id) => ({ id, status: 'pending', amount: 100 })),
+    account: ids.map((id) => ({ id, balance: 1000 })),
+  });
+}
+
+/** Adds up what the adapter's calls take, so that it can be taken out of the whole. */
+function timeCalls(factory: AdapterFactory<MemoryAction>, spend: (ms: number) => void) {
+  const timed = <P extends unknown[], R>(call: (...parameters: P) => Promise<R>) => {
+    return async (...parameters: P): Promise<R> => {
+      const started = performance.now();
+      try {
+        return await call(...parameters);
+      } finally {
+        spend(performance.now() - started);
+      }
+    };
+  };
+  const timedStage = (stage: Stage): Partial<Stage> => ({
+    read: timed((reads) => stage.read(reads)),
+    observe: timed(() => stage.observe()),
+    recheck: timed(() => stage.recheck()),
+    promote: timed((permit) => stage.promote(permit)),
+  });
+  return overlayAdapter(factory, (adapter) => {
+    const calls = {
+      read: timed((reads: readonly StateRead[]) => adapter.read(reads)),
+      survey: timed(() => adapter.survey()),
+      parseAction(input: unknown) {
+        const started = performance.now();
+        const action = adapter.parseAction(input);
+        spend(performance.now() - started);
+        return action;
+      },
+    };
+    if (adapter.capability !== 'PROMOTABLE') return calls;
+    const staging = overlayStages(adapter, timedStage);
+    return { ...calls, stage: timed(staging.stage) };
+  });
+}
+
+/** The flush that every claim has to wait for: one durable row in a file of its own. */
+function durableRow(file: string): (id: number) => void {
+  const db = new DatabaseSync(file);
+  db.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table claim(id integer primary key, text text)',
+  );
+  const add = db.prepare('insert into claim values (?, ?)');
+  return (id) => {
+    add.run(id, 'x'.repeat(1500));
+  };
+}
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
+  try {
+    return await measure(folder, quick, progress);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function measure(folder: string, quick: boolean, progress: (line: string) => void): Promise<readonly Cell[]> {
+  const blocks = quick ? 3 : 20;
+  const perBlock = quick ? 10 : 50;
+  const warmup = quick ? 20 : 500;
+  const runs = blocks * perBlock + warmup;
+
+  let inAdapter = 0;
+  const spend = (ms: number) => {
+    inAdapter += ms;
+  };
+  const marks: { step: Step; at: number; inAdapter: number }[] = [];
+  const key = generateApprover('bench');
+  const runtime = await createRuntime(
+    {
+      store: join(folder, 'ledger.db'),
+      keyring: join(folder, 'keys.json'),
+      issuers: { bench: { key: key.publicKey, may: ['books'] } },
+      adapters: { books: timeCalls(memoryAdapter(createBackend(runs)), spend) },
+    },
+    { reached: (step) => step.startsWith('path:') && marks.push({ step, at: performance.now(), inAdapter }) },
+  );
+  const extra = durableRow(join(folder, 'floor.db'));
+  progress(`approving ${runs} operations (outside the measurement)`);
+  const licenses = await approveAll(runtime, key, runs);
+
+  const samples = { core: [] as number[], flush: [] as number[], cpu: [] as number[] };
+  const byStep = new Map<string, number[]>();
+  let next = 0;
+  const execute = async () => {
+    next += 1;
+    marks.length = 0;
+    inAdapter = 0;
+    const started = performance.now();
+    const terminal = await runtime.execute(licenses[next - 1], { writes: writes(next) });
+    const elapsed = performance.now() - started;
+    if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal)}`);
+    let previous = { at: started, inAdapter: 0 };
+    for (const mark of marks) {
+      const own = mark.at - previous.at - (mark.inAdapter - previous.inAdapter);
+      byStep.set(mark.step, [...(byStep.get(mark.step) ?? []), own]);
+      previous = mark;
+    }
+    return { core: elapsed - inAdapter, inAdapter };
+  };
+
+  for (let i = 0; i < warmup; i += 1) {
+    await execute();
+    extra(next);
+  }
+  byStep.clear();
+  for (let block = 0; block < blocks; block += 1) {
+    progress(`block ${block + 1} of ${blocks}`);
+    const first = next;
+    const before = process.cpuUsage();
+    let adapterMs = 0;
+    for (let i = 0; i < perBlock; i += 1) {
+      const one = await execute();
+      samples.core.push(one.core);
+      adapterMs += one.inAdapter;
+    }
+    const { user, system } = process.cpuUsage(before);
+    samples.cpu.push(((user + system) / 1000 - adapterMs) / perBlock);
+    for (let id = first + 1; id <= next; id += 1) {
+      const started = performance.now();
+      extra(id);
+      samples.flush.push(performance.now() - started);
+    }
+  }
+  await runtime.close();
+
+  const [core, flush] = [median(samples.core), median(samples.flush)];
+  return [
+    figure('core, median', core * 1000, 'us'),
+    figure('core, p95', quantile(samples.core, 0.95) * 1000, 'us'),
+    figure('one durable write, median', flush * 1000, 'us'),
+    figure('core over one durable write', core / flush, 'x'),
+    atMost('core beyond one durable write', (core - flush) * 1000, 'us', 500),
+    figure('processor time of the core', median(samples.cpu) * 1000, 'us'),
+    ...[...byStep].map(([step, times]) => figure(`time to ${step}, adapter left out`, median(times) * 1000, 'us')),
+  ];
+}
+
+async function approveAll(runtime: Runtime, key: ReturnType<typeof generateApprover>, count: number) {
+  const bench = approver(key);
+  const licenses: unknown[] = [];
+  for (let id = 1; id <= count; id += 1) {
+    const proposal = await runtime.prepare({
+      adapter: 'books',
+      task: `invoice-${id}`,
+      planRevision: 1,
+      effects: effects(id),
+    });
+    // A copy, as it would arrive from the approver's machine.
+    licenses.push(structuredClone(bench.sign(proposal, { expiresIn: '1h' })));
+  }
+  return licenses;
+}
+
+export const coreCostStudy: Study = {
+  name: 'core-cost',
+  about: 'the core of one protected 5-effect operation, adapter calls taken out, against one durable write',
+  run,
+};

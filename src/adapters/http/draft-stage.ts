@@ -1,0 +1,122 @@
+import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage } from '../../contract/adapter.ts';
+import type { ConsumedPermit } from '../../contract/proof.ts';
+import { digestValueOf } from '../../crypto/digest.ts';
+import { fillPath } from '../../http/content.ts';
+import type { Gateway } from '../../http/gateway.ts';
+import { canonical } from '../../protocol/canon.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { DraftContent, DraftOptions } from './draft-options.ts';
+import { contentOf, type Publications, unavailable } from './publications.ts';
+
+/** What must answer before a draft counts as observed: its content, and that the state beneath it has not moved. */
+export const DRAFT_CHANNELS = ['draft', 'base'] as const;
+
+const DISCARD_TRIES = 3;
+
+export interface DraftTools {
+  readonly gateway: Gateway;
+  readonly options: DraftOptions;
+  readonly publications: Publications;
+  readonly context: AdapterContext;
+  readonly read: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
+  readonly onEnd: (stage: DraftStage) => void;
+}
+
+/** A draft at the service: without effect until it is published. */
+export class DraftStage implements Stage {
+  readonly candidate: string;
+  readonly #id: string;
+  readonly #tools: DraftTools;
+  readonly #fromMs: number;
+  #over = false;
+
+  constructor(id: string, tools: DraftTools) {
+    this.candidate = `draft ${id}`.slice(0, 256);
+    this.#id = id;
+    this.#tools = tools;
+    this.#fromMs = tools.context.clock.now();
+  }
+
+  /** Not locked: that it still holds when it counts is the service's condition for publishing. */
+  read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    return this.#tools.read(reads);
+  }
+
+  async observe(): Promise<Evidence> {
+    const content = await this.#content();
+    const { records, base } = content;
+    return {
+      candidate: this.candidate,
+      evidence: fingerprint(content),
+      records,
+      channels: [
+        { channel: 'draft', kind: 'records', count: records.length },
+        { channel: 'base', kind: 'stable', before: base.before, after: base.now },
+      ],
+      unattributed: 0,
+      assigned: [],
+      window: { fromMs: this.#fromMs, toMs: this.#tools.context.clock.now() },
+    };
+  }
+
+  async recheck(): Promise<CandidateFacts> {
+    return { candidate: this.candidate, evidence: fingerprint(await this.#content()) };
+  }
+
+  async promote(permit: ConsumedPermit): Promise<Promotion> {
+    if (this.#over) return { kind: 'refused', reason: 'candidate-over', detail: 'the draft was discarded' };
+    const { context, publications } = this.#tools;
+    const { marker } = permit;
+    context.reached('adapter:marker-written');
+    const standing = await publications.publish(this.#id, marker);
+    context.reached('adapter:commit-returned');
+    switch (standing.kind) {
+      case 'stands': {
+        const ours = standing.published && canonical(standing.marker ?? null) === canonical(marker);
+        if (ours) this.#end();
+        if (ours) return { kind: 'confirmed' };
+        return { kind: 'refused', reason: 'marker-conflict', detail: 'something else stands under this occurrence' };
+      }
+      case 'refused':
+        return { kind: 'refused', reason: 'not-published', detail: `the service answered ${standing.status}` };
+      case 'not-sent':
+        return { kind: 'refused', reason: 'not-sent', detail: standing.why };
+      case 'lost':
+        return { kind: 'unknown', cause: unavailable(standing.why) };
+    }
+  }
+
+  /** Deleting a draft that is gone, or was published, does nothing, so it may be tried again. */
+  async discard(): Promise<void> {
+    if (this.#over) return;
+    const path = fillPath(this.#tools.options.draft.path, { id: this.#id });
+    let why = '';
+    for (let tries = 0; tries < DISCARD_TRIES; tries += 1) {
+      const exchanged = await this.#tools.gateway.send(contentOf('discard', 'DELETE', path, null), this.#id);
+      const gone = exchanged.kind === 'response' && (exchanged.status < 300 || [404, 410].includes(exchanged.status));
+      if (gone) return this.#end();
+      why = exchanged.kind === 'response' ? `it answered ${exchanged.status}` : exchanged.why;
+    }
+    throw unavailable(`a draft could not be deleted, ${why}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard();
+  }
+
+  #end(): void {
+    this.#over = true;
+    this.#tools.onEnd(this);
+  }
+
+  async #content(): Promise<DraftContent> {
+    const { gateway, options } = this.#tools;
+    const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }));
+    if (answer.kind === 'found') return options.draft.content(answer.body);
+    throw unavailable(answer.kind === 'absent' ? 'the draft is gone' : answer.why);
+  }
+}
+
+function fingerprint({ records, base }: DraftContent): string {
+  return digestValueOf('effectmatch/draft-evidence/v1', { records, base });
+}

@@ -1,0 +1,18 @@
+/** Services over HTTP: mediated, opaque, and those that keep drafts. @module */
+export type { DraftContent, DraftOptions } from './draft-options.ts';
+export { type DraftAction, draftHttp } from './drafts.ts';
+export { type MediatedAction, mediatedHttp } from './mediated.ts';
+export { type OpaqueAction, opaqueHttp } from './opaque.ts';
+export type {
+  Found,
+  MediatedOperation,
+  MediatedOptions,
+  OpaqueOperation,
+  OpaqueOptions,
+  Plan,
+  PlannedEffect,
+  ReadBackOptions,
+  RequestParts,
+  ServiceOptions,
+  TargetOptions,
+} from './options.ts';

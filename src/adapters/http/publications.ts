@@ -1,0 +1,101 @@
+import type { Markers, VoidResult } from '../../contract/adapter.ts';
+import type { MarkerText } from '../../contract/proof.ts';
+import type { Reached } from '../../contract/steps.ts';
+import { EffectMatchError } from '../../errors.ts';
+import { type Content, fillPath } from '../../http/content.ts';
+import type { Exchanged } from '../../http/exchange.ts';
+import type { Gateway } from '../../http/gateway.ts';
+import { parseJson } from '../../http/json.ts';
+import { canonical } from '../../protocol/canon.ts';
+import type { Value } from '../../protocol/value.ts';
+import type { DraftOptions } from './draft-options.ts';
+
+/** What a publication key holds, or why that is not known. */
+export type Standing =
+  | {
+      readonly kind: 'stands';
+      readonly marker: MarkerText | undefined;
+      readonly published: boolean;
+      readonly made: boolean;
+    }
+  | { readonly kind: 'refused'; readonly status: number }
+  | { readonly kind: 'not-sent' | 'lost'; readonly why: string };
+
+/** The publication keys of a service as markers: whatever came first under an occurrence stands there. */
+export class Publications implements Markers {
+  readonly #gateway: Gateway;
+  readonly #options: DraftOptions['publication'];
+  readonly #reached: Reached;
+
+  constructor(gateway: Gateway, options: DraftOptions['publication'], reached: Reached) {
+    this.#gateway = gateway;
+    this.#options = options;
+    this.#reached = reached;
+  }
+
+  async find(occurrence: string): Promise<MarkerText | undefined> {
+    const answer = await this.#gateway.get(this.#path(occurrence));
+    if (answer.kind === 'absent') return undefined;
+    if (answer.kind === 'silent') throw unavailable(answer.why);
+    return readMarker(this.#options.standing(answer.body).metadata);
+  }
+
+  async void(marker: MarkerText): Promise<VoidResult> {
+    this.#reached('adapter:void-written');
+    const standing = await this.put(marker.occurrence, this.#options.void(canonical(marker)));
+    this.#reached('adapter:void-committed');
+    if (standing.kind === 'refused') return { kind: 'busy', why: `the service answered ${standing.status}` };
+    // A void whose answer is lost stands or does not; whoever asks again finds out.
+    if (standing.kind !== 'stands') return { kind: 'busy', why: standing.why };
+    if (standing.marker === undefined) throw unavailable('something that is not a marker stands under the key');
+    const inserted = standing.made && !standing.published && canonical(standing.marker) === canonical(marker);
+    return inserted ? { kind: 'inserted' } : { kind: 'conflict', marker: standing.marker };
+  }
+
+  async forget(occurrence: string): Promise<void> {
+    await this.#gateway.send(contentOf('forget', 'DELETE', this.#path(occurrence), null), occurrence);
+  }
+
+  /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
+  async publish(draft: string, marker: MarkerText): Promise<Standing> {
+    return await this.put(marker.occurrence, this.#options.publish(draft, canonical(marker)));
+  }
+
+  async put(occurrence: string, body: Value): Promise<Standing> {
+    const exchanged = await this.#gateway.send(contentOf('publish', 'PUT', this.#path(occurrence), body), occurrence);
+    return this.#judge(exchanged);
+  }
+
+  #judge(exchanged: Exchanged): Standing {
+    if (exchanged.kind !== 'response') return exchanged;
+    const { status, body } = exchanged;
+    if (this.#options.refusals.includes(status)) return { kind: 'refused', status };
+    const value = status < 300 ? parseJson(body) : undefined;
+    if (value === undefined) return { kind: 'lost', why: `the service answered ${status}` };
+    const { disposition, metadata } = this.#options.standing(value);
+    return {
+      kind: 'stands',
+      marker: readMarker(metadata),
+      published: disposition === 'published',
+      made: status === 201,
+    };
+  }
+
+  #path(occurrence: string): string {
+    return fillPath(this.#options.path, { key: occurrence });
+  }
+}
+
+/** A request that the adapter makes for itself; nothing of an agent is in its path. */
+export function contentOf(operation: string, method: string, path: string, body: Value): Content {
+  return { operation, method, path, headers: {}, body, idempotency: null };
+}
+
+function readMarker(metadata: string): MarkerText | undefined {
+  const marker = parseJson(Buffer.from(metadata)) as MarkerText | undefined;
+  return typeof marker?.occurrence === 'string' && typeof marker.text === 'string' ? marker : undefined;
+}
+
+export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `the service did not answer as it should: ${why}`);
+}

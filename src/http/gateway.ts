@@ -1,0 +1,156 @@
+import { hash, randomBytes } from 'node:crypto';
+import type { Reached } from '../contract/steps.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Value } from '../protocol/value.ts';
+import { bodyText, type Content } from './content.ts';
+import { type Exchanged, exchange } from './exchange.ts';
+import { parseJson } from './json.ts';
+import type { ServiceOptions } from './options.ts';
+
+/** What a request that only reads came back with. */
+export type Answer =
+  | { readonly kind: 'found'; readonly body: Value; readonly headers: Readonly<Record<string, string>> }
+  /** 404 or 410: there is no such thing at the moment. */
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'silent'; readonly why: string };
+
+/** Salts what is said about the credential, so that nothing stored lets anybody try guesses. */
+const SALT = randomBytes(32).toString('hex');
+const SECRET_MIN = 4;
+
+/** The only way to the service: it holds the credential, knows one host, and hands out neither. */
+export class Gateway {
+  readonly host: string;
+  readonly #base: URL;
+  readonly #service: ServiceOptions;
+  readonly #reached: Reached;
+
+  constructor(service: ServiceOptions, reached: Reached) {
+    this.#base = readBase(service.url);
+    this.host = this.#base.origin;
+    this.#service = service;
+    this.#reached = reached;
+    const { header } = service.credential;
+    if (typeof header !== 'string' || !/^[A-Za-z0-9-]+$/.test(header)) {
+      throw refused('credential.header must be the name of a header');
+    }
+    this.#credential();
+    for (const [name, value] of Object.entries({ timeoutMs: service.timeoutMs, maxBytes: service.maxBytes })) {
+      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
+        throw refused(`${name} must be a whole number above 0`);
+      }
+    }
+  }
+
+  /** The header that carries the credential, lower case: no operation may set it. */
+  get credentialHeader(): string {
+    return this.#service.credential.header.toLowerCase();
+  }
+
+  /** Changes when the credential does, and says nothing else about it. */
+  fingerprint(): string {
+    return `${this.credentialHeader} ${hash('sha256', `${SALT}${this.#credential()}`, 'hex').slice(0, 32)}`;
+  }
+
+  /** Sends an effectful request once. `key` goes where the operation says. */
+  async send(content: Content, key: string, options: { readonly bare?: boolean } = {}): Promise<Exchanged> {
+    const body = bodyText(content);
+    const headers = {
+      ...content.headers,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(content.idempotency !== null && { [content.idempotency]: key }),
+    };
+    const { method, path } = content;
+    const exchanged = await this.#exchange(method, path, headers, { body, bare: options.bare === true });
+    if (exchanged.kind !== 'not-sent' && options.bare !== true) this.#reached('adapter:response-read');
+    return exchanged;
+  }
+
+  /** Asks for something, over a connection of its own. */
+  async get(path: string): Promise<Answer> {
+    const exchanged = await this.#exchange('GET', path, {}, { bare: false });
+    if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
+    const { status, headers, body } = exchanged;
+    if (status === 404 || status === 410) return { kind: 'absent' };
+    if (status !== 200) return { kind: 'silent', why: `the service answered ${status}` };
+    const value = parseJson(body);
+    return value === undefined
+      ? { kind: 'silent', why: 'the service answered with something that is not JSON' }
+      : { kind: 'found', body: value, headers };
+  }
+
+  async #exchange(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    { body, bare }: { readonly body?: string | undefined; readonly bare: boolean },
+  ): Promise<Exchanged> {
+    const url = this.#locate(path);
+    const credential = this.#credential();
+    const { timeoutMs = 10_000, maxBytes = 1 << 20, ca } = this.#service;
+    const effectful = method !== 'GET' && !bare;
+    const outgoing = {
+      method,
+      url,
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': 'effectmatch',
+        ...headers,
+        ...(!bare && { [this.credentialHeader]: credential }),
+      },
+      ...(body !== undefined && { body }),
+    };
+    const connected = effectful ? () => this.#reached('adapter:connected') : undefined;
+    return withhold(await exchange(outgoing, { timeoutMs, maxBytes, ca, connected }), credential);
+  }
+
+  /** Whatever a path contains, it stays under the registered URL. */
+  #locate(path: string): URL {
+    const root = this.#base.pathname.replace(/\/$/, '');
+    const url = new URL(`${root}${path}`, this.#base.origin);
+    const under = url.pathname.startsWith(`${root}/`) || url.pathname === root;
+    if (!path.startsWith('/') || url.origin !== this.#base.origin || !under || url.username !== '') {
+      throw refused('a path leads away from the registered service');
+    }
+    return url;
+  }
+
+  #credential(): string {
+    const { value } = this.#service.credential;
+    const credential = typeof value === 'function' ? value() : value;
+    if (
+      typeof credential !== 'string' ||
+      credential.length < SECRET_MIN ||
+      !/^[\x21-\x7e][\x20-\x7e]*$/.test(credential)
+    ) {
+      throw refused('the credential must be printable text of at least 4 characters');
+    }
+    return credential;
+  }
+}
+
+/** A response that repeats the credential is not used: what is read from it could end in the journal. */
+function withhold(exchanged: Exchanged, credential: string): Exchanged {
+  if (exchanged.kind !== 'response') return exchanged;
+  const secret = credential.replace(/^(?:Bearer|Basic|token) +/i, '');
+  const repeats = exchanged.body.includes(secret) || Object.values(exchanged.headers).some((h) => h.includes(secret));
+  return repeats ? { kind: 'lost', why: 'the response repeats the credential and is not used' } : exchanged;
+}
+
+function readBase(text: string): URL {
+  const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol))
+    throw refused('service.url must be http or https');
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw refused('service.url must be without user, query and fragment');
+  }
+  const loopback = ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
+  if (url.protocol === 'http:' && !loopback) throw refused('service.url must be https, except on this machine');
+  return url;
+}
+
+/** Says why an adapter cannot be used as it is configured. */
+export function refused(why: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `http: ${why}`, cause === undefined ? {} : { cause });
+}

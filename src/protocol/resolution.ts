@@ -1,0 +1,34 @@
+import { z } from 'zod';
+import { defineRecord, digestSchema, executionSchema, instantSchema, nameSchema, occurrenceSchema } from './record.ts';
+
+/** What an operator found out about an effect that no evidence channel could establish. */
+export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as const;
+export type Finding = (typeof FINDINGS)[number];
+
+/**
+ * An operator's signed decision about an occurrence that is `indeterminate`. It closes the question for people: it is
+ * no terminal, releases nothing and sends nothing. Whatever has to be done next is a new effect under a new license.
+ */
+export const resolutionRecord = defineRecord(
+  'resolution',
+  1,
+  4096,
+  z.strictObject({
+    version: z.literal(1),
+    occurrence: occurrenceSchema,
+    /** The attempt that holds the claim. */
+    execution: executionSchema,
+    /** Digest of the license. */
+    lineage: digestSchema,
+    finding: z.enum(FINDINGS),
+    /** Digest of what the operator relies on. */
+    evidence: digestSchema,
+    operator: nameSchema,
+    /** Digest of the operator's public key. */
+    key: digestSchema,
+    at: instantSchema,
+    /** Ed25519 over the domain label and the canonical text of everything else, base64url. */
+    signature: z.string().regex(/^[A-Za-z0-9_-]{86}$/),
+  }),
+);
+export type Resolution = ReturnType<typeof resolutionRecord.parse>;

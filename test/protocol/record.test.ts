@@ -1,0 +1,95 @@
+// Goal: the text that is kept beside a record is always the text of exactly that record.
+// Method: inputs that change after parsing or while it runs, records changed by hand, and texts too long to be kept.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { canonical } from '../../src/protocol/canon.ts';
+import { defineRecord } from '../../src/protocol/record.ts';
+
+const kind = defineRecord(
+  'sample',
+  1,
+  8 * 1024 * 1024,
+  z.strictObject({ name: z.string(), list: z.array(z.custom<unknown>((value) => value !== undefined)) }),
+);
+
+const isFrozenDeep = (value: unknown): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (Object.isFrozen(value) && Object.values(value as object).every(isFrozenDeep));
+
+test('a parsed record is a frozen copy, and what it was made from stays as it was', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.array(fc.jsonValue({ noUnicodeString: false })), (name, list) => {
+      fc.pre(!/-0|__proto__/.test(JSON.stringify(list)) && !hasNegativeZero(list));
+      const input = { name, list };
+      const record = kind.parse(input);
+      assert.deepEqual(JSON.parse(JSON.stringify(record)), JSON.parse(JSON.stringify(input)));
+      assert.equal(kind.text(record), canonical(record));
+      assert.ok(isFrozenDeep(record) && !Object.isFrozen(input) && !Object.isFrozen(input.list));
+      assert.deepEqual(kind.parseText(kind.text(record)), record);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+function hasNegativeZero(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0);
+  return Object.values(value).some(hasNegativeZero);
+}
+
+test('a change of the input after parsing reaches neither the record nor its text', () => {
+  const inner = { amount: 1 };
+  const input = { name: 'a', list: [inner] };
+  const record = kind.parse(input);
+  inner.amount = 2;
+  input.list.push({ amount: 3 });
+  assert.equal(kind.text(record), '{"list":[{"amount":1}],"name":"a"}');
+  assert.deepEqual(record, { name: 'a', list: [{ amount: 1 }] });
+});
+
+test('an input that answers differently every time still gives a record that fits its text', () => {
+  let asked = 0;
+  const input = new Proxy(
+    { name: 'a', list: [] },
+    {
+      getOwnPropertyDescriptor(target, key) {
+        asked += 1;
+        const found = Reflect.getOwnPropertyDescriptor(target, key);
+        return found && key === 'name' ? { ...found, value: `answer ${asked}` } : found;
+      },
+      get(target, key) {
+        asked += 1;
+        return key === 'name' ? `answer ${asked}` : Reflect.get(target, key);
+      },
+    },
+  );
+  const record = kind.parse(input);
+  assert.deepEqual(JSON.parse(kind.text(record)), record);
+});
+
+test('a record that was not parsed is written and checked every time', () => {
+  const record = { name: 'a', list: [] as unknown[] };
+  assert.equal(kind.text(record), '{"list":[],"name":"a"}');
+  record.list.push(1);
+  assert.equal(kind.text(record), '{"list":[1],"name":"a"}');
+  Object.assign(record, { stray: true });
+  assert.throws(() => kind.text(record), { code: 'ERR_EM_RECORD_INVALID' });
+});
+
+test('a copy of a parsed record is not taken for it', () => {
+  const record = kind.parse({ name: 'a', list: [] });
+  assert.equal(kind.text({ ...record, name: 'b' }), '{"list":[],"name":"b"}');
+  assert.equal(kind.parse(record), record);
+  const other = defineRecord('other', 1, 1024, z.strictObject({ name: z.literal('b') }));
+  assert.throws(() => other.text(record as never), { code: 'ERR_EM_RECORD_INVALID' });
+});
+
+test('a record whose text is too long to be kept is the same in everything else', () => {
+  const input = { name: 'x'.repeat(2 * 1024 * 1024), list: [] };
+  const record = kind.parse(input);
+  assert.deepEqual(record, input);
+  assert.equal(kind.text(record), canonical(input));
+  assert.deepEqual(kind.parseText(canonical(input)), input);
+});

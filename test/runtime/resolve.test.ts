@@ -1,0 +1,108 @@
+// Goal: what nobody could establish is closed by a signed act of a known operator, and by nothing else; it sends nothing
+// and releases nothing.
+// Method: a payment whose connection is cut before anything was done, resolved by right and wrong hands, through the
+// runtime and through the real command.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { generateApprover, saveApproverKey } from '../../src/crypto/approver.ts';
+import { type Decision, signResolution } from '../../src/crypto/resolution.ts';
+import type { Terminal } from '../../src/protocol/terminal.ts';
+import type { Runtime } from '../../src/runtime/runtime.ts';
+import { openRig, type Rig } from '../adapters/http/rig.ts';
+import { runCommand } from '../cli/command.ts';
+
+const operator = generateApprover('night-shift');
+const stranger = generateApprover('night-shift');
+const operators = { 'night-shift': { key: operator.publicKey } };
+const EVIDENCE = 'The statement of the bank of today shows no such payment.';
+
+/** A payment that is indeterminate, and the decision that it did not happen. */
+async function lose(rig: Rig): Promise<{ runtime: Runtime; terminal: Terminal; decision: Decision }> {
+  const runtime = await rig.start({ operators });
+  const license = await rig.approve(runtime);
+  rig.faults.arm('drop-before');
+  const terminal = await runtime.execute(license, {});
+  assert.equal(terminal.kind, 'indeterminate');
+  const { occurrence, execution, lineage } = terminal;
+  return {
+    runtime,
+    terminal,
+    decision: { occurrence, execution, lineage, finding: 'did-not-happen', evidence: EVIDENCE },
+  };
+}
+
+const signAs = ({ privateKey }: { readonly privateKey: string }, decision: Decision) =>
+  signResolution({ operator: 'night-shift', privateKey }, decision);
+
+test('a resolution closes the question, sends nothing, releases nothing, and leaves the verdict', async () => {
+  await using rig = await openRig();
+  const { runtime, terminal, decision } = await lose(rig);
+  const resolution = signAs(operator, { ...decision, finding: 'happened' });
+  assert.deepEqual(await runtime.resolve(resolution, EVIDENCE), resolution);
+  assert.deepEqual(await runtime.resolve(resolution, EVIDENCE), resolution);
+  assert.equal((await runtime.terminal(terminal.occurrence))?.kind, 'indeterminate');
+  assert.deepEqual(await runtime.recover({ now: true }), []);
+  const released = await runtime.continuation(terminal, 'book').release(() => 'booked');
+  assert.deepEqual(released, { kind: 'halted', why: 'indeterminate' });
+  assert.equal(rig.account.arrivals.get(terminal.occurrence), 1);
+  assert.equal(await runtime.ledgers.document(resolution.evidence), EVIDENCE);
+  assert.equal((await runtime.verifyJournal()).kind, 'intact');
+});
+
+test('strangers, other evidence, altered decisions and second thoughts are refused', async () => {
+  await using rig = await openRig();
+  const { runtime, decision } = await lose(rig);
+  const good = signAs(operator, decision);
+  const refused = { code: 'ERR_EM_RESOLUTION_REFUSED' };
+  await assert.rejects(runtime.resolve(signAs(stranger, decision), EVIDENCE), refused);
+  const unknown = signResolution({ operator: 'nobody', privateKey: operator.privateKey }, decision);
+  await assert.rejects(runtime.resolve(unknown, EVIDENCE), refused);
+  await assert.rejects(runtime.resolve(good, 'something else'), refused);
+  await assert.rejects(runtime.resolve({ ...good, finding: 'happened' }, EVIDENCE), refused);
+  await assert.rejects(runtime.resolve({ ...good, more: true }, EVIDENCE), { code: 'ERR_EM_RECORD_INVALID' });
+  const elsewhere = { ...decision, occurrence: `occ_${'0'.repeat(40)}` as Decision['occurrence'] };
+  await assert.rejects(runtime.resolve(signAs(operator, elsewhere), EVIDENCE), refused);
+  await assert.rejects(runtime.resolve(signAs(operator, { ...decision, evidence: ' ' }), ' '), refused);
+  assert.equal(await runtime.ledgers.resolution(decision.occurrence), undefined);
+  await runtime.resolve(good, EVIDENCE);
+  await assert.rejects(runtime.resolve(signAs(operator, { ...decision, finding: 'happened' }), EVIDENCE), refused);
+});
+
+test('what has a verdict is not resolved', async () => {
+  await using rig = await openRig();
+  const runtime = await rig.start({ operators });
+  const { occurrence, execution, lineage, kind } = await runtime.execute(await rig.approve(runtime), {});
+  assert.equal(kind, 'committed');
+  const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
+  await assert.rejects(runtime.resolve(signAs(operator, decision), EVIDENCE), /it is committed/);
+});
+
+test('the command resolves without any backend, tells so, and show and journal tell it afterwards', async () => {
+  await using rig = await openRig();
+  const { runtime, terminal } = await lose(rig);
+  await runtime.close();
+  await rig.service[Symbol.asyncDispose]();
+  const path = (name: string) => join(rig.folder, name);
+  saveApproverKey(path('operator.key.json'), operator);
+  writeFileSync(path('statement.txt'), EVIDENCE);
+  const config = { store: 'ledger.db', keyring: 'keys.json', issuers: {}, operators, adapters: {} };
+  writeFileSync(path('effectmatch.config.mjs'), `export default ${JSON.stringify(config)};`);
+  const call = (...args: string[]) => runCommand(args, { cwd: rig.folder });
+  const resolving = ['resolve', terminal.occurrence.slice(0, 14), '--key', 'operator.key.json'];
+
+  assert.equal((await call(...resolving, '--finding', 'perhaps', '--evidence', 'statement.txt')).code, 1);
+  assert.equal((await call(...resolving, '--finding', 'did-not-happen', '--evidence', 'nowhere.txt')).code, 1);
+  const done = await call(...resolving, '--finding', 'did-not-happen', '--evidence', 'statement.txt');
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(done.stdout, /^resolved {2}occ_[0-9a-f]{40} {2}did-not-happen, says night-shift\nNothing was sent/);
+
+  const shown = await call('show', terminal.occurrence);
+  assert.equal(shown.code, 4);
+  assert.match(shown.stdout, /Resolution\n {2}\S+ {2}did-not-happen, says night-shift/);
+  const listed = await call('journal', '--kind', 'resolution');
+  assert.match(listed.stdout, /resolution +resolved +occ_\S+ +pay acme +did-not-happen, says night-shift/);
+  assert.equal((await call('journal', '--verify')).code, 0);
+  assert.ok(!readFileSync(path('ledger.db')).includes(operator.privateKey));
+});
