@@ -16,6 +16,9 @@ const SLOW = [
   'test/ledger/sqlite.test.ts',
   'test/adapters/files/promotion.test.ts',
   'test/adapters/http/random-faults.test.ts',
+  'test/adapters/postgres/differential/',
+  'test/adapters/postgres/concurrency.test.ts',
+  'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
   'test/postgres/server.test.ts',
 ];

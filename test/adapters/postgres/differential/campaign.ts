@@ -34,6 +34,8 @@ export function emptyTally(): Tally {
 
 const OPS = ['insert', 'update', 'delete'] as const;
 const PROMOTED_SHARE = 0.9;
+const ROWS_MAX = 500;
+const STAGE_TIMEOUT_MS = 10_000;
 
 /** Plays operations on one random schema and compares every observation with the dumps around it. */
 export async function playSchema(
@@ -47,7 +49,13 @@ export async function playSchema(
   const routines = randomRoutines(from, tables);
   const isolation = from.pick(['read committed', 'serializable'] as const);
   const relations = tables.map(({ target, bulk }) => ({ name: target, bulk }));
-  const settings = { relations, isolation, entryPoints: routines.entryPoints, sessions: { max: 1 } };
+  const settings = {
+    relations,
+    isolation,
+    entryPoints: routines.entryPoints,
+    sessions: { max: 1 },
+    stageTimeoutMs: STAGE_TIMEOUT_MS,
+  };
   await using place = await protectedDatabase(`${ddl}\n${routines.ddl}`, settings, { version });
   const client = new pg.Client({ connectionString: place.db.url() });
   client.on('error', () => {});
@@ -72,6 +80,8 @@ export async function playSchema(
     let before = await dump(client, tables);
     for (let index = 0; index < operations; index += 1) {
       before = await playOperation(scene, `${label}/${index}`, before);
+      // Triggers that feed each other make tables grow without end; what they do is known by then.
+      if ([...before.values()].some((rows) => rows.length > ROWS_MAX)) break;
     }
     tally.schemas += 1;
   } finally {
@@ -101,7 +111,10 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   tally.operations += 1;
   if (staged.kind === 'failed') {
     count(tally.failed, staged.reason);
-    assert.ok(['constraint', 'action-failed'].includes(staged.reason), `${staged.reason}: ${staged.detail}\n${told}`);
+    assert.ok(
+      ['constraint', 'action-failed', 'timeout'].includes(staged.reason),
+      `${staged.reason}: ${staged.detail}\n${told}`,
+    );
     const after = await dump(client, tables);
     assert.deepEqual(netEffects(tables, before, after), [], `a failed operation left something\n${told}`);
     return after;
