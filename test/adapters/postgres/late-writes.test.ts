@@ -3,6 +3,7 @@
 // HOLD) writes to registered and other tables; the candidate is promoted whatever the observation says.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { PostgresSurvey } from '../../../src/adapters/postgres/certify/facts.ts';
 import { demandHeld, openPort, type Port } from './drive.ts';
 
 const SCHEMA = `
@@ -88,4 +89,28 @@ test('a deferred trigger that writes when it is forced is observed, and commits'
   ]);
   assert.equal((await held.promote()).kind, 'confirmed');
   assert.deepEqual(await durable(port), { ...NOTHING, item: 1, waiting: 1 });
+});
+
+test('a check at COMMIT that is gone, off or different is found by the survey, and its remedy helps', async () => {
+  await using port = await openPort('create table item (id integer primary key)', { relations: ['item'] });
+  const problems = async () => ((await port.adapter.survey()) as PostgresSurvey).problems;
+  assert.deepEqual(await problems(), []);
+  const damages = [
+    'drop trigger effectmatch_guard on effectmatch.stage',
+    'drop trigger effectmatch_settled on effectmatch.marker',
+    'alter table effectmatch.stage disable trigger effectmatch_guard',
+    'alter table effectmatch.marker enable replica trigger effectmatch_settled',
+    `drop trigger effectmatch_settled on effectmatch.marker;
+     create constraint trigger effectmatch_settled after insert on effectmatch.marker deferrable initially deferred
+       for each row when (false) execute function effectmatch.settle();
+     alter table effectmatch.marker enable always trigger effectmatch_settled`,
+  ];
+  for (const damage of damages) {
+    await port.db.run(damage);
+    const [problem, ...rest] = await problems();
+    assert.match(problem?.outlet ?? '', /^check effectmatch_(?:guard|settled) on effectmatch/, damage);
+    assert.deepEqual(rest, []);
+    await port.db.run((problem?.fix ?? []).join(';'));
+    assert.deepEqual(await problems(), [], damage);
+  }
 });
