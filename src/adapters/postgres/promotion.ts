@@ -49,6 +49,8 @@ export async function promoteCandidate(tools: PromotionTools, marker: MarkerText
 
 /** A refusal needs proof: the server itself must call the transaction aborted. Everything else is left to the marker. */
 async function judgeFailure(tools: PromotionTools, cause: unknown): Promise<Promotion> {
+  // The server sends an error before it has ended the transaction; whatever it answers next, it has ended it by then.
+  await tools.session.script('rollback').catch(() => {});
   const status = await tools.transactionStatus(tools.xid).catch(() => undefined);
   if (status !== 'aborted') return { kind: 'unknown', cause };
   return { kind: 'refused', reason: reasonOf(sqlState(cause)), detail: describeError(cause) };

@@ -64,7 +64,8 @@ export async function openStage(
   }
   tools.reached('adapter:action-done');
   const observed = await observing;
-  if (observed.kind === 'rejected') return await fail(tools, observed.error, 'a deferred constraint failed');
+  if (observed.kind === 'rejected')
+    return await fail(tools, observed.error, 'a deferred constraint failed, or the outcome could not be observed');
   const answer = observed.value.at(-1)?.rows ?? [];
   const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
   const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, read?.value ?? []);
@@ -209,7 +210,7 @@ class HeldStage implements Stage {
 
   async observe(): Promise<Evidence> {
     this.#assertHeld();
-    this.#evidence ??= readObservation(this.#observed);
+    this.#evidence ??= await readObservation(this.#observed);
     return this.#evidence;
   }
 

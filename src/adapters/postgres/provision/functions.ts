@@ -169,7 +169,7 @@ declare
   counted text;
   standing text;
 begin${FACTS}
-  update effectmatch.stage as s set sealed = true, facts = counted || ' ' || standing
+  update effectmatch.stage as s set sealed = true, watched = observe.watched, facts = counted || ' ' || standing
    where s.xid = pg_current_xact_id() and not s.sealed;
   if not found then
     raise exception using errcode = 'EM005', message = 'EffectMatch: there is no open stage to observe';
@@ -188,9 +188,6 @@ end`,
     settings: PINNED,
     caller: 'execution',
     body: `
-declare
-  counted text;
-  standing text;
 begin
   if mac is distinct from
      effectmatch.sign(concat_ws(chr(10), 'promote', candidate, promoted, seal_key, seal_mac, content)) then
@@ -198,20 +195,45 @@ begin
   end if;
   if candidate is distinct from pg_current_xact_id()::text then
     raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the transaction that was observed';
-  end if;${FACTS}
-  perform from effectmatch.stage as s
-    where s.xid = pg_current_xact_id() and s.sealed and s.occurrence = promoted
-      and s.facts = counted || ' ' || standing;
-  if not found then
-    raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation',
-      detail = counted || ' ' || standing;
   end if;
+  perform from effectmatch.stage as s
+    where s.xid = pg_current_xact_id() and s.sealed and s.occurrence = promoted and s.watched = promote.watched;
+  if not found then
+    raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the stage that was observed';
+  end if;
+  set constraints effectmatch.effectmatch_settled deferred;
   if current_setting('synchronous_commit') in ('off', 'local') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
   insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac, xid)
   values (promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id());
+end`,
+  },
+  {
+    // Fires at COMMIT, after everything that was deferred before the promotion. Fired earlier, from within a trigger of
+    // the application, it would let that trigger write after it.
+    name: 'settle',
+    parameters: '',
+    returns: 'trigger',
+    settings: PINNED,
+    caller: 'nobody',
+    body: `
+declare
+  watched oid[];
+  observed text;
+  counted text;
+  standing text;
+begin
+  select array_remove(s.watched, tg_relid), s.facts into watched, observed
+    from effectmatch.stage as s where s.xid = pg_current_xact_id();${FACTS}
+  if observed is distinct from counted || ' ' || standing or pg_trigger_depth() <> 1
+     or exists (select from pg_cursors as c where c.is_holdable)
+     or pg_stat_get_xact_tuples_inserted(tg_relid) <> 1 then
+    raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation',
+      detail = counted || ' ' || standing;
+  end if;
   delete from effectmatch.stage as s where s.xid = pg_current_xact_id();
+  return null;
 end`,
   },
   {
