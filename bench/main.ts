@@ -4,10 +4,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { compareStudy } from './studies/compare.ts';
+import { pgCostStudy } from './studies/pg-cost.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import type { Cell, Study } from './study.ts';
 
-const STUDIES: readonly Study[] = [compareStudy, sqliteCostStudy];
+const STUDIES: readonly Study[] = [compareStudy, sqliteCostStudy, pgCostStudy];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json]
 
