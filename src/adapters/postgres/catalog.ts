@@ -161,7 +161,8 @@ const SEQUENCE_OF = `
 const COLUMNS_OF = `
   (select pg_catalog.json_agg(pg_catalog.json_build_object(
      'name', a.attname, 'notNull', a.attnotnull, 'generated', a.attgenerated, 'identity', a.attidentity <> '',
-     'defaultText', pg_catalog.pg_get_expr(ad.adbin, ad.adrelid), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF})
+     'defaultText', coalesce(pg_catalog.pg_get_expr(ad.adbin, ad.adrelid),
+       (select pg_catalog.pg_get_expr(ty.typdefaultbin, 0) from pg_catalog.pg_type ty where ty.oid = a.atttypid)), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF})
      order by a.attnum)
    from pg_catalog.pg_attribute a
      left join pg_catalog.pg_attrdef ad on ad.adrelid = a.attrelid and ad.adnum = a.attnum

@@ -2,7 +2,8 @@ import type { Connection, Reply } from '../../postgres/connection.ts';
 
 /**
  * Settings that decide how values are printed and read. Recorders pin the same ones, so the same stored value has the
- * same text wherever it is read; the last three matter only for reading text.
+ * same text wherever it is read; the others matter only for reading text and
+ * for expressions of the catalogue.
  */
 export const PINNED_FORMATS: Readonly<Record<string, string>> = {
   datestyle: 'ISO, YMD',
@@ -14,6 +15,7 @@ export const PINNED_FORMATS: Readonly<Record<string, string>> = {
   xmloption: 'content',
   array_nulls: 'on',
   quote_all_identifiers: 'off',
+  standard_conforming_strings: 'on',
 };
 
 const PIN_FORMATS = Object.entries(PINNED_FORMATS)

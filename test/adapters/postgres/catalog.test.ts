@@ -10,7 +10,7 @@ const SETUP = `
 create schema "My App";
 create type mood as enum ('sad', 'happy');
 create domain "My App"."Code" as varchar(3) not null;
-create domain code2 as "My App"."Code" check (value <> 'x');
+create domain code2 as "My App"."Code" default 'dom' check (value <> 'x');
 create sequence shared_ids start 5 increment 3;
 create table "My App"."select ""it""" (
   gone int, code code2, tags varchar(5)[], id bigint generated always as identity, "Order" serial,
@@ -93,6 +93,7 @@ test('a sequence belongs to a column only where it assigns the value itself', as
   assert.deepEqual([shared?.schema, shared?.start, shared?.increment], ['public', '5', '3']);
   const twice = relation.columns.find(({ name }) => name === 'twice');
   assert.deepEqual([twice?.generated, twice?.defaultText], [true, undefined]);
+  assert.equal(relation.columns.find(({ name }) => name === 'code')?.defaultText, "'dom'::character varying");
   assert.equal(relation.columns.find(({ name }) => name === 'feel')?.defaultText, "'sad'::public.mood");
 });
 

@@ -1,0 +1,251 @@
+import { QUERIES } from './queries.ts';
+
+export interface Role {
+  readonly name: string;
+  readonly super: boolean;
+  readonly inherit: boolean;
+  readonly createrole: boolean;
+  readonly createdb: boolean;
+  readonly login: boolean;
+  readonly replication: boolean;
+  readonly bypassrls: boolean;
+  readonly connections: number;
+  readonly validUntil: string | null;
+}
+
+export interface Membership {
+  readonly member: string;
+  readonly role: string;
+  readonly admin: boolean;
+  readonly inherit: boolean;
+  readonly set: boolean;
+  readonly grantor: string;
+}
+
+/** One privilege of an access list; an empty grantee is PUBLIC. */
+export interface Grant {
+  readonly kind: string;
+  readonly object: string;
+  readonly owner: string;
+  readonly grantee: string;
+  readonly privilege: string;
+  readonly grantable: boolean;
+  readonly grantor: string;
+}
+
+export interface RelationRow {
+  readonly oid: number;
+  readonly object: string;
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly persistence: string;
+  readonly owner: string;
+  readonly rls: boolean;
+  readonly forceRls: boolean;
+  readonly partition: boolean;
+  readonly extension: string | null;
+  readonly parents: readonly number[];
+}
+
+export interface ColumnRow {
+  readonly relation: number;
+  readonly name: string;
+  readonly type: string;
+  readonly typeOid: number;
+  readonly generated: string;
+  readonly identity: string;
+  readonly defaultText: string | null;
+}
+
+export interface ConstraintRow {
+  readonly oid: number;
+  readonly relation: number;
+  readonly type: number;
+  readonly object: string;
+  readonly kind: string;
+  readonly deferrable: boolean;
+  readonly referenced: number;
+  readonly onDelete: string;
+  readonly onUpdate: string;
+  readonly definition: string;
+  readonly domain: string | null;
+}
+
+export interface IndexRow {
+  readonly relation: number;
+  readonly oid: number;
+  readonly object: string;
+  readonly definition: string;
+}
+
+export interface TriggerRow {
+  readonly oid: number;
+  readonly relation: number;
+  readonly object: string;
+  readonly name: string;
+  readonly enabled: string;
+  readonly function: number;
+  readonly functionName: string;
+  readonly functionSchema: string;
+  readonly type: number;
+  readonly deferrable: boolean;
+  readonly internal: boolean;
+  readonly cloned: boolean;
+  readonly definition: string;
+  readonly attributes: number;
+  readonly arguments: number;
+}
+
+export interface RuleRow {
+  readonly relation: number;
+  readonly oid: number;
+  readonly object: string;
+  readonly event: string;
+  readonly enabled: string;
+  readonly definition: string;
+}
+
+export interface PolicyRow {
+  readonly relation: number;
+  readonly oid: number;
+  readonly object: string;
+}
+
+export interface FunctionRow {
+  readonly oid: number;
+  readonly object: string;
+  readonly name: string;
+  readonly schema: string;
+  readonly language: string;
+  readonly trusted: boolean;
+  readonly owner: string;
+  readonly definer: boolean;
+  readonly kind: string;
+  readonly volatility: string;
+  readonly config: readonly string[] | null;
+  readonly source: string;
+  readonly library: string | null;
+  readonly sqlBody: string | null;
+  readonly definition: string;
+  readonly extension: string | null;
+}
+
+/** An expression of the schema that calls a function. */
+export interface Use {
+  readonly class: string;
+  readonly object: number;
+  readonly function: number;
+  readonly relation: number;
+  readonly type: number;
+  readonly column: string | null;
+  readonly description: string;
+}
+
+export interface SettingRow {
+  readonly database: string;
+  readonly role: string;
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface CastRow {
+  readonly description: string;
+  readonly source: string;
+  readonly target: string;
+  readonly sourceOid: number;
+  readonly targetOid: number;
+  readonly function: number;
+  readonly extension: string | null;
+}
+
+export interface TypeRow {
+  readonly oid: number;
+  readonly name: string;
+  readonly kind: string;
+  readonly base: number;
+  readonly element: number;
+  readonly relation: number;
+}
+
+/** Everything a survey judges, from one snapshot. */
+export interface Catalog {
+  readonly server: readonly { readonly major: number; readonly database: string; readonly owner: string }[];
+  readonly roles: readonly Role[];
+  readonly memberships: readonly Membership[];
+  readonly grants: readonly Grant[];
+  readonly schemas: readonly { readonly object: string; readonly name: string; readonly owner: string }[];
+  readonly relations: readonly RelationRow[];
+  readonly columns: readonly ColumnRow[];
+  readonly constraints: readonly ConstraintRow[];
+  readonly indexes: readonly IndexRow[];
+  readonly triggers: readonly TriggerRow[];
+  readonly rules: readonly RuleRow[];
+  readonly policies: readonly PolicyRow[];
+  readonly functions: readonly FunctionRow[];
+  readonly uses: readonly Use[];
+  readonly settings: readonly SettingRow[];
+  readonly server_settings: readonly { readonly name: string; readonly value: string }[];
+  readonly eventTriggers: readonly {
+    readonly object: string;
+    readonly event: string;
+    readonly enabled: string;
+    readonly function: number;
+  }[];
+  readonly extensions: readonly { readonly name: string; readonly version: string }[];
+  readonly languages: readonly { readonly name: string; readonly trusted: boolean }[];
+  readonly servers: readonly { readonly object: string; readonly wrapper: string; readonly owner: string }[];
+  readonly mappings: readonly { readonly server: string; readonly user: string | null }[];
+  readonly publications: readonly {
+    readonly object: string;
+    readonly all: boolean;
+    readonly tables: readonly string[];
+  }[];
+  readonly subscriptions: readonly { readonly object: string; readonly enabled: boolean }[];
+  readonly largeObjects: readonly { readonly count: number; readonly owned: number; readonly writable: number }[];
+  readonly casts: readonly CastRow[];
+  readonly operators: readonly {
+    readonly description: string;
+    readonly schema: string;
+    readonly name: string;
+    readonly function: number;
+    readonly extension: string | null;
+  }[];
+  readonly types: readonly TypeRow[];
+  readonly defaultAcls: readonly unknown[];
+  readonly owned: readonly { readonly description: string }[];
+}
+
+const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
+
+/** What a survey needs of the trusted connection: values come back as the text the server sent. */
+export interface TextReader {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
+}
+
+/** The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a value. */
+export async function readRows<Row>(
+  control: TextReader,
+  query: string,
+  values: readonly unknown[] = [],
+): Promise<readonly Row[]> {
+  const { rows } = await control.query(
+    `select coalesce(pg_catalog.json_agg(part), '[]') from (${query}) as part`,
+    values,
+  );
+  return JSON.parse(rows[0]?.[0] ?? '[]') as Row[];
+}
+
+/**
+ * Reads the configuration in the transaction the caller opened. No application code runs: only catalogues are read, and
+ * expressions come back as text.
+ */
+export async function readCatalog(control: TextReader, executor: string): Promise<Catalog> {
+  const parts = await Promise.all(
+    Object.entries(QUERIES).map(async ([part, text]) => [
+      part,
+      await readRows<unknown>(control, text, OF_EXECUTOR.has(part) ? [executor] : []),
+    ]),
+  );
+  return Object.fromEntries(parts) as Catalog;
+}

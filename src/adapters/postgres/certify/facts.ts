@@ -1,0 +1,89 @@
+import type { Outlet, Survey } from '../../../protocol/boundary.ts';
+import type { Relation } from '../relation.ts';
+
+/** A table under observation and how its writes are recorded. */
+export interface RegisteredRelation extends Relation {
+  /** Recorded per statement with transition tables instead of per row. */
+  readonly bulk: boolean;
+  readonly volatile: readonly string[];
+}
+
+/** A function or procedure that agents may call. The object id decides; the name is for people. */
+export interface EntryPoint {
+  readonly oid: number;
+  readonly name: string;
+}
+
+/**
+ * A function whose text the certification cannot judge (dynamic SQL, another language) and that a person has read.
+ * The digest is the one that the report prints, so a changed function needs a new review.
+ */
+export interface Review {
+  readonly function: string;
+  readonly digest: string;
+  readonly by: string;
+}
+
+/** What a deployment says about itself before anything is read from the server. */
+export interface BoundaryFacts {
+  readonly backend: string;
+  /** The login that runs agent SQL. */
+  readonly executor: string;
+  /** The role that owns schema `effectmatch` and that nobody logs in as. */
+  readonly owner: string;
+  /** The trusted login that surveys. */
+  readonly control: string;
+  readonly relations: readonly RegisteredRelation[];
+  readonly entryPoints: readonly EntryPoint[];
+  /** Host and network restrictions that the database cannot see, in words; bound by digest. */
+  readonly restrictions: readonly string[];
+  readonly reviews?: readonly Review[];
+  /** Extensions and preloaded libraries with native code that the deployment vouches for beside the built-in list. */
+  readonly trustedCode?: readonly string[];
+}
+
+/** An open outlet with everything a database administrator needs to close it. */
+export interface Problem {
+  readonly outlet: string;
+  /** The object as SQL would name it. */
+  readonly object: string;
+  /** Why the execution login gets there. */
+  readonly why: string;
+  /** Statements that close it, in order; after them a survey no longer finds it. */
+  readonly fix: readonly string[];
+  /** Whose rights the statements need. */
+  readonly needs: string;
+}
+
+/** A survey of a PostgreSQL database with the remedies of what it could not classify. */
+export interface PostgresSurvey extends Survey {
+  readonly problems: readonly Problem[];
+  /** Declared restrictions and reviews, shown in the report because the server cannot confirm them. */
+  readonly declared: readonly string[];
+  /** Roles whose rights matter to an execution, with all they are members of: what a fingerprint watches. */
+  readonly roles: readonly string[];
+}
+
+/** Collects outlets while the parts of a survey go through the catalogue; keeps the order of discovery. */
+export class Outlets {
+  readonly listed: Outlet[] = [];
+  readonly problems: Problem[] = [];
+
+  /** A route whose effects are part of the evidence. */
+  observed(outlet: string, by: string): void {
+    this.listed.push({ outlet, disposition: 'observed', by });
+  }
+
+  /** A route that exists and is closed. */
+  denied(outlet: string, by: string): void {
+    this.listed.push({ outlet, disposition: 'denied', by });
+  }
+
+  /** A route that is open: it refuses certification until its statements were applied. One finding per outlet is enough. */
+  open(problem: Problem): void {
+    if (this.problems.some(({ outlet, why }) => outlet === problem.outlet && why === problem.why)) return;
+    this.problems.push(problem);
+    const by = `${problem.why}. Close it (${problem.needs}): ${problem.fix.join('; ')}`;
+    this.listed.push({ outlet: problem.outlet, disposition: 'unclassified', by });
+  }
+}

@@ -1,0 +1,133 @@
+import type { Survey } from '../../../protocol/boundary.ts';
+import { readRows, type TextReader } from './catalog.ts';
+
+/** Catalogues of the database whose every row version counts, with the rows that belong to the configuration. */
+const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
+  ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
+  ['pg_class', `relpersistence <> 't' and (oid >= 16384 or xmin <> '1')`],
+  ['pg_attribute', 'attrelid in (select oid from permanent) and attnum > 0'],
+  ['pg_attrdef', 'adrelid in (select oid from permanent)'],
+  ['pg_constraint', 'oid >= 16384 and (conrelid = 0 or conrelid in (select oid from permanent))'],
+  ['pg_index', 'indrelid in (select oid from permanent)'],
+  ['pg_trigger', 'tgrelid in (select oid from permanent)'],
+  ['pg_inherits', 'inhparent in (select oid from permanent)'],
+  ['pg_rewrite', 'ev_class in (select oid from permanent)'],
+  ['pg_policy', 'true'],
+  ['pg_proc', `oid >= 16384 or xmin <> '1'`],
+  ['pg_type', `oid >= 16384 and typtype <> 'c' and typcategory <> 'A'`],
+  ['pg_enum', 'true'],
+  ['pg_cast', 'oid >= 16384'],
+  ['pg_operator', 'oid >= 16384'],
+  ['pg_amproc', 'oid >= 16384'],
+  ['pg_conversion', 'oid >= 16384'],
+  ['pg_transform', 'true'],
+  ['pg_language', 'true'],
+  ['pg_extension', 'true'],
+  ['pg_event_trigger', 'true'],
+  ['pg_foreign_data_wrapper', 'true'],
+  ['pg_foreign_server', 'true'],
+  ['pg_foreign_table', 'true'],
+  ['pg_user_mapping', 'true'],
+  ['pg_publication', 'true'],
+  ['pg_publication_rel', 'true'],
+  ['pg_publication_namespace', 'true'],
+  ['pg_sequence', 'seqrelid in (select oid from permanent)'],
+  ['pg_default_acl', 'true'],
+];
+
+const CURRENT = '(select oid from pg_database where datname = current_database())';
+
+/** Catalogues of the whole server, narrowed to this database and to the roles that matter (the first parameter). */
+const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
+  ['pg_authid', 'oid = any($1::oid[])'],
+  ['pg_auth_members', 'member = any($1::oid[])'],
+  ['pg_database', 'datname = current_database()'],
+  ['pg_db_role_setting', `setdatabase in (0, ${CURRENT}) and (setrole = 0 or setrole = any($1::oid[]))`],
+  ['pg_parameter_acl', 'true'],
+  ['pg_subscription', `subdbid = ${CURRENT}`],
+];
+
+/**
+ * Catalogues where adding and removing a row leaves no version behind. Their cumulative counters show such a pair, but
+ * only once the session that made it has reported its statistics: at its first commit, at its end, and otherwise after
+ * one to ten seconds. Until then a pair that was undone completely is not seen; everything else is seen at once.
+ */
+const COUNTED: readonly string[] = [
+  'pg_auth_members',
+  'pg_db_role_setting',
+  'pg_proc',
+  'pg_trigger',
+  'pg_rewrite',
+  'pg_policy',
+  'pg_event_trigger',
+  'pg_extension',
+  'pg_foreign_server',
+  'pg_foreign_table',
+  'pg_user_mapping',
+  'pg_cast',
+  'pg_operator',
+  'pg_language',
+  'pg_parameter_acl',
+  'pg_publication_rel',
+];
+
+const versions = ([catalog, rows]: readonly [string, string]) =>
+  `(select int8send(count(*)) || coalesce(string_agg(xidsend(xmin) || tidsend(ctid), ''), '') from pg_catalog.${catalog} where ${rows})`;
+
+const counters = COUNTED.map((catalog) => {
+  const oid = `'pg_catalog.${catalog}'::regclass`;
+  return `pg_stat_get_tuples_inserted(${oid}) + pg_stat_get_tuples_updated(${oid}) + pg_stat_get_tuples_deleted(${oid})`;
+});
+
+const QUERY = `with permanent as materialized (
+    select oid from pg_catalog.pg_class where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S'))
+  select encode(sha256(${[...SHARED, ...LOCAL].map(versions).join('\n || ')}), 'hex') || ' '
+    || concat_ws(' ', ${counters.join(', ')}) || ' '
+    || concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
+      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time())`;
+
+/** Reads whether anything in the configuration changed, far more cheaply than reading what it is. */
+export interface Fingerprints {
+  /** Equal texts mean that no row of the configuration was written in between, not even back to what it was. */
+  read(): Promise<string>;
+}
+
+/** What the trusted login needs in order to read the versions of rows whose content it may not see. */
+export function fingerprintGrants(control: string): readonly string[] {
+  return ['pg_authid', 'pg_user_mapping', 'pg_subscription'].map(
+    (catalog) =>
+      `GRANT SELECT (xmin, ctid${catalog === 'pg_subscription' ? '' : ', oid'}) ON pg_catalog.${catalog} TO ${control}`,
+  );
+}
+
+/**
+ * Prepares the fingerprint on a warm trusted session. `roles` are those that the survey found to matter: a role outside
+ * them gets in only through a row that is watched.
+ */
+export async function prepareFingerprint(control: TextReader, roles: readonly string[]): Promise<Fingerprints> {
+  await control.query('SET search_path = pg_catalog, pg_temp');
+  await control.query('SET synchronize_seqscans = off');
+  const closure = await readRows<{ oid: number }>(
+    control,
+    `with recursive closure(oid) as (select oid from pg_roles where rolname = any($1)
+       union select m.roleid from closure c join pg_auth_members m on m.member = c.oid)
+     select oid::int8 as oid from closure order by oid`,
+    [roles],
+  );
+  const oids = `{${closure.map(({ oid }) => oid).join(',')}}`;
+  await control.query(`PREPARE effectmatch_fingerprint(oid[]) AS ${QUERY}`);
+  return {
+    async read() {
+      const { rows } = await control.query(`EXECUTE effectmatch_fingerprint('${oids}')`);
+      return rows[0]?.[0] ?? '';
+    },
+  };
+}
+
+/**
+ * A survey whose certificate also holds the fingerprint it was classified under: two certificates are then equal only
+ * if nothing was written in between, not merely if the end is like the beginning.
+ */
+export function bindFingerprint<S extends Survey>(survey: S, fingerprint: string): S {
+  return { ...survey, configuration: `${survey.configuration} ${fingerprint}` };
+}

@@ -1,0 +1,164 @@
+import { quoteName } from '../../../postgres/identifier.ts';
+import { namesIn } from './body.ts';
+import type { Catalog, FunctionRow, RelationRow, TriggerRow, Use } from './catalog.ts';
+import type { BoundaryFacts } from './facts.ts';
+
+/** How an execution arrives somewhere, and the statements that would cut this way off. */
+export interface Route {
+  readonly by: string;
+  readonly close: readonly string[];
+}
+
+/** What agent SQL can set in motion, by its own rights or through application code. */
+export interface Reach {
+  readonly functions: ReadonlyMap<FunctionRow, Route>;
+  readonly relations: ReadonlyMap<RelationRow, Route>;
+  /** Roles whose rights application code runs with, besides the execution login. */
+  readonly principals: ReadonlyMap<string, Route>;
+}
+
+/** Objects of a database by what they are attached to. */
+export interface Index {
+  readonly relation: ReadonlyMap<number, RelationRow>;
+  readonly function: ReadonlyMap<number, FunctionRow>;
+  readonly registered: ReadonlySet<number>;
+  readonly executable: ReadonlySet<number>;
+}
+
+/** Whether a trigger can fire in an ordinary session. */
+export function isLive(trigger: TriggerRow): boolean {
+  return trigger.enabled === 'O' || trigger.enabled === 'A';
+}
+
+/**
+ * Follows what one write or call can lead to: triggers, foreign-key actions (which run with the rights of the table's
+ * owner), expressions, and every function or relation that a reachable body could name. Text is read generously, so a
+ * name in a string or comment counts; SQL built at run time is not followed but refused by the judgement of the body.
+ */
+export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Index): Reach {
+  const functions = new Map<FunctionRow, Route>();
+  const relations = new Map<RelationRow, Route>();
+  const principals = new Map<string, Route>();
+  const byFunctionName = Map.groupBy(catalog.functions, (row) => row.name);
+  const byRelationName = Map.groupBy(catalog.relations, (row) => row.name);
+  const triggers = Map.groupBy(catalog.triggers, (row) => row.relation);
+  const uses = Map.groupBy(catalog.uses, (use) => use.relation);
+  const typeUses = Map.groupBy(catalog.uses, (use) => use.type);
+  const columns = Map.groupBy(catalog.columns, (row) => row.relation);
+  const children = new Map<number, RelationRow[]>();
+  for (const row of catalog.relations) {
+    for (const parent of row.parents) children.set(parent, [...(children.get(parent) ?? []), row]);
+  }
+  const actions = Map.groupBy(
+    catalog.constraints.filter(({ kind, onDelete, onUpdate }) => kind === 'f' && /[cnd]/.test(onDelete + onUpdate)),
+    (row) => row.referenced,
+  );
+
+  const addPrincipal = (role: string, route: Route) => {
+    if (role !== facts.executor && role !== facts.owner && !principals.has(role)) principals.set(role, route);
+  };
+  const addUses = (list: readonly Use[] | undefined, relation: RelationRow | undefined) => {
+    for (const use of list ?? []) {
+      const row = index.function.get(use.function);
+      if (row) addFunction(row, { by: use.description, close: closeUse(catalog, use, relation) });
+    }
+  };
+  const addNames = (text: string, route: Route, self?: FunctionRow) => {
+    for (const name of namesIn(text)) {
+      for (const row of byFunctionName.get(name) ?? []) {
+        if (row !== self) addFunction(row, { by: `${row.object} as named in ${route.by}`, close: route.close });
+      }
+      for (const row of byRelationName.get(name) ?? []) addRelation(row, route);
+    }
+  };
+  const addFunction = (row: FunctionRow, route: Route) => {
+    if (functions.has(row) || row.schema === 'effectmatch') return;
+    functions.set(row, route);
+    if (row.definer)
+      addPrincipal(row.owner, {
+        by: `SECURITY DEFINER function ${row.object}, reached through ${route.by}`,
+        close: [`ALTER ROUTINE ${row.object} SECURITY INVOKER`],
+      });
+    if (row.language === 'sql' || row.language === 'plpgsql') addNames(row.sqlBody ?? row.source, route, row);
+    addUses(
+      catalog.uses.filter((use) => use.class === 'pg_proc' && use.object === row.oid),
+      undefined,
+    );
+  };
+  const addRelation = (row: RelationRow, route: Route) => {
+    if (relations.has(row) || row.schema === 'effectmatch') return;
+    relations.set(row, route);
+    for (const trigger of triggers.get(row.oid) ?? []) {
+      const called = index.function.get(trigger.function);
+      if (!isLive(trigger) || called === undefined) continue;
+      const close = [`ALTER TABLE ${row.object} DISABLE TRIGGER ${trigger.object}`];
+      addFunction(called, {
+        by: `trigger ${trigger.object} on ${row.object}`,
+        close: row.kind === 'v' ? [`DROP TRIGGER ${trigger.object} ON ${row.object}`] : close,
+      });
+    }
+    addUses(uses.get(row.oid), row);
+    for (const column of columns.get(row.oid) ?? []) addType(column.typeOid);
+    for (const child of children.get(row.oid) ?? []) addRelation(child, route);
+    for (const action of actions.get(row.oid) ?? []) {
+      const referencing = index.relation.get(action.relation);
+      if (referencing === undefined) continue;
+      const by = `foreign key ${action.object} of ${referencing.object}, whose actions run as the table's owner`;
+      const reached = { by, close: [`ALTER TABLE ${referencing.object} DROP CONSTRAINT ${action.object}`] };
+      addRelation(referencing, reached);
+      addPrincipal(referencing.owner, reached);
+    }
+    for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid)) addNames(rule.definition, route);
+  };
+  const seenTypes = new Set<number>();
+  const addType = (oid: number) => {
+    const type = catalog.types.find((row) => row.oid === oid);
+    if (type === undefined || seenTypes.has(oid)) return;
+    seenTypes.add(oid);
+    addUses(typeUses.get(oid), undefined);
+    addType(type.base);
+    addType(type.element);
+  };
+
+  for (const oid of index.registered) {
+    const row = index.relation.get(oid);
+    if (row) addRelation(row, { by: `registered relation ${row.object}`, close: [] });
+  }
+  for (const oid of index.executable) {
+    const row = index.function.get(oid);
+    if (row)
+      addFunction(row, { by: `EXECUTE of ${quoteName(facts.executor)}`, close: closeExecute(row, facts.executor) });
+  }
+  for (const list of [catalog.casts, catalog.operators]) {
+    for (const { function: oid, description } of list) {
+      const row = index.function.get(oid);
+      if (row) addFunction(row, { by: description, close: closeExecute(row, facts.executor) });
+    }
+  }
+  return { functions, relations, principals };
+}
+
+/** Takes a function away from the execution login, however it was given. */
+export function closeExecute(row: FunctionRow, executor: string): readonly string[] {
+  return [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(executor)}`];
+}
+
+/** Removes the expression that calls the function; its writes to registered relations would otherwise be a mystery. */
+function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined): readonly string[] {
+  const table = relation?.object ?? '';
+  const constraint = catalog.constraints.find(({ oid }) => oid === use.object);
+  switch (use.class) {
+    case 'pg_attrdef':
+      return [`ALTER TABLE ${table} ALTER COLUMN ${quoteName(use.column ?? '')} DROP DEFAULT`];
+    case 'pg_constraint':
+      if (constraint === undefined) return [];
+      if (constraint.domain !== null) return [`ALTER DOMAIN ${constraint.domain} DROP CONSTRAINT ${constraint.object}`];
+      return [`ALTER TABLE ${table} DROP CONSTRAINT ${constraint.object}`];
+    case 'pg_policy':
+      return [`DROP POLICY ${catalog.policies.find(({ oid }) => oid === use.object)?.object ?? ''} ON ${table}`];
+    case 'pg_class':
+      return catalog.indexes.filter(({ oid }) => oid === use.object).map(({ object }) => `DROP INDEX ${object}`);
+    default:
+      return [];
+  }
+}

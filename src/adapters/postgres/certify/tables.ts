@@ -1,0 +1,197 @@
+import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
+import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
+import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
+import type { BoundaryFacts, Outlets, RegisteredRelation } from './facts.ts';
+import { type Index, isLive, type Reach } from './reach.ts';
+import { ownerFor } from './roles.ts';
+
+const AFTER_ROW_DML = 1 + 4 + 8 + 16;
+const BEFORE_TRUNCATE = 2 + 32;
+
+/** The registered relations: are they what was registered, and is every write to them recorded? */
+export function surveyRegistered(catalog: Catalog, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
+  const triggers = Map.groupBy(catalog.triggers, (row) => row.relation);
+  for (const relation of facts.relations) {
+    const row = index.relation.get(relation.oid);
+    const before = outlets.problems.length;
+    if (row === undefined) {
+      outlets.open({
+        outlet: `relation ${relation.target}`,
+        object: relation.target,
+        why: 'It is registered and no longer exists under its object id',
+        fix: ['-- open the adapter again with the relations that exist'],
+        needs: 'the deployment',
+      });
+      continue;
+    }
+    surveyShape(catalog, facts, row, outlets);
+    for (const oid of new Set([relation.oid, ...relation.leaves.map((leaf) => leaf.oid)])) {
+      const leaf = index.relation.get(oid);
+      if (leaf === undefined) continue;
+      surveyStorage(leaf, row, outlets);
+      surveyRecorders(relation, leaf, triggers.get(oid) ?? [], facts, outlets);
+    }
+    if (outlets.problems.length > before) continue;
+    const uncompared =
+      relation.volatile.length === 0 ? '' : `; volatile and not compared: ${relation.volatile.join(', ')}`;
+    outlets.observed(
+      `relation ${relation.target}`,
+      `${relation.bulk ? 'statement' : 'row'} recorders and counters${uncompared}`,
+    );
+  }
+}
+
+function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, outlets: Outlets): void {
+  const children = catalog.relations.filter((child) => child.parents.includes(row.oid) && !child.partition);
+  const open = (outlet: string, why: string, fix: readonly string[]) =>
+    outlets.open({ outlet, object: row.object, why, fix, needs: `${quoteName(row.owner)} or a superuser` });
+  for (const child of children) {
+    open(
+      `inheritance of ${row.object}`,
+      `${child.object} inherits from it: rows written through the parent lose columns in the record`,
+      [`ALTER TABLE ${child.object} NO INHERIT ${row.object}`],
+    );
+  }
+  for (const parent of row.partition ? [] : row.parents) {
+    const name = catalog.relations.find(({ oid }) => oid === parent)?.object ?? '';
+    open(`inheritance of ${row.object}`, `it inherits from ${name}`, [`ALTER TABLE ${row.object} NO INHERIT ${name}`]);
+  }
+  if (row.owner === facts.executor) {
+    open(`ownership of ${row.object}`, 'the execution login owns it', [
+      `ALTER TABLE ${row.object} OWNER TO ${quoteName(ownerFor(catalog, facts))}`,
+    ]);
+  }
+}
+
+function surveyStorage(leaf: RelationRow, root: RelationRow, outlets: Outlets): void {
+  const needs = `${quoteName(leaf.owner)} or a superuser`;
+  if (leaf.persistence === 'u') {
+    const why = 'It is unlogged: a crash of the server empties it after the commit was acknowledged';
+    outlets.open({
+      outlet: `persistence of ${leaf.object}`,
+      object: leaf.object,
+      why,
+      fix: [`ALTER TABLE ${leaf.object} SET LOGGED`],
+      needs,
+    });
+  }
+  if (leaf.kind === 'f') {
+    const why = `It is a foreign table below ${root.object}: its rows leave the database`;
+    outlets.open({
+      outlet: `foreign partition ${leaf.object}`,
+      object: leaf.object,
+      why,
+      fix: [`ALTER TABLE ${root.object} DETACH PARTITION ${leaf.object}`],
+      needs,
+    });
+  }
+}
+
+/** Whether a trigger's condition is exactly the one that lets other logins pass unrecorded. */
+function recordsOnly(trigger: TriggerRow, executor: string): boolean {
+  const condition = /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(trigger.definition)?.[1];
+  const literal = quoteLiteral(executor).trim();
+  return condition === undefined || condition === `(SESSION_USER = ${literal}::name)`;
+}
+
+function surveyRecorders(
+  relation: RegisteredRelation,
+  leaf: RelationRow,
+  triggers: readonly TriggerRow[],
+  facts: BoundaryFacts,
+  outlets: Outlets,
+): void {
+  const isRoot = leaf.oid === relation.oid;
+  if (leaf.kind === 'f' || (relation.bulk && !isRoot)) return;
+  const events = relation.bulk
+    ? { effectmatch_record_insert: 4, effectmatch_record_update: 16, effectmatch_record_delete: 8 }
+    : { effectmatch_record: AFTER_ROW_DML };
+  const types: Readonly<Record<string, number>> = { ...events, effectmatch_truncate: BEFORE_TRUNCATE };
+  for (const { name, calls } of recorderTriggers(relation.bulk)) {
+    if (!isRoot && name === 'effectmatch_truncate') continue;
+    const found = triggers.find((trigger) => trigger.name === name);
+    const isRight =
+      found !== undefined &&
+      found.functionSchema === 'effectmatch' &&
+      found.functionName === calls &&
+      found.type === types[name] &&
+      found.attributes === 0 &&
+      !found.deferrable &&
+      found.enabled === 'A' &&
+      recordsOnly(found, facts.executor);
+    if (isRight) continue;
+    outlets.open({
+      outlet: `recorder ${name} on ${leaf.object}`,
+      object: leaf.object,
+      why: found
+        ? 'It is not as provisioning made it, or does not always fire'
+        : 'It is missing, so writes would not be recorded',
+      fix: createRecorders(relation, facts.executor),
+      needs: `${quoteName(leaf.owner)} or a superuser`,
+    });
+  }
+}
+
+/** Triggers, rules and deferrable checks on everything a write can lead to. */
+export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
+  for (const trigger of catalog.triggers) {
+    const row = index.relation.get(trigger.relation);
+    if (row === undefined || row.schema === 'effectmatch' || trigger.name.startsWith('effectmatch_')) continue;
+    const outlet = `trigger ${trigger.object} on ${row.object}`;
+    if (!reach.relations.has(row)) continue;
+    if (!isLive(trigger)) outlets.denied(outlet, 'it is disabled');
+    else if (trigger.deferrable && trigger.functionName !== 'unique_key_recheck') {
+      outlets.open({
+        outlet,
+        object: row.object,
+        why: 'It is deferrable: it can put itself off until after the observation and write at COMMIT',
+        fix: [`ALTER TABLE ${row.object} DISABLE TRIGGER ${trigger.object}`],
+        needs: `${quoteName(row.owner)} or a superuser`,
+      });
+    } else if (!trigger.internal)
+      outlets.observed(outlet, 'its writes are recorded or counted; its function is judged below');
+  }
+  for (const constraint of catalog.constraints) {
+    const row = index.relation.get(constraint.relation);
+    if (!constraint.deferrable || row === undefined || !reach.relations.has(row)) continue;
+    const calls = catalog.uses.some(
+      (use) => use.object === constraint.oid || (use.class === 'pg_class' && use.relation === row.oid),
+    );
+    const outlet = `constraint ${constraint.object} on ${row.object}`;
+    if (constraint.kind === 'f' || !calls) outlets.observed(outlet, 'deferrable; forced before the observation');
+    else {
+      outlets.open({
+        outlet,
+        object: row.object,
+        why: 'It is deferrable and calls application functions, which would run at COMMIT',
+        fix: [`ALTER TABLE ${row.object} DROP CONSTRAINT ${constraint.object}`],
+        needs: `${quoteName(row.owner)} or a superuser`,
+      });
+    }
+  }
+  for (const rule of catalog.rules) {
+    const row = index.relation.get(rule.relation);
+    if (row === undefined || !reach.relations.has(row)) continue;
+    const outlet = `rule ${rule.object} on ${row.object}`;
+    if (rule.event === '1')
+      outlets.observed(`view ${row.object}`, 'holds no data; what it reads and calls is followed');
+    else if (rule.enabled === 'D') outlets.denied(outlet, 'it is disabled');
+    else {
+      const fix = [
+        row.kind === 'v'
+          ? `DROP RULE ${rule.object} ON ${row.object}`
+          : `ALTER TABLE ${row.object} DISABLE RULE ${rule.object}`,
+      ];
+      const why = "It replaces or adds statements after the agent's own was read";
+      outlets.open({ outlet, object: row.object, why, fix, needs: `${quoteName(row.owner)} or a superuser` });
+    }
+  }
+  for (const policy of catalog.policies) {
+    const row = index.relation.get(policy.relation);
+    if (row && reach.relations.has(row))
+      outlets.observed(
+        `policy ${policy.object} on ${row.object}`,
+        'restricts rows; the functions it calls are judged below',
+      );
+  }
+}
