@@ -1,23 +1,62 @@
 // What protection costs on PostgreSQL: a 5-effect operation under a license against the same statement in a direct
-// transaction of three round trips. Clients and server share this machine.
+// transaction of three round trips. Clients and server share this machine, and so does whatever else runs on it.
 import { loadavg } from 'node:os';
 import { type Cell, figure, type Study, type StudyOptions } from '../study.ts';
+import { measureBulk } from './pg-cost/bulk.ts';
+import { measureRelations, measureSizes } from './pg-cost/growth.ts';
 import { measureLatency } from './pg-cost/latency.ts';
 import { openSite, startBenchServer } from './pg-cost/site.ts';
+import { measureThroughput } from './pg-cost/throughput.ts';
 
 const RELATIONS = 12;
 
+const QUICK = {
+  rows: 5000,
+  latency: { blocks: 3, perBlock: 15, warmup: 15 },
+  throughput: { rounds: 1, direct: 300, held: 100, locked: 4 },
+  bulk: { rows: 2000, rounds: 1 },
+  sizes: { rows: [1000, 10_000], turns: 1 },
+  relations: { executed: [12, 40], certified: [12, 40], turns: 1 },
+  growth: { blocks: 2, perBlock: 15, warmup: 15 },
+  certificates: 10,
+};
+const FULL: typeof QUICK = {
+  rows: 20_000,
+  latency: { blocks: 20, perBlock: 40, warmup: 100 },
+  throughput: { rounds: 5, direct: 2000, held: 500, locked: 8 },
+  bulk: { rows: 50_000, rounds: 5 },
+  sizes: { rows: [1000, 100_000, 1_000_000], turns: 5 },
+  relations: { executed: [12, 100], certified: [12, 100, 1000], turns: 5 },
+  growth: { blocks: 2, perBlock: 40, warmup: 80 },
+  certificates: 100,
+};
+
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const load = loadavg()[0] ?? Number.NaN;
+  const size = quick ? QUICK : FULL;
+  const load = () => loadavg()[0] ?? Number.NaN;
+  const cells: Cell[] = [figure('load of the machine before (1 minute)', load(), '')];
   await using server = await startBenchServer();
-  const cells: Cell[] = [figure('load of the machine before (1 min; the study itself not included)', load, '')];
-  progress('books with 20000 rows per table');
-  await using site = await openSite(server, RELATIONS, 20_000);
-  const numbers = { next: 1 };
-  progress('latency of one client');
-  const size = quick ? { blocks: 3, perBlock: 20, warmup: 20 } : { blocks: 15, perBlock: 40, warmup: 100 };
-  cells.push(...(await measureLatency(site, size, numbers)));
-  return cells;
+  {
+    progress(`books with ${size.rows} rows per table`);
+    await using site = await openSite(server, RELATIONS, size.rows);
+    const numbers = { next: 1 };
+    progress('1 client');
+    cells.push(...(await measureLatency(site, size.latency, numbers)));
+    for (const { clients, least } of [
+      { clients: 8, least: 0.25 },
+      { clients: 32, least: 0.2 },
+    ]) {
+      progress(`${clients} clients`);
+      const setting = { clients, least, relations: RELATIONS };
+      cells.push(...(await measureThroughput(site, setting, size.throughput, numbers)));
+    }
+    cells.push(...(await measureBulk(site, size.bulk, progress)));
+  }
+  progress(`tables with ${size.sizes.rows.join(', ')} rows`);
+  cells.push(...(await measureSizes(server, { ...size.sizes, relations: RELATIONS }, size.growth)));
+  progress(`${size.relations.certified.join(', ')} relations`);
+  cells.push(...(await measureRelations(server, size.relations, size.growth, size.certificates)));
+  return [...cells, figure('load of the machine after (1 minute; the study included)', load(), '')];
 }
 
 export const pgCostStudy: Study = {

@@ -12,7 +12,13 @@ import { BULK_TABLE, booksSchema, tableNames } from './books.ts';
  */
 export async function startBenchServer(): Promise<TestServer> {
   return await startServer({
-    settings: { fsync: 'on', shared_buffers: '1GB', max_wal_size: '8GB', checkpoint_timeout: '1h', max_connections: '300' },
+    settings: {
+      fsync: 'on',
+      shared_buffers: '1GB',
+      max_wal_size: '8GB',
+      checkpoint_timeout: '1h',
+      max_connections: '300',
+    },
   });
 }
 
