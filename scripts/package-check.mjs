@@ -51,7 +51,8 @@ function checkImports() {
         .slice(0, specifier.startsWith('@') ? 2 : 1)
         .join('/');
       if (builtinModules.includes(name)) fail(`${file} imports ${name} without node:`);
-      if (Object.hasOwn(manifest.devDependencies, name)) fail(`${file} imports the development dependency ${name}`);
+      if (Object.hasOwn(manifest.devDependencies, name) && !allowed.has(name))
+        fail(`${file} imports the development dependency ${name}`);
       if (!allowed.has(name)) fail(`${file} imports ${name}, which is not a dependency`);
       seen.add(name);
     }
@@ -69,12 +70,28 @@ function install(tarball, consumer) {
   return Object.keys(packages).length - 1;
 }
 
+const peers = Object.keys(manifest.peerDependencies ?? {}).map((name) => `${name}@${manifest.devDependencies[name]}`);
+/** These need an optional peer, and must say so until it is installed. */
+const NEEDS_PEERS = [`${manifest.name}/adapters/postgres`];
 const subpaths = Object.keys(manifest.exports)
   .filter((path) => path !== './package.json')
   .map((path) => manifest.name + path.slice(1));
 
 function importAll(consumer) {
-  const code = `for (const name of ${JSON.stringify(subpaths)}) {
+  for (const name of NEEDS_PEERS) {
+    const code = `await import('${name}').then(() => process.exit(1), ({ message }) => { if (!/'pg'/.test(message)) throw new Error(message) })`;
+    run(process.execPath, ['--input-type=module', '--eval', code], consumer);
+  }
+  const without = importThese(
+    consumer,
+    subpaths.filter((name) => !NEEDS_PEERS.includes(name)),
+  );
+  run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', ...peers], consumer);
+  return without + importThese(consumer, NEEDS_PEERS);
+}
+
+function importThese(consumer, names) {
+  const code = `for (const name of ${JSON.stringify(names)}) {
     const names = Object.keys(await import(name));
     console.log(name + ': ' + names.length);
   }

@@ -71,6 +71,29 @@ for (const vector of vectors) {
   });
 }
 
+/** Every object and list in a value, itself included. */
+function partsOf(value: unknown): readonly object[] {
+  return typeof value === 'object' && value !== null ? [value, ...Object.values(value).flatMap(partsOf)] : [];
+}
+
+test('a parsed record shares nothing with what it was parsed from, so that nobody can change it afterwards', () => {
+  const data = { list: [{ deep: [1] }], $$key: { x: null } };
+  const cells = [{ is: data }, { oneOf: [data, [data]] }, { between: [{ $dec: '1' }, { $dec: '2' }] }];
+  const effects = cells.map((cell) => ({ op: 'insert', target: 't', key: { a: cell }, after: { b: cell }, count: 1 }));
+  const requires = [{ target: 't', key: { a: data }, row: { b: data } }];
+  const watch = [{ target: 't', key: { a: data }, columns: ['b'] }];
+  const nested = (vector: Vector) =>
+    ['approved', 'manifest'].includes(vector.kind) ? [{ ...vector.record, effects, requires, watch }] : [];
+  for (const vector of vectors) {
+    for (const record of [vector.record, ...nested(vector)]) {
+      const parsed = kindOf(vector).parse(record);
+      assert.deepEqual(parsed, record, vector.name);
+      const given = new Set(partsOf(record));
+      assert.ok(!partsOf(parsed).some((part) => given.has(part)), vector.name);
+    }
+  }
+});
+
 test('vectors of licenses carry the signature of the vectors’ approver', () => {
   const signed = vectors.filter(({ kind }) => kind === 'license');
   const seed = Buffer.from(keys.approverSeed, 'hex').toString('base64url');

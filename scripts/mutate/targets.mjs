@@ -10,14 +10,24 @@ const RUNTIME = [
   'recover',
   'continuation',
   'boundary',
+  'operation',
+  'policy',
+  'prepare',
+  'propose',
+  'rehearse',
 ];
-const PROTOCOL = ['terminal', 'continuation', 'state', 'observation'];
+const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'outcome', 'limits', 'approve'];
+const CRYPTO = ['dsse', 'receipt', 'signature', 'proposal'];
 
 /** Source files whose every check must be held by a test. */
 export const TARGETS = [
   ...[...RUNTIME, 'execute', 'admit'].map((name) => `src/runtime/${name}.ts`),
   ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
+  ...CRYPTO.map((name) => `src/crypto/${name}.ts`),
   'src/ledger/rules.ts',
+  'src/ledger/journal.ts',
+  'src/adapters/files/promotion.ts',
+  'src/adapters/snapshot/promotion.ts',
   'src/adapters/sqlite/promotion.ts',
   'src/sqlite/marker-table.ts',
 ];
@@ -27,12 +37,22 @@ const LEFT_OUT = ['test/runtime/interleaving.test.ts', 'test/runtime/fault-prope
 
 const CONFORMANCE = 'test/adapters/conformance.test.ts';
 const TRIED_ON = {
+  'src/runtime/rehearse.ts': ['test/runtime/rehearse.test.ts', 'test/rehearsal/sqlite.test.ts'],
   'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
   'src/protocol/': [
-    ...[...PROTOCOL, 'outcome'].map((name) => `test/protocol/${name}.test.ts`),
-    ...['authority', 'continuation', 'gate', 'channels'].map((name) => `test/runtime/${name}.test.ts`),
+    ...[...PROTOCOL, 'match'].map((name) => `test/protocol/${name}.test.ts`),
+    ...['authority', 'continuation', 'gate', 'channels', 'prepare'].map((name) => `test/runtime/${name}.test.ts`),
   ],
-  'src/ledger/': ['test/ledger/rules.test.ts', 'test/ledger/memory.test.ts', 'test/runtime/recovery.test.ts'],
+  'src/crypto/': [
+    ...['approver', 'receipt', 'signature', 'bad-records'].map((name) => `test/crypto/${name}.test.ts`),
+    'test/runtime/authority.test.ts',
+  ],
+  'src/ledger/': [
+    ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map((name) => `test/ledger/${name}.test.ts`),
+    'test/runtime/recovery.test.ts',
+  ],
+  'src/adapters/files/': ['test/adapters/files/', CONFORMANCE],
+  'src/adapters/snapshot/': ['test/adapters/snapshot/', CONFORMANCE],
   'src/adapters/sqlite/': [
     ...['markers', 'promotion', 'stage'].map((name) => `test/adapters/sqlite/${name}.test.ts`),
     CONFORMANCE,

@@ -16,7 +16,7 @@ export function tokenize(text) {
     const value = text.slice(at, end);
     if (!/^(\s|\/\/|\/\*)/.test(value)) {
       const token = { value, start: at, end, partner: -1 };
-      if (value in CLOSER) open.push(tokens.length);
+      if (Object.hasOwn(CLOSER, value)) open.push(tokens.length);
       if (value === ')' || value === ']' || value === '}') {
         token.partner = open.pop() ?? -1;
         const partner = tokens[token.partner];

@@ -35,7 +35,7 @@ export function createOutput(
       if (!json) stream.write(`${text}\n`);
     },
     document(value) {
-      if (json) stream.write(`${JSON.stringify(value, null, 2)}\n`);
+      if (json) stream.write(`${escapeHidden(JSON.stringify(value, null, 2))}\n`);
     },
     paint(tone, text) {
       const codes = CODES[tone];
@@ -44,13 +44,22 @@ export function createOutput(
   };
 }
 
+/** What a terminal acts on or does not show: controls, marks that reorder text, invisible characters, other line ends. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
 /**
- * Text from records as a terminal may show it: control characters and marks that reorder text become visible escapes,
- * so that nothing stored in a journal can repaint what stands beside it. Line breaks stay.
+ * Text from records as a terminal may show it: control characters, marks that reorder text and what cannot be seen
+ * become visible escapes, so that nothing stored in a journal can repaint or imitate what stands beside it. Line
+ * breaks stay.
  */
 export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, (char) =>
-    char === '\n' ? char : `\\u{${char.codePointAt(0)?.toString(16)}}`,
+  return text.replace(HIDDEN, (char) => (char === '\n' ? char : `\\u{${char.codePointAt(0)?.toString(16)}}`));
+}
+
+/** The same for JSON, which escapes only the oldest controls by itself. Whoever parses it gets the same value. */
+function escapeHidden(json: string): string {
+  return json.replace(HIDDEN, (char) =>
+    char === '\n' ? char : char.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
   );
 }
 

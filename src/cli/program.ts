@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readArguments, unknownWord } from './arguments.ts';
 import { demo } from './demo.ts';
+import { doctor } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { exportReceipts } from './export.ts';
 import { describeFault, usageError } from './guided-error.ts';
@@ -13,7 +14,7 @@ import { show } from './show.ts';
 import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
-const VERBS: readonly Verb[] = [demo, provision, journal, show, recover, exportReceipts, verify];
+const VERBS: readonly Verb[] = [demo, provision, doctor, journal, show, recover, exportReceipts, verify];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 

@@ -3,6 +3,7 @@ import type { Acknowledgement } from '../protocol/continuation.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderApproved } from '../protocol/render.ts';
+import { quote } from '../protocol/render-text.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
@@ -10,7 +11,7 @@ import { findOccurrence, readPrefix } from './find-occurrence.ts';
 import { toneOf } from './journal-entries.ts';
 import { loadConfig } from './load-config.ts';
 import { openStore } from './open-store.ts';
-import { indent, type Output, printableLine } from './output.ts';
+import { indent, type Output } from './output.ts';
 import { describeAttempt } from './show-attempt.ts';
 import type { Verb } from './verb.ts';
 
@@ -108,7 +109,7 @@ function describeVerdict({ holder, terminal }: Found, { paint }: Output): string
 
 function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {
   const { task, adapter, claimedAt, execution, license: digest } = claim.record;
-  line(`  task      ${printableLine(task)}, plan revision ${license.planRevision}, on ${adapter}`);
+  line(`  task      ${quote(task)}, plan revision ${license.planRevision}, on ${adapter}`);
   line(`  claimed   ${claimedAt} by ${execution}`);
   line(`  license   ${digest}`);
   line(

@@ -3,11 +3,12 @@ import { type Verified, verifyReceipt } from '../crypto/receipt.ts';
 import { parseReceiptKey, parseReceiptKeys, type ReceiptKey } from '../crypto/receipt-key.ts';
 import { EffectMatchError } from '../errors.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
+import { quote } from '../protocol/render-text.ts';
 import { readDocuments, readWhole } from './envelope-file.ts';
 import { EXIT } from './exit-code.ts';
 import { describeFault, GuidedError, usageError } from './guided-error.ts';
 import { toneOf } from './journal-entries.ts';
-import { indent, type Output, printable } from './output.ts';
+import { indent, type Output } from './output.ts';
 import type { Verb } from './verb.ts';
 
 const PROVES = {
@@ -94,7 +95,7 @@ function print(verified: Verified, { line, paint }: Output): void {
     `${paint('good', 'verified')}  receipt of ${terminal.occurrence}: ${paint(toneOf(terminal.kind), terminal.kind)}`,
   );
   line(indent(renderTerminal(terminal), 2));
-  line(`  task       ${printable(terminal.task)}, on ${terminal.adapter}`);
+  line(`  task       ${quote(terminal.task)}, on ${terminal.adapter}`);
   line(`  attempt    ${terminal.execution}`);
   line(`  recorded   ${terminal.recordedAt}, journal row ${position}`);
   line(`  license    ${lineage}`);

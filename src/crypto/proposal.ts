@@ -1,4 +1,5 @@
 import { EffectMatchError } from '../errors.ts';
+import { checkCells } from '../protocol/approve.ts';
 import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal } from '../protocol/license.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
@@ -17,11 +18,13 @@ const DECIDED_BY_APPROVER = {
 
 /**
  * Checks a proposal, as an object or as JSON text, and that its parts belong together: outcome and terms render to
- * the text shown, and the draft names outcome and text by their digests. Throws `ERR_EM_MANIFEST_INVALID` when they do not.
+ * the text shown, and the draft names outcome and text by their digests. Throws `ERR_EM_MANIFEST_INVALID` when they do
+ * not, and when the outcome has a constraint that cannot be evaluated.
  */
 export function parseProposal(input: unknown): Proposal {
   const fields = readFields('proposal', input, ['draft', 'approved', 'rendering']);
   const approved = approvedRecord.parse(fields.approved);
+  checkCells(approved.effects);
   const draft = parseDraft(fields.draft);
   const rendering = renderLicense(draft, approved);
   if (fields.rendering !== rendering) throw mismatch('the text it shows is not what it renders to');

@@ -1,17 +1,8 @@
 import pg from 'pg';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import type { ConnectionOptions } from './options.ts';
 
-/** How to reach a server as one login: a connection string, or its parts. */
-export type ConnectionOptions =
-  | string
-  | {
-      readonly host?: string;
-      readonly port?: number;
-      readonly user?: string;
-      readonly password?: string;
-      readonly database?: string;
-      readonly ssl?: pg.ClientConfig['ssl'];
-    };
+export type { ConnectionOptions };
 
 /** Rows as text: nothing is converted on the way, so nothing is lost on the way. */
 export type TextRow = readonly (string | null)[];
@@ -92,9 +83,8 @@ export class Connection implements AsyncDisposable {
     });
   }
 
-  static async open(options: ConnectionOptions, application: string, startup?: string): Promise<Connection> {
-    const config = { ...connectionConfig(options, application), ...(startup !== undefined && { options: startup }) };
-    const connection = new Connection(new pg.Client(config));
+  static async open(options: ConnectionOptions, application: string): Promise<Connection> {
+    const connection = new Connection(new pg.Client(connectionConfig(options, application)));
     try {
       await connection.#client.connect();
       return connection;
@@ -113,12 +103,6 @@ export class Connection implements AsyncDisposable {
   async query(text: string, values: readonly unknown[] = []): Promise<Reply> {
     const query = { text, values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
     return replyOf(await this.#client.query<(string | null)[]>(query));
-  }
-
-  /** The session for queries of our own whose rows come as objects, with JSON and arrays of the server read as such. */
-  get objects(): Pick<pg.ClientBase, 'query'> {
-    const query = (text: string, values: unknown[] = []) => this.#client.query({ text, values, types: pg.types });
-    return { query } as Pick<pg.ClientBase, 'query'>;
   }
 
   /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */

@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from './canon.ts';
 import { checkCell } from './constraint.ts';
-import type { ApprovedEffect, CellRow } from './effect.ts';
+import type { ApprovedEffect } from './effect.ts';
 import type { Approved, Manifest } from './manifest.ts';
 import { approvedRecord } from './manifest.ts';
 import type { Registration } from './registration.ts';
@@ -20,11 +20,11 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
         `"${effect.target}" is not registered; register it with the adapter or leave it out of the manifest`,
       );
     }
-    for (const cells of [effect.key, effect.before, effect.after]) checkCells(effect.target, cells);
     const { count, ...shape } = effect;
     const key = canonical(shape);
     merged.set(key, { ...effect, count: count + (merged.get(key)?.count ?? 0) });
   }
+  checkCells(manifest.effects);
   const effects = [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
   return approvedRecord.parse({
     version: 1,
@@ -37,7 +37,15 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
   });
 }
 
-/** Checked after normalisation, which may change the kind of a range's ends. */
-function checkCells(target: string, cells: CellRow | undefined): void {
-  for (const [column, cell] of Object.entries(cells ?? {})) checkCell(cell, `${target}.${column}`);
+/**
+ * Refuses constraints that no comparison could evaluate. Checked after normalisation, which may change the kind of a
+ * range's ends, and again on everything handed over, which may never have been normalised: found only when the
+ * candidate is compared, it would have cost the occurrence.
+ */
+export function checkCells(effects: readonly ApprovedEffect[]): void {
+  for (const { target, key, before, after } of effects) {
+    for (const cells of [key, before, after]) {
+      for (const [column, cell] of Object.entries(cells ?? {})) checkCell(cell, `${target}.${column}`);
+    }
+  }
 }

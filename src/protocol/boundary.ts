@@ -19,6 +19,23 @@ export interface Survey {
   readonly configuration: string;
   readonly credentials: string;
   readonly enforcement: string;
+  /** What would close the outlets that are open, where the adapter knows. For people; not part of a certificate. */
+  readonly remedies?: readonly Remedy[];
+  /** Restrictions that the deployment declares and the backend cannot confirm; their digest is in `enforcement`. */
+  readonly declared?: readonly string[];
+}
+
+/** An open outlet with everything an administrator needs to close it. */
+export interface Remedy {
+  readonly outlet: string;
+  /** The object as the backend names it. */
+  readonly object: string;
+  /** Why the execution gets there. */
+  readonly why: string;
+  /** Statements that close it, in order; after them a survey no longer finds it. */
+  readonly fix: readonly string[];
+  /** Whose rights the statements need. */
+  readonly needs: string;
 }
 
 /** A boundary whose every outlet is observed or denied, for one occurrence. */

@@ -5,7 +5,24 @@ const MAX_DEPTH = 64;
 /** Printable ASCII without quote and backslash: its JSON form is itself, and most names and many values are this. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
-type Path = (string | number)[];
+/** More characters than any record may have bytes. */
+const MAX_LENGTH = 2 ** 28;
+
+/**
+ * In memory one object can stand in many places, and a small graph of such objects has a text that doubles with every
+ * level. From this many objects on their texts are kept, so that each is written once per level and the length of the
+ * whole is known before it exists. Almost nothing is that large, and keeping costs time.
+ */
+const KEPT_AFTER = 2 ** 20;
+
+type Step = string | number;
+
+/** The way to the value that is being written, and what the call has met so far. */
+interface Walk {
+  readonly path: Step[];
+  objects: number;
+  kept: Map<object, string>[] | undefined;
+}
 
 /**
  * The one text of a plain value (RFC 8785: keys by UTF-16 code units, ECMAScript numbers and strings). Two different
@@ -13,82 +30,103 @@ type Path = (string | number)[];
  * these texts are digested, sealed and used as keys of multisets. Accessors are never called.
  */
 export function canonical(value: unknown): string {
-  if (typeof value === 'string') return writeString(value, [], 0);
-  return write(value, [], 0);
+  return write(value, { path: [], objects: 0, kept: undefined }, 0);
 }
 
-function write(value: unknown, path: Path, depth: number): string {
+function write(value: unknown, walk: Walk, depth: number): string {
   switch (typeof value) {
     case 'string':
-      return writeString(value, path, depth);
+      return writeString(value, walk, depth);
     case 'number':
-      return writeNumber(value, path, depth);
+      return writeNumber(value, walk, depth);
     case 'boolean':
       return value ? 'true' : 'false';
     case 'object':
       if (value === null) return 'null';
-      if (depth >= MAX_DEPTH) return refuse(path, depth, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
-      return Array.isArray(value) ? writeArray(value, path, depth) : writeObject(value, path, depth);
+      if (depth >= MAX_DEPTH) return refuse(walk, depth, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
+      walk.objects += 1;
+      return walk.objects > KEPT_AFTER ? writeOnce(value, walk, depth) : writeNested(value, walk, depth);
     case 'bigint':
-      return refuse(path, depth, 'a bigint; write { $int: text } for integers beyond the safe range');
+      return refuse(walk, depth, 'a bigint; write { $int: text } for integers beyond the safe range');
     case 'undefined':
-      return refuse(path, depth, 'undefined; leave the field out or use null');
+      return refuse(walk, depth, 'undefined; leave the field out or use null');
     default:
-      return refuse(path, depth, `a ${typeof value}`);
+      return refuse(walk, depth, `a ${typeof value}`);
   }
 }
 
-function writeString(value: string, path: Path, depth: number): string {
+function writeNested(value: object, walk: Walk, depth: number): string {
+  return Array.isArray(value) ? writeArray(value, walk, depth) : writeObject(value, walk, depth);
+}
+
+/** By level, because how deep a text may be nested depends on where it stands. */
+function writeOnce(value: object, walk: Walk, depth: number): string {
+  walk.kept ??= Array.from({ length: MAX_DEPTH }, () => new Map());
+  const kept = walk.kept[depth] as Map<object, string>;
+  const known = kept.get(value);
+  if (known !== undefined) return known;
+  const text = writeNested(value, walk, depth);
+  kept.set(value, text);
+  return text;
+}
+
+/** Refused before it is made: an engine has its own limit for strings and an error of its own. */
+function join(text: string, more: string, walk: Walk, depth: number): string {
+  if (text.length + more.length > MAX_LENGTH) return refuse(walk, depth, `more than ${MAX_LENGTH} characters`);
+  return text + more;
+}
+
+function writeString(value: string, walk: Walk, depth: number): string {
   if (PLAIN.test(value)) return `"${value}"`;
-  if (!value.isWellFormed()) return refuse(path, depth, 'a string with a lone surrogate');
+  if (!value.isWellFormed()) return refuse(walk, depth, 'a string with a lone surrogate');
   return JSON.stringify(value);
 }
 
-function writeNumber(value: number, path: Path, depth: number): string {
-  if (!Number.isFinite(value)) return refuse(path, depth, String(value));
-  if (value === 0 && Object.is(value, -0)) return refuse(path, depth, "-0; write { $real: '-0.0' }");
+function writeNumber(value: number, walk: Walk, depth: number): string {
+  if (!Number.isFinite(value)) return refuse(walk, depth, String(value));
+  if (value === 0 && Object.is(value, -0)) return refuse(walk, depth, "-0; write { $real: '-0.0' }");
   return String(value);
 }
 
-function writeArray(value: readonly unknown[], path: Path, depth: number): string {
-  if (Object.getPrototypeOf(value) !== Array.prototype) return refuse(path, depth, 'an array of a class of its own');
+function writeArray(value: readonly unknown[], walk: Walk, depth: number): string {
+  if (Object.getPrototypeOf(value) !== Array.prototype) return refuse(walk, depth, 'an array of a class of its own');
   // Holes and named properties both make these differ, or leave an index without a descriptor.
   const length = value.length;
-  if (Object.keys(value).length !== length) return refuse(path, depth, 'a sparse array, or one with named properties');
-  refuseSymbols(value, path, depth);
+  if (Object.keys(value).length !== length) return refuse(walk, depth, 'a sparse array, or one with named properties');
+  refuseSymbols(value, walk, depth);
   let text = '[';
   for (let index = 0; index < length; index += 1) {
-    path[depth] = index;
+    walk.path[depth] = index;
     if (index > 0) text += ',';
-    text += write(readProperty(value, index, path, depth + 1), path, depth + 1);
+    text = join(text, write(readProperty(value, index, walk, depth + 1), walk, depth + 1), walk, depth);
   }
   return `${text}]`;
 }
 
-function writeObject(value: object, path: Path, depth: number): string {
+function writeObject(value: object, walk: Walk, depth: number): string {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    return refuse(path, depth, `an instance of ${className(prototype)}; only plain objects have a canonical text`);
+    return refuse(walk, depth, `an instance of ${className(prototype)}; only plain objects have a canonical text`);
   }
-  refuseSymbols(value, path, depth);
+  refuseSymbols(value, walk, depth);
   const keys = sortKeys(Object.keys(value));
   let text = '{';
   for (let index = 0; index < keys.length; index += 1) {
     const key = keys[index] as string;
-    path[depth] = key;
-    if (key === '__proto__') return refuse(path, depth + 1, 'a key named __proto__');
+    walk.path[depth] = key;
+    if (key === '__proto__') return refuse(walk, depth + 1, 'a key named __proto__');
     if (index > 0) text += ',';
-    text += `${writeString(key, path, depth + 1)}:`;
-    text += write(readProperty(value, key, path, depth + 1), path, depth + 1);
+    text += `${writeString(key, walk, depth + 1)}:`;
+    text = join(text, write(readProperty(value, key, walk, depth + 1), walk, depth + 1), walk, depth);
   }
   return `${text}}`;
 }
 
 /** Reads a property once and without running code: a getter could answer differently the next time. */
-function readProperty(owner: object, key: string | number, path: Path, depth: number): unknown {
+function readProperty(owner: object, key: string | number, walk: Walk, depth: number): unknown {
   const property = Object.getOwnPropertyDescriptor(owner, key);
-  if (property === undefined) return refuse(path, depth, 'a hole');
-  if (property.get !== undefined || property.set !== undefined) return refuse(path, depth, 'an accessor property');
+  if (property === undefined) return refuse(walk, depth, 'a hole');
+  if (property.get !== undefined || property.set !== undefined) return refuse(walk, depth, 'an accessor property');
   return property.value;
 }
 
@@ -107,8 +145,8 @@ function sortKeys(keys: string[]): string[] {
   return keys;
 }
 
-function refuseSymbols(value: object, path: Path, depth: number): void {
-  if (Object.getOwnPropertySymbols(value).length > 0) refuse(path, depth, 'a symbol key');
+function refuseSymbols(value: object, walk: Walk, depth: number): void {
+  if (Object.getOwnPropertySymbols(value).length > 0) refuse(walk, depth, 'a symbol key');
 }
 
 function className(prototype: unknown): string {
@@ -116,14 +154,14 @@ function className(prototype: unknown): string {
   return typeof maker === 'function' && maker.name !== '' ? maker.name : 'a class';
 }
 
-function refuse(path: Path, depth: number, what: string): never {
+function refuse(walk: Walk, depth: number, what: string): never {
   throw new EffectMatchError(
     'ERR_EM_CANON_UNSUPPORTED',
-    `no canonical text: ${renderPath(path.slice(0, depth))} is ${what}`,
+    `no canonical text: ${renderPath(walk.path.slice(0, depth))} is ${what}`,
   );
 }
 
-function renderPath(path: Path): string {
+function renderPath(path: readonly Step[]): string {
   let text = '$';
   for (const step of path) {
     if (typeof step === 'number') text += `[${step}]`;

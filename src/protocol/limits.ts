@@ -69,9 +69,9 @@ export function findExceeded(
 
 function checkOperation({ operations }: Limits, { operation }: Pick<License, 'operation'>): Exceeded | undefined {
   if (operations === undefined || (operation !== undefined && operations.includes(operation))) return undefined;
-  const allowed = `the issuer may approve only ${operations.join(', ') || 'no operation'}`;
+  const allowed = operations.join(', ') || 'no operation';
   const found = operation === undefined ? 'this approval names no operation' : `this approval is for ${operation}`;
-  return { reason: 'limit-operation', detail: `${found}; ${allowed}` };
+  return { reason: 'limit-operation', detail: `${found}; the issuer may approve only ${allowed}` };
 }
 
 function checkRelations({ relations }: Limits, effects: readonly ApprovedEffect[]): Exceeded | undefined {
@@ -79,10 +79,10 @@ function checkRelations({ relations }: Limits, effects: readonly ApprovedEffect[
   const allows = (op: Op, target: string) => relations.some(({ name, ops }) => name === target && ops.includes(op));
   const outside = effects.find(({ op, target }) => !allows(op, target));
   if (outside === undefined) return undefined;
-  const allowed = relations.map(({ name, ops }) => `${quote(name)} (${ops.join(', ')})`).join(', ');
+  const allowed = relations.map(({ name, ops }) => `${quote(name)} (${ops.join(', ')})`).join(', ') || 'no change';
   return {
     reason: 'limit-relations',
-    detail: `${outside.op} on ${quote(outside.target)} is approved; the issuer may approve only ${allowed || 'no change'}`,
+    detail: `${outside.op} on ${quote(outside.target)} is approved; the issuer may approve only ${allowed}`,
   };
 }
 

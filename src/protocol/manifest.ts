@@ -2,10 +2,13 @@ import { z } from 'zod';
 import type { ApprovedEffect, Cell, Requirement, StateRead } from './effect.ts';
 import { defineRecord, labelSchema, nameSchema } from './record.ts';
 import type { Registration } from './registration.ts';
-import type { Value } from './value.ts';
+import { copyValue, type Value } from './value.ts';
 
-/** Plain data: `canonical`, which every record passes first, has refused everything else. */
-const valueSchema = z.custom<Value>((value) => value !== undefined);
+/**
+ * Plain data: `canonical`, which every record passes first, has refused everything else. Copied, because whoever handed
+ * it over may still hold it, and must not be able to change what was checked before it is compared.
+ */
+const valueSchema = z.custom<Value>((value) => value !== undefined).overwrite(copyValue);
 const columnSchema = z.string().min(1).max(256);
 const targetSchema = z.string().min(1).max(512);
 const rowSchema = z.record(columnSchema, valueSchema);

@@ -55,6 +55,13 @@ export function isObject(value: Value): value is { readonly [key: string]: Value
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The same value, sharing nothing that can be changed. */
+export function copyValue(value: Value): Value {
+  if (Array.isArray(value)) return value.map(copyValue);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copyValue(inner)]));
+}
+
 /** Whether something is a {@link Value} through and through: plain JSON in which every single `$` is a tag's. */
 export function isValue(value: unknown): value is Value {
   return holdsValue(value, 0);

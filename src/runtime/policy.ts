@@ -80,13 +80,12 @@ function parsePolicy(policy: unknown): Policy {
 
 /** Unknown fields are kept, so that the closed record refuses them: a misspelt limit must not mean no limit. */
 function limitsOf(issuer: string, limits: LimitsConfig): object {
-  const { relations, amounts, maxRows } = limits;
+  const { relations, amounts } = limits;
   return {
     ...limits,
     ...(relations !== undefined && {
       relations: relations.map((relation) => (typeof relation === 'string' ? { name: relation, ops: OPS } : relation)),
     }),
-    ...(maxRows !== undefined && { maxRows: { ...maxRows } }),
     ...(amounts !== undefined && {
       amounts: amounts.map(({ max, ...place }) => ({ ...place, max: decimalOf(issuer, max) })),
     }),

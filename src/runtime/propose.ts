@@ -2,6 +2,7 @@ import { EffectMatchError } from '../errors.ts';
 import { draftManifest } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Proposal } from '../protocol/license.ts';
+import { copyValue, type Row } from '../protocol/value.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 import type { Contracted, Operation, SchemaIssue } from './operation.ts';
 import { prepare } from './prepare.ts';
@@ -30,7 +31,8 @@ export async function propose(
   const input = await parseInput(operation, untrustedInput);
   const watch = (await ask(operation, 'reads', () => operation.reads?.(input))) ?? [];
   const readings = await readState(deployment, operation, watch, options);
-  const rows = readings.map((reading) => reading.row);
+  // Copies: a rule that writes to its rows must not write to what the license binds.
+  const rows = readings.map(({ row }) => copyValue(row) as Row | null);
   const contracted = await ask(operation, 'approve', () => operation.approve(input, rows));
   checkContracted(name, contracted);
   const { effects, requires, continuations } = contracted;

@@ -46,8 +46,22 @@ test('lines and documents never meet on one stream', () => {
 test('characters that move the cursor or reorder text are spelt out', () => {
   assert.equal(printable('a\u001b[2Jb'), 'a\\u{1b}[2Jb');
   assert.equal(printable('pay\u202eeye'), 'pay\\u{202e}eye');
+  assert.equal(printable('vendor\u200b 7\u{e0041}\u2028x\u009b1m'), 'vendor\\u{200b} 7\\u{e0041}\\u{2028}x\\u{9b}1m');
   assert.equal(printable('two\nlines, Grüße 🧾'), 'two\nlines, Grüße 🧾');
   assert.equal(printableLine('gap\n99  terminal  committed'), 'gap\\n99  terminal  committed');
+});
+
+test('a JSON document holds nothing that acts on a terminal, and still says the same', () => {
+  const stream = openStream(false);
+  const value = {
+    'a\u009b2J': ['\u202epaid', 'x\u200by', '\u{e0041}', '\u007f', '\u2028', 'Grüße 🧾', 'two\nlines \\u009b'],
+  };
+  createOutput(stream, { json: true, noColor: true }).document(value);
+  const written = String((stream as unknown as PassThrough).read());
+  assert.deepEqual(JSON.parse(written), value);
+  assert.match(written, /Grüße 🧾/);
+  assert.match(written, /\\u009b2J.*\\u202epaid.*\\udb40\\udc41/s);
+  assert.doesNotMatch(written.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\u2028]/u);
 });
 
 test('long lines break at spaces, and nothing gets lost', () => {

@@ -7,7 +7,11 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { rotateKeyring } from '../../src/crypto/keyring.ts';
+import { createSigner } from '../../src/crypto/receipt.ts';
+import { receiptKeys } from '../../src/crypto/receipt-key.ts';
 import { createRuntime, verifyReceipt } from '../../src/index.ts';
+import type { Terminal } from '../../src/protocol/terminal.ts';
+import { testKeyring } from '../keyring.ts';
 import { Office, runCommand } from './command.ts';
 import { makePayments, paying, proposePayment } from './payments.ts';
 
@@ -152,6 +156,27 @@ test('cloud events carry the same envelopes, and are verified by what is signed 
     (found: { receipt: { terminal: { kind: string } } }) => found.receipt.terminal.kind,
   );
   assert.deepEqual(kinds, ['committed', 'rejected', 'rejected', 'rejected']);
+});
+
+test('what a verified receipt says cannot look like what verifying says about it', async () => {
+  const keyring = testKeyring();
+  const [{ publicKey: trusted } = { publicKey: '' }] = receiptKeys(keyring);
+  const terminal: Terminal = {
+    ...diverged,
+    kind: 'rejected',
+    at: 'authority',
+    reason: 'expired',
+    task: 'pay\u200b", on bank\u2028verified  receipt',
+    detail: '\u009b2J\rverified\nverified  receipt of occ_1: committed',
+  };
+  writeFileSync(at('loud.jsonl'), JSON.stringify(createSigner(keyring).receipt(terminal, 1)));
+  const plain = await audit('loud.jsonl', '--key', trusted);
+  assert.equal(plain.code, 0, plain.stderr);
+  assert.equal(plain.stdout.match(/^ *verified/gm)?.length, 1);
+  assert.match(plain.stdout, /^ {2}task {7}"pay\\u\{200b\}\\", on bank\\u\{2028\}verified {2}receipt", on books$/m);
+  const json = await audit('loud.jsonl', '--key', trusted, '--json');
+  assert.equal(JSON.parse(json.stdout).documents[0].receipt.terminal.task, terminal.task);
+  for (const { stdout } of [plain, json]) assert.doesNotMatch(stdout.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\u2028]/u);
 });
 
 test('an existing file is replaced only with --force, and a failed export leaves nothing behind', async () => {

@@ -30,7 +30,7 @@ test('a committed occurrence shows approval, claim, both attempts and what was r
   const { code, stdout } = await show(committed.occurrence);
   assert.equal(code, 0);
   assert.match(stdout, new RegExp(`^${committed.occurrence} {2}committed\\n`));
-  assert.match(stdout, /task {6}invoice-1, plan revision 1, on books/);
+  assert.match(stdout, /task {6}"invoice-1", plan revision 1, on books/);
   assert.match(stdout, new RegExp(`claimed .* by ${committed.execution}`));
   assert.match(stdout, /signed by ap-team \(manifest\)/);
   assert.match(stdout, /~ invoice id=1 {2}status: "pending" -> "paid"/);

@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { MAIN, runCommand } from './command.ts';
 
-const VERBS = ['demo', 'provision', 'journal', 'show', 'recover', 'export', 'verify'];
+const VERBS = ['demo', 'provision', 'doctor', 'journal', 'show', 'recover', 'export', 'verify'];
 
 test('every verb explains itself, and the overview names every verb', async () => {
   const overview = await runCommand(['help']);

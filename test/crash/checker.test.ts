@@ -25,16 +25,16 @@ before(async () => {
 
 after(async () => {
   await pool.close();
-  for (const template of templates) template[Symbol.dispose]();
+  for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
 /** A world in which every operation has run and every committed one was released. */
 async function withSoundWorld(template: Template, use: (world: World, verify: () => Promise<string>) => Promise<void>) {
-  using world = template.copy();
+  await using world = await template.copy();
   await using scene = new Scene(pool, world);
   for (const operation of world.operations) await scene.execute(operation);
   await scene.releaseTwice(...world.operations);
-  assert.deepEqual([...scene.violations, ...complaints(world)], []);
+  assert.deepEqual([...scene.violations, ...(await complaints(world))], []);
   await use(world, async () => {
     const child = await scene.fresh();
     const answer = await child.call('verify', {});
@@ -43,9 +43,9 @@ async function withSoundWorld(template: Template, use: (world: World, verify: ()
   });
 }
 
-function complaints(world: World): readonly string[] {
+async function complaints(world: World): Promise<readonly string[]> {
   const released = world.operations.map((operation) => operation.n);
-  return findViolations(world, readFacts(world), { stage: 'settled', released });
+  return findViolations(world, await readFacts(world), { stage: 'settled', released });
 }
 
 function alter(file: string, sql: string): void {
@@ -67,8 +67,8 @@ test('a changed, lost or added business row is noticed, for every kind of operat
   for (const template of templates) {
     for (const kind of OPERATION_KINDS) {
       await withSoundWorld(template, async (world) => {
-        world.backend.falsify(world.folder, world.operationOf(kind));
-        assert.match(complaints(world).join('\n'), /durable state: /);
+        await world.backend.falsify(world.folder, world.operationOf(kind));
+        assert.match((await complaints(world)).join('\n'), /durable state: /);
       });
     }
   }
@@ -77,7 +77,7 @@ test('a changed, lost or added business row is noticed, for every kind of operat
 /** One falsification of the ledger or of a log, and the complaint that must follow. */
 const FALSIFICATIONS: readonly {
   readonly name: string;
-  readonly falsify: (world: World) => void;
+  readonly falsify: (world: World) => void | Promise<void>;
   readonly complaint: RegExp;
   readonly journal: 'intact' | 'tampered';
 }[] = [
@@ -152,8 +152,8 @@ for (const { name, falsify, complaint, journal } of FALSIFICATIONS) {
     const template = templates[0];
     assert.ok(template);
     await withSoundWorld(template, async (world, verify) => {
-      falsify(world);
-      assert.match(complaints(world).join('\n'), complaint);
+      await falsify(world);
+      assert.match((await complaints(world)).join('\n'), complaint);
       assert.equal(await verify(), journal);
     });
   });
@@ -162,10 +162,10 @@ for (const { name, falsify, complaint, journal } of FALSIFICATIONS) {
 test('a missing release is noticed', async () => {
   const template = templates[0];
   assert.ok(template);
-  using world = template.copy();
+  await using world = await template.copy();
   await using scene = new Scene(pool, world);
   await scene.execute(world.operationOf('append'));
-  assert.match(complaints(world).join('\n'), /committed, but nobody was released/);
+  assert.match((await complaints(world)).join('\n'), /committed, but nobody was released/);
 });
 
 test('the step lists divide all steps among them, and choices repeat with their seed', () => {

@@ -28,11 +28,11 @@ async function withWorld(
   count: number,
   use: (scene: Scene, world: World) => Promise<void>,
 ): Promise<void> {
-  using template = await createTemplate(
+  await using template = await createTemplate(
     backend,
     Array.from({ length: count }, (): OperationKind => 'append'),
   );
-  using world = template.copy();
+  await using world = await template.copy();
   await using scene = new Scene(pool, world);
   await use(scene, world);
 }
@@ -65,7 +65,7 @@ for (const backend of BACKENDS) {
         const asked = await Promise.all(children.map((child) => child.ask('release', { operation, releases })));
         assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
       }
-      const facts = readFacts(world);
+      const facts = await readFacts(world);
       const released = world.operations.slice(0, 20).map((operation) => operation.n);
       assert.deepEqual(findViolations(world, facts, { stage: 'settled', released }), []);
       for (const operation of world.operations) {
@@ -121,7 +121,7 @@ async function expectSound(world: World, children: readonly Child[], sites: read
     assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
   }
   for (const child of children) assert.equal((await child.ask('verify', {})).kind, 'intact');
-  const facts = readFacts(
+  const facts = await readFacts(
     world,
     sites.map((site) => site.ledger),
   );
@@ -150,7 +150,7 @@ test('a machine that died with its claim is recovered as rejected when another m
         'rejected',
         'the void marker holds everywhere',
       );
-      const facts = readFacts(world, [world.site.ledger, site.ledger]);
+      const facts = await readFacts(world, [world.site.ledger, site.ledger]);
       assert.deepEqual(findViolations(world, facts, { stage: 'settled' }), []);
     });
   }
@@ -176,7 +176,7 @@ test('a ledger restored from before the claim cannot buy a second effect', async
         const released = await restored.ask('release', { operation, releases });
         assert.equal(released.kind, 'halted');
         await scene.done(restored);
-        const facts = readFacts(world, [original, world.site.ledger]);
+        const facts = await readFacts(world, [original, world.site.ledger]);
         assert.deepEqual([...scene.violations, ...findViolations(world, facts, { stage: 'settled' })], []);
       });
     }

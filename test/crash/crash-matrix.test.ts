@@ -31,7 +31,7 @@ after(async () => {
   const seconds = (performance.now() - startedAt) / 1000;
   console.log(`${kills} kills in ${seconds.toFixed(1)} s (${(kills / seconds).toFixed(1)} per second), seed ${seed}`);
   await pool.close();
-  for (const template of templates) template[Symbol.dispose]();
+  for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
 /** Runs cases on copies of the templates, in turn, and fails with the first world that is not sound. */
@@ -40,7 +40,7 @@ async function runAll<T>(cases: readonly T[], run: (world: World, item: T) => Pr
   await runLanes(cases, LANES, async (item, index) => {
     const template = templates[index % templates.length];
     assert.ok(template);
-    using world = template.copy();
+    await using world = await template.copy();
     const result = await run(world, item);
     const where = `${world.backend.name}, seed ${seed}, case ${JSON.stringify(item)}`;
     assert.deepEqual(result.violations, [], where);
@@ -60,7 +60,7 @@ function onEveryBackend<T>(cases: readonly T[]): readonly T[] {
 async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
   const template = templates[0];
   assert.ok(template);
-  using world = template.copy();
+  await using world = await template.copy();
   const child = await pool.take();
   await child.ask('open', { site: world.site });
   await child.ask('execute', { operation: world.operationOf(kind) });

@@ -32,11 +32,11 @@ export interface Facts {
 }
 
 /** Reads everything that a verdict about a world depends on. */
-export function readFacts(world: World, ledgers: readonly string[] = [world.site.ledger]): Facts {
+export async function readFacts(world: World, ledgers: readonly string[] = [world.site.ledger]): Promise<Facts> {
   return {
     journals: ledgers.map(readJournal),
-    markers: world.backend.readMarkers(world.folder),
-    state: world.backend.readState(world.folder),
+    markers: await world.backend.readMarkers(world.folder),
+    state: await world.backend.readState(world.folder),
     releases: readLines(world.releases).map(Number),
   };
 }

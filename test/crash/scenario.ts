@@ -22,7 +22,7 @@ export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Pro
   else await scene.dieAt(plan.execute, 'execute', { operation });
   for (const step of plan.recover) await scene.dieAt(step, 'recover', {});
   await scene.recoverTwice();
-  scene.compare({ stage: 'settled' });
+  await scene.compare({ stage: 'settled' });
 
   const { releases } = world;
   let disturbed = false;
@@ -30,7 +30,7 @@ export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Pro
     disturbed = (await scene.dieAt(step, 'release', { operation, releases })) || disturbed;
   await scene.releaseTwice(operation);
   // Whoever died after acknowledging may have taken the only release along: at most once, never twice.
-  scene.compare({ stage: 'settled', released: disturbed ? [] : [operation.n] });
+  await scene.compare({ stage: 'settled', released: disturbed ? [] : [operation.n] });
   return scene.result();
 }
 
@@ -56,16 +56,16 @@ export async function runStreamCase(pool: Pool, world: World, chance: Chance): P
     scene.buried(await running);
     await scene.done(child);
     await scene.recoverTwice();
-    const claimed = claimedTasks(scene.compare({ stage: 'settled' }));
+    const claimed = claimedTasks(await scene.compare({ stage: 'settled' }));
     left = left.filter((operation) => !claimed.has(taskOf(operation)));
   }
-  const { journals } = scene.compare({ stage: 'settled' });
+  const { journals } = await scene.compare({ stage: 'settled' });
   const acknowledged = new Set(
     journals.flat().flatMap((line) => (line.record.state === 'released' ? [line.occurrence] : [])),
   );
   const waiting = world.operations.filter((operation) => !acknowledged.has(operation.occurrence));
   await scene.releaseTwice(...waiting);
-  scene.compare({ stage: 'settled', released: waiting.map((operation) => operation.n) });
+  await scene.compare({ stage: 'settled', released: waiting.map((operation) => operation.n) });
   return scene.result();
 }
 
@@ -84,7 +84,7 @@ export async function runStartCase(pool: Pool, world: World, chance: Chance): Pr
   }
   await scene.execute(operation);
   await scene.releaseTwice(operation);
-  scene.compare({ stage: 'settled', released: [operation.n] });
+  await scene.compare({ stage: 'settled', released: [operation.n] });
   return scene.result();
 }
 

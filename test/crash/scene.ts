@@ -128,8 +128,8 @@ export class Scene implements AsyncDisposable {
   }
 
   /** Compares the files, by code that shares nothing with the product, also while somebody holds a lock. */
-  compare(expectation: Expectation): Facts {
-    const facts = readFacts(this.world);
+  async compare(expectation: Expectation): Promise<Facts> {
+    const facts = await readFacts(this.world);
     this.violations.push(...findViolations(this.world, facts, expectation));
     return facts;
   }
@@ -148,7 +148,7 @@ export class Scene implements AsyncDisposable {
 
   /** A spent license buys nothing; one whose process died before the claim is still good, once. */
   async #presentAgain(child: Child, operation: Operation): Promise<void> {
-    const wasClaimed = claimedTasks(readFacts(this.world)).has(taskOf(operation));
+    const wasClaimed = claimedTasks(await readFacts(this.world)).has(taskOf(operation));
     const terminal = await child.ask('execute', { operation });
     if (!wasClaimed) this.#expectEnd(operation, terminal);
     else if (terminal.kind !== 'rejected' || terminal.reason !== 'spent') {

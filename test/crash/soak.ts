@@ -101,7 +101,7 @@ class Soak {
   async close(): Promise<void> {
     this.#stopping = true;
     await this.#pool.close();
-    for (const template of this.#templates) template[Symbol.dispose]();
+    for (const template of this.#templates) await template[Symbol.asyncDispose]();
   }
 
   async #lane(): Promise<void> {
@@ -113,7 +113,7 @@ class Soak {
 
   async #runNumbered(at: number): Promise<void> {
     const chance = chanceOf(`${this.#asked.seed}/${at}`);
-    using world = chance.pick(this.#templates).copy();
+    await using world = await chance.pick(this.#templates).copy();
     const result = await runCase(this.#pool, world, chance).catch((error: unknown) => ({
       kills: 0,
       violations: [error instanceof Error ? (error.stack ?? error.message) : String(error)],

@@ -12,16 +12,21 @@ const LEDGER = 'ledger.db';
 const KEYRING = 'keys.json';
 
 /** One business database with its ledger, on disk, and the licenses that were signed for it. */
-export class World implements Disposable {
+export class World implements AsyncDisposable {
   readonly backend: Backend;
   readonly folder: string;
   readonly site: Site;
   readonly operations: readonly Operation[];
 
-  constructor(backend: Backend, folder: string, issuerKey: string, operations: readonly Operation[]) {
+  readonly #release: () => void;
+
+  /** `release` gives back what this world had for itself beside its folder. */
+  constructor(backend: Backend, folder: string, original: Original, release: () => void) {
+    const { issuerKey, operations } = original;
     this.backend = backend;
     this.folder = folder;
     this.operations = operations;
+    this.#release = release;
     const ledger = join(folder, LEDGER);
     // Longer than any test runs: nothing here may depend on a lease that happens to run out.
     this.site = { backend: backend.name, folder, ledger, keyring: join(folder, KEYRING), issuerKey, leaseMs: 600_000 };
@@ -58,54 +63,87 @@ export class World implements Disposable {
     return copy;
   }
 
-  [Symbol.dispose](): void {
+  async [Symbol.asyncDispose](): Promise<void> {
     rmSync(this.folder, { recursive: true, force: true });
+    this.#release();
   }
 }
 
-/** A world in which nothing has happened yet, to be copied for every case: signing once keeps a case short. */
-export class Template implements Disposable {
-  readonly #root: string;
+/** Licenses that were signed on the data of one folder. */
+interface Original {
+  readonly folder: string;
+  readonly issuerKey: string;
+  readonly operations: readonly Operation[];
+}
+
+/**
+ * A world in which nothing has happened yet, to be copied for every case: signing once keeps a case short. Where the
+ * data is outside the folder, a copy takes an original for itself, and there are as many as cases at once.
+ */
+export class Template implements AsyncDisposable {
+  readonly #root = mkdtempSync(join(tmpdir(), 'effectmatch-crash-'));
   readonly #backend: Backend;
-  readonly #issuerKey: string;
-  readonly #operations: readonly Operation[];
-  #copies = 0;
+  readonly #shapes: readonly OperationShape[];
+  readonly #all: Original[] = [];
+  readonly #free: Original[] = [];
+  #folders = 0;
 
-  constructor(root: string, backend: Backend, issuerKey: string, operations: readonly Operation[]) {
-    this.#root = root;
+  constructor(backend: Backend, kinds: readonly OperationKind[]) {
     this.#backend = backend;
-    this.#issuerKey = issuerKey;
-    this.#operations = operations;
+    this.#shapes = kinds.map((kind, index) => ({ n: index + 1, kind }));
   }
 
-  copy(): World {
-    this.#copies += 1;
-    const folder = join(this.#root, `world-${this.#copies}`);
-    cpSync(join(this.#root, 'template'), folder, { recursive: true, verbatimSymlinks: true });
-    return new World(this.#backend, folder, this.#issuerKey, this.#operations);
+  /** Makes an original ahead of need. */
+  async fill(): Promise<void> {
+    const folder = this.#nextFolder('original');
+    mkdirSync(folder);
+    const original = await signAll(this.#backend, folder, this.#shapes).catch(async (error: unknown) => {
+      await this.#backend.outside?.remove(folder);
+      throw error;
+    });
+    this.#all.push(original);
+    this.#free.push(original);
   }
 
-  [Symbol.dispose](): void {
+  async copy(): Promise<World> {
+    const { outside } = this.#backend;
+    if (this.#free.length === 0) await this.fill();
+    const original = outside === undefined ? this.#free[0] : this.#free.pop();
+    if (original === undefined) return this.copy();
+    await outside?.reset(original.folder, this.#shapes);
+    const folder = this.#nextFolder('world');
+    cpSync(original.folder, folder, { recursive: true, verbatimSymlinks: true });
+    return new World(this.#backend, folder, original, () => {
+      if (outside !== undefined) this.#free.push(original);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { folder } of this.#all) await this.#backend.outside?.remove(folder);
     rmSync(this.#root, { recursive: true, force: true });
   }
+
+  #nextFolder(name: string): string {
+    this.#folders += 1;
+    return join(this.#root, `${name}-${this.#folders}`);
+  }
 }
 
-/** Lays down a backend and has every operation approved: prepared by the runtime, signed by the approver. */
+/** A template with one original. */
 export async function createTemplate(backend: Backend, kinds: readonly OperationKind[]): Promise<Template> {
-  const root = mkdtempSync(join(tmpdir(), 'effectmatch-crash-'));
+  const template = new Template(backend, kinds);
   try {
-    return await fillTemplate(root, backend, kinds);
+    await template.fill();
+    return template;
   } catch (error) {
-    rmSync(root, { recursive: true, force: true });
+    await template[Symbol.asyncDispose]();
     throw error;
   }
 }
 
-async function fillTemplate(root: string, backend: Backend, kinds: readonly OperationKind[]): Promise<Template> {
-  const folder = join(root, 'template');
-  mkdirSync(folder);
-  const shapes = kinds.map((kind, index) => ({ n: index + 1, kind }));
-  backend.create(folder, shapes);
+/** Lays down a backend and has every operation approved: prepared by the runtime, signed by the approver. */
+async function signAll(backend: Backend, folder: string, shapes: readonly OperationShape[]): Promise<Original> {
+  await backend.create(folder, shapes);
   const key = generateApprover(ISSUER);
   const { sign } = approver(key);
   await using runtime = await createRuntime({
@@ -131,7 +169,7 @@ async function fillTemplate(root: string, backend: Backend, kinds: readonly Oper
     const occurrence = occurrenceId({ issuer, nonce, license: lineage, index: 0 });
     operations.push({ ...shape, license, action, lineage, occurrence });
   }
-  return new Template(root, backend, key.publicKey, operations);
+  return { folder, issuerKey: key.publicKey, operations };
 }
 
 /** The task names the operation in every record about it, which is how the checker finds them again. */

@@ -95,16 +95,16 @@ async function stopAt<Name extends CommandName>(
  */
 async function recoverAround(scene: Scene, plan: ZombiePlan, zombie: Child, other: Child): Promise<string | undefined> {
   if (plan.order === 'wake-together') zombie.signal('SIGCONT');
-  const before = readFacts(scene.world);
+  const before = await readFacts(scene.world);
   const results = await other.ask('recover', {});
   if (plan.order === 'recover-first') {
     const blocked = scene.world.backend.blocksAt.includes(plan.stop);
     const expected = !isPending(before) ? '' : blocked ? 'running' : 'settled';
     const kinds = results.map((result) => result.kind).join();
     if (kinds !== expected) scene.complain(`stopped at ${plan.stop}: recovery says "${kinds}" and not "${expected}"`);
-    const changed = JSON.stringify(readFacts(scene.world)) !== JSON.stringify(before);
+    const changed = JSON.stringify(await readFacts(scene.world)) !== JSON.stringify(before);
     if (blocked && changed) scene.complain(`recovery changed something while it was blocked at ${plan.stop}`);
-    scene.compare({ stage: 'unsettled' });
+    await scene.compare({ stage: 'unsettled' });
     zombie.signal('SIGCONT');
   }
   for (const result of results) {
@@ -130,5 +130,5 @@ function expectAnswer<T>(scene: Scene, answer: Answer<T>): T | undefined {
 async function settleAndRelease(scene: Scene, operation: Operation): Promise<void> {
   await scene.recoverTwice();
   await scene.releaseTwice(operation);
-  scene.compare({ stage: 'settled', released: [operation.n] });
+  await scene.compare({ stage: 'settled', released: [operation.n] });
 }

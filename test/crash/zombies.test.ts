@@ -24,14 +24,14 @@ before(async () => {
 
 after(async () => {
   await pool.close();
-  for (const template of templates) template[Symbol.dispose]();
+  for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
 async function runAll<Plan>(plans: readonly Plan[], run: (world: World, plan: Plan) => Promise<CaseResult>) {
   await runLanes(plans, LANES, async (plan, index) => {
     const template = templates[index % templates.length];
     assert.ok(template);
-    using world = template.copy();
+    await using world = await template.copy();
     const { violations } = await run(world, plan);
     assert.deepEqual(violations, [], `${world.backend.name} ${JSON.stringify(plan)}`);
   });

@@ -12,6 +12,7 @@ import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { parseDuration } from '../../src/crypto/duration.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { parseSignedLicense, verifyLicense } from '../../src/crypto/signature.ts';
+import type { Cell } from '../../src/protocol/effect.ts';
 import { licenseRecord, type Proposal } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import type { Digest } from '../../src/protocol/record.ts';
@@ -156,6 +157,30 @@ test('a proposal that shows one thing and carries another is not signed', () => 
   }
 });
 
+test('an outcome that no comparison could evaluate is neither signed nor taken from anybody who signed it', () => {
+  const [first, ...rest] = approved.effects;
+  assert.ok(first !== undefined);
+  const unusable: Readonly<Record<string, Cell>> = {
+    'a pattern that is none': { matches: '(((' },
+    'a pattern beyond its bounds': { matches: 'a{1000000}' },
+    'a range of two kinds': { between: [1, 'a'] },
+    'a range from high to low': { between: [2, 1] },
+    'a range of what has no order': { between: [null, null] },
+  };
+  for (const side of ['key', 'before', 'after'] as const) {
+    for (const [what, cell] of Object.entries(unusable)) {
+      const outcome = approvedRecord.parse({ ...approved, effects: [{ ...first, [side]: { column: cell } }, ...rest] });
+      assertRefuses(
+        'ERR_EM_MANIFEST_INVALID',
+        () => apTeam.sign(propose(outcome), { expiresIn: '10m' }),
+        `${what}, signed`,
+      );
+      const signed = { ...apTeam.sign(propose(), { expiresIn: '10m' }), approved: outcome };
+      assertRefuses('ERR_EM_MANIFEST_INVALID', () => parseSignedLicense(signed), `${what}, handed over`);
+    }
+  }
+});
+
 test('a proposal is a closed form, and leaves to the approver what the approver decides', () => {
   const good = propose();
   const { rendering: _, ...withoutRendering } = good;
@@ -179,6 +204,9 @@ test('a proposal is a closed form, and leaves to the approver what the approver 
   }
   for (const [what, proposal] of Object.entries(bad)) {
     assertRefuses('ERR_EM_RECORD_INVALID', () => apTeam.sign(proposal as Proposal, { expiresIn: '10m' }), what);
+  }
+  for (const draft of [null, 'draft', 7, true]) {
+    assert.throws(() => parseProposal({ ...good, draft }), /the draft is not an object/, String(draft));
   }
   const polluting = JSON.parse(JSON.stringify(good).replace('"draft":{', '"draft":{"__proto__":{"occurrences":7},'));
   assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => apTeam.sign(polluting, { expiresIn: '10m' }), '__proto__');

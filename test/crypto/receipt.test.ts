@@ -8,6 +8,8 @@ import { Keyring } from '../../src/crypto/keyring.ts';
 import { createSigner, verifyReceipt } from '../../src/crypto/receipt.ts';
 import { parseReceiptKeys, receiptKeys, signingKey } from '../../src/crypto/receipt-key.ts';
 import { canonical } from '../../src/protocol/canon.ts';
+import { statementRecord } from '../../src/protocol/receipt.ts';
+import type { Digest } from '../../src/protocol/record.ts';
 import { terminalRecord } from '../../src/protocol/terminal.ts';
 import { envelopes, vectorKeyring } from '../vectors/load.ts';
 import { assertRefuses } from './mutants.ts';
@@ -112,6 +114,8 @@ test('what is not exactly an envelope is refused before any signature is looked 
     'a payload with spaces': { ...good, payload: ` ${payload}` },
     'a payload of two alphabets': { ...good, payload: '-+AA' },
     'a payload that is a list': { ...good, payload: [payload] },
+    'a payload that is null': { ...good, payload: null },
+    'a payload that is a number': { ...good, payload: 7 },
     'a key twice': JSON.stringify(good).replace('{', `{"payload":${JSON.stringify(payload)},`),
     'another payload type': { ...good, payloadType: 'application/json' },
     'a payload type in capitals': { ...good, payloadType: 'application/vnd.in-toto+JSON' },
@@ -143,8 +147,29 @@ test('an oversized envelope is refused, as text and as an object, before it is d
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, large), 'object');
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, JSON.stringify(large)), 'text');
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, ' '.repeat(MAX_ENVELOPE_BYTES + 1)), 'space');
+  const noBase64 = { ...good, payload: '*'.repeat(MAX_ENVELOPE_BYTES + 1) };
+  assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, noBase64), 'not looked into');
+  // Room for signatures is no room for a larger payload, whoever signed it.
+  const unsigned = { ...good, payload: Buffer.alloc(statementRecord.maxBytes + 1).toString('base64') };
+  assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, unsigned), 'payload alone');
   const signedButLarge = signText(`"${'x'.repeat(1024 * 1024 + 8192)}"`);
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, signedButLarge), 'signed');
+});
+
+test('what is verified names the key that vouches for it, and is a receipt or a checkpoint by its own type', () => {
+  assert.equal(verifyReceipt(trusted, good).keyid, signature.keyid);
+  const checkpoint = {
+    version: 1 as const,
+    throughSeq: 3,
+    rows: 3,
+    chain: 'a'.repeat(64) as Digest,
+    at: terminal.recordedAt,
+  };
+  assert.deepEqual(verifyReceipt(trusted, createSigner(ring).checkpoint(checkpoint)), {
+    kind: 'checkpoint',
+    keyid: signature.keyid,
+    checkpoint,
+  });
 });
 
 test('a signature by somebody else beside a good one changes nothing, and a bad one of a trusted key refuses all', () => {

@@ -126,7 +126,7 @@ function handoverSubjects(): Subject[] {
     {
       name: 'parseSignedLicense and verifyLicense',
       share: 150,
-      codes: RECORD,
+      codes: [...RECORD, 'ERR_EM_MANIFEST_INVALID'],
       attempt(dice) {
         const signed = parseSignedLicense(licenseInput(dice));
         const fits = digestRecord(approvedRecord, signed.approved) === signed.license.approved;

@@ -237,6 +237,33 @@ test('64 levels are accepted and 65 refused', () => {
   assert.throws(() => canonical(nested(65)), { code: 'ERR_EM_CANON_UNSUPPORTED' });
 });
 
+/** A graph of so many objects, in which the innermost one stands in two to the power of `levels` places. */
+function doubled(levels: number, innermost: unknown): unknown {
+  let value = innermost;
+  for (let level = 0; level < levels; level += 1) value = [value, value];
+  return value;
+}
+
+test('an object that stands in many places is written in each of them, up to a length that is refused', () => {
+  const texts = (levels: number, text: string): string =>
+    levels === 0 ? text : `[${texts(levels - 1, text)},${texts(levels - 1, text)}]`;
+  assert.equal(canonical(doubled(10, { a: 1 })), texts(10, '{"a":1}'));
+  // Each level doubles the text and adds three characters: 2^20 times 7, and 3 for each of the 2^20 - 1 pairs.
+  assert.equal(canonical(doubled(20, { a: 1 })).length, 10 * 2 ** 20 - 3);
+  assert.equal(canonical(doubled(22, { a: 1 })).length, 10 * 2 ** 22 - 3);
+  for (const levels of [28, 60]) {
+    assert.throws(() => canonical(doubled(levels, { a: 1 })), { code: 'ERR_EM_CANON_UNSUPPORTED' });
+    assert.throws(() => canonical({ a: [doubled(levels, 'a')] }), { code: 'ERR_EM_CANON_UNSUPPORTED' });
+  }
+});
+
+test('a text that is kept for one level is not taken for a deeper one', () => {
+  const deep = JSON.parse('['.repeat(62) + ']'.repeat(62));
+  const many = doubled(20, 0);
+  assert.ok(canonical([many, deep]).endsWith(`${']'.repeat(62)}]`));
+  assert.throws(() => canonical([many, deep, [[deep]]]), { code: 'ERR_EM_CANON_UNSUPPORTED' });
+});
+
 test('values are taken from property descriptors, so that neither a getter nor a get trap is asked', () => {
   const reads: PropertyKey[] = [];
   const proxy = new Proxy(

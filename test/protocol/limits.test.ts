@@ -25,7 +25,10 @@ import type { Registration } from '../../src/protocol/registration.ts';
 const REGISTRATION: Registration = {
   profile: 'net-state',
   values: 'plain',
-  targets: [{ name: 'invoice', columns: ['id', 'status', 'amount', 'seen'], key: ['id'], volatile: ['seen'] }],
+  targets: [
+    { name: 'invoice', columns: ['id', 'status', 'amount', 'constructor', 'seen'], key: ['id'], volatile: ['seen'] },
+    { name: 'order', columns: ['id', 'amount'], key: ['id'], volatile: ['amount'] },
+  ],
 };
 
 function check(limits: Limits, effects: ApprovedEffect[], license: { operation?: string; occurrences?: number } = {}) {
@@ -75,6 +78,8 @@ test('effects and rows: counted with their multiplicity and over all occurrences
     undefined,
   );
   assertExceeds(check({ maxRows: { invoice: 1 } }, [pay, remove('invoice', { id: 2 })]), 'limit-rows', 'invoice', 2, 1);
+  assert.equal(check({ maxRows: { vendor: 0 } }, [pay]), undefined);
+  assert.doesNotMatch(check({ maxEffects: 0 }, [pay])?.detail ?? '', /occurrence/);
   assertExceeds(check({ maxRows: { invoice: 0 } }, [writes('insert', 'invoice', 1)]), 'limit-rows', 1, 0);
 });
 
@@ -90,6 +95,13 @@ test('amounts: exact values, at the edge and beyond it, in every form of a numbe
     const effect = { op: 'insert', target: 'invoice', after: { amount: cell }, count: 1 } as const;
     assertExceeds(check(AMOUNT, [effect]), 'limit-amount', '100.5');
   }
+  const stated = (cell: Cell) =>
+    check(AMOUNT, [{ op: 'insert', target: 'invoice', after: { amount: cell }, count: 1 }]);
+  assertExceeds(stated({ is: { $real: '100.6' } }), 'limit-amount', '100.6 is approved');
+  assertExceeds(stated({ is: 101 }), 'limit-amount', '101 is approved');
+  assertExceeds(stated({ is: [1] }), 'limit-amount', 'a list is approved');
+  assertExceeds(stated({ is: true }), 'limit-amount', 'a boolean is approved');
+  assertExceeds(stated({ between: [1, null] }), 'limit-amount', 'up to');
 });
 
 test('amounts: what is no number has no upper bound', () => {
@@ -111,6 +123,8 @@ test('amounts: a constraint counts with the largest value it admits', () => {
 test('amounts: other columns, other relations and deleted rows are not looked at', () => {
   assert.equal(check(AMOUNT, [pay, remove('invoice', { id: 1 }, { amount: 1e9 })]), undefined);
   assert.equal(check(AMOUNT, [update('order', { id: 1 }, { amount: 1e9 })]), undefined);
+  const inherited: Limits = { amounts: [{ target: 'invoice', column: 'constructor', max: '5' }] };
+  assert.equal(check(inherited, [pay]), undefined);
 });
 
 test('amounts: what is not compared may be anything', () => {

@@ -57,7 +57,11 @@ export interface Office extends AsyncDisposable {
 export const actionOf = (sql: readonly string[]) => ({ statements: sql.map((text) => ({ sql: text })) });
 
 /** A database of its own with a runtime whose approver may sign what was rehearsed. */
-export async function openOffice(more = '', volatile: readonly string[] = []): Promise<Office> {
+export async function openOffice(
+  more = '',
+  volatile: readonly string[] = [],
+  values: 'plain' | 'digest' = 'plain',
+): Promise<Office> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-rehearsal-'));
   const file = join(folder, 'books.db');
   const change = (sql: string) => {
@@ -69,7 +73,9 @@ export async function openOffice(more = '', volatile: readonly string[] = []): P
     store: memoryLedgers({ now: () => Date.now() }),
     keyring: testKeyring(),
     issuers: { 'ap-team': { key: KEY.publicKey, may: ['books'], sources: ['rehearsed'] } },
-    adapters: { books: sqlite({ file, relations: [{ name: 'item', volatile: [...volatile] }, 'log', 'stock'] }) },
+    adapters: {
+      books: sqlite({ file, values, relations: [{ name: 'item', volatile: [...volatile] }, 'log', 'stock'] }),
+    },
   });
   return {
     file,

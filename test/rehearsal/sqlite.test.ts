@@ -153,6 +153,35 @@ test('a row touched only where nothing is compared cannot be approved, so its re
   assert.equal((await office.runtime.execute(office.sign(proposal), actionOf(sql))).kind, 'committed');
 });
 
+test('where values are not stored, what cannot be approved is refused without them', async () => {
+  await using office = await openOffice('', ['made', 'token'], 'digest');
+  await assert.rejects(office.plan(['update item set token = 987654321 where id = 21']), (error: Error) => {
+    assert.match(error.message, /cannot be approved as a whole/);
+    assert.doesNotMatch(error.message, /987654321|extra/);
+    return true;
+  });
+});
+
+test('an identifier that the action chose is shown as it is, however much else the action writes', async () => {
+  await using office = await openOffice();
+  const writing = (id: string) => [
+    'update stock set qty = qty + 1',
+    `insert into item (id, name, made) values (${id}, 'x', '2020-01-01')`,
+  ];
+  assert.match((await office.plan(writing('24'))).rendering, /\+ item id=24 /);
+  assert.match((await office.plan(writing('null'))).rendering, /\+ item id=<generated "new item.id 1"> /);
+});
+
+test('rehearsals that take too long to compare are refused with that reason', async () => {
+  await using office = await openOffice();
+  const rows = 'with recursive c (i) as (select 1 union all select i + 1 from c where i < 1000)';
+  const alike = `${rows} insert into item (name, made) select 'same', '2020-01-01' from c`;
+  await assert.rejects(office.plan([alike, 'insert into log (item) select id from item where id > 21']), {
+    code: 'ERR_EM_REHEARSAL_REFUSED',
+    message: /cannot be approved as a whole: Comparison was given up/,
+  });
+});
+
 test('an action without effect can be planned, approved and reproduced', async () => {
   await using office = await openOffice();
   const license = office.sign(await office.plan(['update stock set qty = 1 where id = 99']));

@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
+import type { AdapterFactory } from '../../src/contract/adapter.ts';
+import { EffectMatchError } from '../../src/errors.ts';
 import { insert, read, row, update } from '../../src/protocol/draft.ts';
 import { LIMIT_REASONS } from '../../src/protocol/limits.ts';
-import { defineOperation, type Operation } from '../../src/runtime/operation.ts';
-import type { LimitsConfig } from '../../src/runtime/policy.ts';
-import type { World } from '../../src/testing/world.ts';
+import { defineOperation, identifyOperations, type Operation } from '../../src/runtime/operation.ts';
+import type { IssuerConfig, LimitsConfig } from '../../src/runtime/policy.ts';
+import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind } from './deploy.ts';
 
 const payInvoice = defineOperation({
@@ -69,6 +71,22 @@ test('state that the rule read and that changes afterwards makes the approval st
   assertRejected(await deployed.runtime.execute(license, pay(1)), 'authority', 'stale-state');
 });
 
+test('a rule that writes to the rows it was given changes nothing that the license is bound to', async () => {
+  const world = invoiceWorld();
+  const careless = defineOperation({
+    ...payInvoice,
+    approve(input, rows) {
+      const contracted = payInvoice.approve(input, rows);
+      for (const found of rows) Object.assign(found ?? {}, { status: 'paid', blocked: true });
+      return contracted;
+    },
+  });
+  await using deployed = await withOperation(world, careless);
+  const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  ofKind('committed', await deployed.runtime.execute(license, pay(1)));
+});
+
 test('state that changes while the rule is thinking makes the approval stale, not wrong', async () => {
   const world = invoiceWorld();
   const slow = defineOperation({
@@ -97,7 +115,17 @@ test('input that does not fit the schema never reaches the rule', async () => {
   }
   await assert.rejects(runtime.propose('payInvoice', { invoice: '1' }, TASK), /"payInvoice".*invoice: /);
   await assert.rejects(runtime.propose('payInvoices', {}, TASK), { code: 'ERR_EM_NOT_FOUND' });
+  await assert.rejects(runtime.propose('payInvoices', {}, TASK), /configured: payInvoice\)/);
+  await using bare = await deploy(invoiceWorld());
+  await assert.rejects(bare.runtime.propose('payInvoice', {}, TASK), /configured: none\)/);
   await assert.rejects(runtime.propose('constructor', {}, TASK), { code: 'ERR_EM_NOT_FOUND' });
+});
+
+test('issues of any Standard Schema are told with their place', async () => {
+  const issues = [{ message: 'odd' }, { message: 'even', path: ['lines', { key: 0 }, 'price'] }];
+  const input = { '~standard': { version: 1 as const, vendor: 'own', validate: () => ({ issues }) } };
+  await using deployed = await withOperation(invoiceWorld(), defineOperation<never>({ ...payInvoice, input }));
+  await assert.rejects(deployed.runtime.propose('payInvoice', {}, TASK), /is not usable: odd; lines\.0\.price: even$/);
 });
 
 test('what goes wrong in a contract is said with the name of the operation and the function', async () => {
@@ -107,6 +135,10 @@ test('what goes wrong in a contract is said with the name of the operation and t
     [{ action: () => assert.fail('no action') }, 'ERR_EM_OPERATION_FAILED', /"action" threw: no action/],
     [{ approve: async () => Promise.reject(new Error('later')) }, 'ERR_EM_OPERATION_FAILED', /"approve" threw: later/],
     [{ approve: () => undefined as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
+    [{ approve: () => null as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
+    [{ approve: () => 'effects' as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
+    [{ approve: () => ({ effects: 5 }) as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
+    [{ approve: () => Promise.reject('words') }, 'ERR_EM_OPERATION_FAILED', /"approve" threw: words/],
     [{ approve: () => ({ effects: [], watch: [] }) as never }, 'ERR_EM_OPERATION_FAILED', /unknown field "watch"/],
     [
       { approve: () => ({ effects: [insert('nowhere', { id: 1 })] }) },
@@ -114,7 +146,7 @@ test('what goes wrong in a contract is said with the name of the operation and t
       /operation "payInvoice".*nowhere/,
     ],
     [{ reads: () => [read('nowhere', { id: 1 })] }, 'ERR_EM_MANIFEST_INVALID', /operation "payInvoice".*nowhere/],
-    [{ action: () => 'drop table' }, 'ERR_EM_ACTION_INVALID', /action/],
+    [{ action: () => 'drop table' }, 'ERR_EM_ACTION_INVALID', /^(?!operation).*action/],
   ];
   for (const [change, code, message] of failing) {
     const operation = defineOperation({ ...payInvoice, ...change });
@@ -146,9 +178,66 @@ test('another rule is another frame: what the old one approved is refused', asyn
   }
 });
 
+test('the identity of contracts is that of one adapter, in whatever order they are configured', () => {
+  const close = defineOperation({ ...payInvoice, name: 'close' });
+  const transfer = defineOperation({ ...payInvoice, name: 'transfer', adapter: 'bank' });
+  const both = identifyOperations([payInvoice, close], 'books');
+  assert.equal(identifyOperations([close, payInvoice], 'books'), both);
+  assert.equal(identifyOperations([transfer, close, payInvoice], 'books'), both);
+  assert.notEqual(identifyOperations([payInvoice], 'books'), both);
+  assert.notEqual(identifyOperations([payInvoice], 'books'), undefined);
+  assert.equal(identifyOperations([transfer], 'books'), undefined);
+});
+
+test('what is said about one use of an operation is in its proposal', async () => {
+  const world = invoiceWorld();
+  const blind = defineOperation({
+    name: 'payInvoice',
+    adapter: 'books',
+    input: z.strictObject({}),
+    approve: () => ({ effects: [update('invoice', { id: 1 }, { status: ['pending', 'paid'] })] }),
+    action: () => pay(1),
+  });
+  await using deployed = await withOperation(world, blind);
+  const { runtime } = deployed;
+  const proposal = await runtime.propose('payInvoice', {}, { ...TASK, revision: 'r7', occurrences: 2 });
+  assert.equal(proposal.draft.occurrences, 2);
+  assert.deepEqual(proposal.draft.continuations, []);
+  assert.deepEqual(proposal.approved.watch, []);
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  assertRejected(await runtime.execute(license, pay(1)), 'authority', 'stale-state');
+  assertRejected(await runtime.execute(license, pay(1), { revision: 'r8' }), 'authority', 'stale-state');
+  ofKind('committed', await runtime.execute(license, pay(1), { revision: 'r7' }));
+});
+
+test('a fault of the backend is not taken for one of the operation', async () => {
+  const world = invoiceWorld();
+  const { adapters } = world.start().config;
+  const faults = [
+    new Error('the backend is down'),
+    new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'it is away'),
+    Object.assign(new Error('not ours'), { code: 'ERR_EM_MANIFEST_INVALID' }),
+  ];
+  for (const fault of faults) {
+    let down = false; // admission reads too
+    const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => ({
+      read: async (reads) => (down ? Promise.reject(fault) : adapter.read(reads)),
+    }));
+    await using deployed = await deploy(world, { adapters: { ...adapters, books }, operations: { payInvoice } });
+    down = true;
+    await assert.rejects(
+      deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK),
+      (error: unknown) => error === fault,
+    );
+  }
+});
+
 test('an operation that cannot be checked or identified is refused when it is defined', () => {
   const wrong: readonly (readonly [object, RegExp])[] = [
     [{ name: 'pay invoice' }, /name/],
+    [{ adapter: undefined }, /names no adapter/],
+    [{ reads: 5 }, /"reads"/],
+    [{ reads: payInvoice.approve.bind(null) }, /"reads" without source/],
     [{ input: {} }, /Standard Schema/],
     [{ approve: undefined }, /"approve"/],
     [{ approve: payInvoice.approve.bind(null) }, /without source/],
@@ -232,6 +321,33 @@ test('a limit that names nothing that exists stops the deployment instead of lim
   ];
   for (const [limits, message] of wrong) {
     await assert.rejects(limited(invoiceWorld(), limits as LimitsConfig), (error: Error) => {
+      assert.equal((error as { code?: string }).code, 'ERR_EM_CONFIG_INVALID', error.message);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+});
+
+test('issuers that are described wrongly stop the deployment', async () => {
+  const world = invoiceWorld();
+  const { issuers } = world.start().config;
+  const team = issuers['ap-team'] ?? assert.fail();
+  const wrong: readonly (readonly [unknown, RegExp])[] = [
+    [undefined, /"ap-team" needs a key/],
+    [{ may: ['books'] }, /"ap-team" needs a key/],
+    [{ ...team, key: [] }, /"ap-team" needs a key/],
+    [{ ...team, key: [team.key, 5] }, /"ap-team" needs a key/],
+    [{ ...team, key: 'ed25519:short' }, /not an approver key/],
+    [{ ...team, may: undefined }, /"ap-team" needs may/],
+    [{ ...team, may: 'books' }, /"ap-team" needs may/],
+    [{ ...team, may: ['books', 'nowhere'] }, /"nowhere", but no adapter/],
+    [{ ...team, may: ['constructor'] }, /"constructor", but no adapter/],
+    [{ ...team, sources: [] }, /the issuers are not usable/],
+    [{ ...team, sources: ['guess'] }, /the issuers are not usable/],
+    [{ ...team, limits: { operations: ['payInvoice'] } }, /"payInvoice", but none of that name/],
+  ];
+  for (const [issuer, message] of wrong) {
+    await assert.rejects(deploy(world, { issuers: { 'ap-team': issuer as IssuerConfig } }), (error: Error) => {
       assert.equal((error as { code?: string }).code, 'ERR_EM_CONFIG_INVALID', error.message);
       assert.match(error.message, message);
       return true;

@@ -307,6 +307,25 @@ test('state that changes before the proposal is made is not taken for what the r
   assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'stale-state');
 });
 
+test('continuations are a list of names, and a text is not taken apart into some', async () => {
+  await using deployed = await office(invoiceWorld());
+  const continuations = 'reconcile' as unknown as readonly string[];
+  await assert.rejects(deployed.runtime.plan({ ...PLAN, continuations }), { code: 'ERR_EM_MANIFEST_INVALID' });
+  const { action: _, ...request } = PLAN;
+  await assert.rejects(deployed.runtime.prepare({ ...request, effects: [], continuations }), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
+});
+
+test('a plan is bound to the revision that the application names', async () => {
+  const world = invoiceWorld();
+  await using deployed = await office(world);
+  const proposal = await deployed.runtime.plan({ ...PLAN, revision: 'r7' });
+  const license = world.approver.sign(proposal, { expiresIn: '10m' });
+  assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'stale-state');
+  ofKind('committed', await deployed.runtime.execute(license, PAY, { revision: 'r7' }));
+});
+
 test('an earlier plan revision cannot be planned past a later one', async () => {
   const world = invoiceWorld();
   await using deployed = await office(world);

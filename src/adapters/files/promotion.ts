@@ -103,7 +103,7 @@ function judgeError(db: DatabaseSync, error: unknown): Promotion {
   const code = error instanceof EffectMatchError ? error.code : undefined;
   if (db.isTransaction || code === 'ERR_EM_STORE_UNAVAILABLE') return { kind: 'unknown', cause: error };
   if (code === 'ERR_EM_STORE_BUSY') return refuse('busy', 'other writers kept the control file locked');
-  return refuse('marker-failed', error instanceof Error ? error.message : String(error));
+  return refuse('marker-failed', String(error));
 }
 
 function refuse(reason: string, detail: string): Refused {

@@ -1,21 +1,213 @@
-export type PostgresAction = any;
-export type PostgresStatement = any;
-export type PostgresValue = any;
+import { EffectMatchError } from '../../errors.ts';
+import { quoteQualified } from '../../postgres/identifier.ts';
+import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
+import type { Entry } from './entry.ts';
+import { PROBE_TABLE } from './provision/tables.ts';
+import { type Gate, nameEntry } from './statement-gate.ts';
+
+/** What may be bound to a parameter: the server reads its text as the parameter's type. Lists become arrays. */
+export type PostgresValue = null | boolean | number | bigint | string | Uint8Array | readonly PostgresValue[];
+
+/** One statement with its parameters `$1`, `$2`…, or one call of a registered function or procedure. */
+export type PostgresStatement =
+  | { readonly sql: string; readonly values?: readonly PostgresValue[] }
+  | { readonly call: string; readonly values?: readonly PostgresValue[] };
+
+/** What an agent may submit: one statement, or several that run in order in one candidate. */
+export type PostgresAction = PostgresStatement | { readonly statements: readonly PostgresStatement[] };
+
+/** An action that was checked completely: its own copy, ready to bind. */
 export interface CheckedAction {
-  readonly statements: readonly { sql: string; values: readonly unknown[] }[];
+  readonly statements: readonly CheckedStatement[];
 }
-const probes = new WeakSet<object>();
-export function parseAction(_gate: unknown, input: any): CheckedAction {
-  return { statements: (input.statements ?? [input]).map((s: any) => ({ sql: s.sql, values: s.values ?? [] })) };
+
+export interface CheckedStatement {
+  /** One statement for the extended protocol. */
+  readonly sql: string;
+  readonly values: readonly (string | null)[];
+  /** The entry point, where the statement is ours and only calls it. */
+  readonly call?: string;
 }
-export function describeAction(a: CheckedAction): any {
-  return JSON.parse(JSON.stringify(a));
+
+/** What actions are checked against. */
+export interface ActionTools {
+  readonly gate: Gate;
+  /** Registered entry points by target. */
+  readonly entries: ReadonlyMap<string, Entry>;
 }
+
+const MAX_SQL_CHARACTERS = 1024 * 1024;
+const MAX_STATEMENTS = 1000;
+/** The protocol counts parameters in 16 bits. */
+const MAX_PARAMETERS = 65_535;
+const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;
+const MAX_NESTED_LISTS = 6;
+
+/** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
+export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
+  try {
+    return readAction(tools, input);
+  } catch (cause) {
+    if (cause instanceof EffectMatchError) throw cause;
+    // A proxy may throw anything it likes.
+    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
+  }
+}
+
+function readAction(tools: ActionTools, input: unknown): CheckedAction {
+  const action = readObject(input, 'the action');
+  if (!Object.hasOwn(action, 'statements')) return { statements: [readStatement(tools, action, 'the action')] };
+  refuseUnknown(action, ['statements'], 'the action');
+  const { statements } = action;
+  if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
+    throw refuse(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
+  }
+  return {
+    statements: Array.from(statements, (statement: unknown, index) => {
+      const where = `statement ${index + 1}`;
+      return readStatement(tools, readObject(statement, where), where);
+    }),
+  };
+}
+
+function readStatement(tools: ActionTools, statement: Fields, where: string): CheckedStatement {
+  if (Object.hasOwn(statement, 'call')) return readCall(tools, statement, where);
+  refuseUnknown(statement, ['sql', 'values'], where);
+  const { sql } = statement;
+  if (typeof sql !== 'string' || sql.trim() === '') throw refuse(`${where}: sql must be a text with one statement`);
+  if (sql.length > MAX_SQL_CHARACTERS) throw refuse(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
+  if (sql.includes('\0') || !sql.isWellFormed()) throw refuse(`${where}: sql is not well-formed text`);
+  const values = readValues(statement.values, where);
+  const finding = tools.gate.check(sql, proceduresOf(tools.entries));
+  if (finding.kind === 'refused') throw refuse(`${where}: ${finding.why}`);
+  if (finding.parameters !== values.length) {
+    throw refuse(`${where}: sql has parameters up to $${finding.parameters}, and there are ${values.length} values`);
+  }
+  return { sql, values };
+}
+
+function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> {
+  return new Set([...entries].flatMap(([target, { kind }]) => (kind === 'procedure' ? [target] : [])));
+}
+
+function readCall({ entries }: ActionTools, statement: Fields, where: string): CheckedStatement {
+  refuseUnknown(statement, ['call', 'values'], where);
+  const call = typeof statement.call === 'string' ? nameEntry(statement.call) : undefined;
+  const entry = call === undefined ? undefined : entries.get(call);
+  if (call === undefined || entry === undefined) {
+    const known = entries.size === 0 ? 'none is registered' : `registered are ${[...entries.keys()].join(', ')}`;
+    throw refuse(`${where}: call must name a registered entry point; ${known}`);
+  }
+  const values = readValues(statement.values, where);
+  const inputs = entry.arguments.filter(({ input }) => input).length;
+  if (values.length !== inputs)
+    throw refuse(`${where}: ${call} takes ${inputs} values, and there are ${values.length}`);
+  return { sql: writeCall(entry), values, call };
+}
+
+/** Types are named, so that the parameters are read as the entry point declares them. */
+function writeCall(entry: Entry): string {
+  let parameter = 0;
+  const list = entry.arguments.map(({ type, input }) => {
+    if (!input) return `null::${type}`;
+    parameter += 1;
+    return `$${parameter}::${type}`;
+  });
+  return `${entry.kind === 'procedure' ? 'call' : 'select * from'} ${quoteQualified(entry)}(${list.join(', ')})`;
+}
+
+function readValues(values: unknown, where: string): readonly (string | null)[] {
+  if (values === undefined) return [];
+  if (!Array.isArray(values)) throw refuse(`${where}: values must be a list; PostgreSQL has no named parameters`);
+  if (values.length > MAX_PARAMETERS) throw refuse(`${where}: more than ${MAX_PARAMETERS} values`);
+  return Array.from(values, (value: unknown, index) => readValue(value, `${where}, value ${index + 1}`, 0));
+}
+
+function readValue(value: unknown, where: string, depth: number): string | null {
+  switch (typeof value) {
+    case 'boolean':
+    case 'bigint':
+      return String(value);
+    case 'number':
+      if (Number.isNaN(value))
+        throw refuse(`${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`);
+      return Object.is(value, -0) ? '-0' : String(value);
+    case 'string':
+      if (value.includes('\0')) throw refuse(`${where}: PostgreSQL cannot store a NUL character in text`);
+      if (!value.isWellFormed()) throw refuse(`${where}: the text has a lone surrogate, which would be replaced`);
+      if (value.length > MAX_VALUE_CHARACTERS) throw refuse(`${where}: the text is too long`);
+      return value;
+    default:
+      return value === null ? null : readObjectValue(value, where, depth);
+  }
+}
+
+/** A list, bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$dec`, `$real`, `$bytes`. */
+function readObjectValue(value: unknown, where: string, depth: number): string {
+  if (Array.isArray(value)) {
+    if (depth >= MAX_NESTED_LISTS) throw refuse(`${where}: an array has at most ${MAX_NESTED_LISTS} dimensions`);
+    const items = Array.from(value, (item: unknown) => {
+      const text = readValue(item, where, depth + 1);
+      if (text === null || Array.isArray(item)) return text ?? 'NULL';
+      return `"${text.replace(/["\\]/g, '\\$&')}"`;
+    });
+    return `{${items.join(',')}}`;
+  }
+  if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
+    if (value.byteLength > MAX_VALUE_CHARACTERS) throw refuse(`${where}: too many bytes`);
+    return `\\x${readTag(encodeBytes(value))?.text ?? ''}`;
+  }
+  const tagged = typeof value === 'object' ? readTag(readObject(value, where) as Value) : undefined;
+  if (tagged === undefined || tagged.tag === '$text' || tagged.tag === '$digest') {
+    throw refuse(
+      `${where}: a value is null, a boolean, a number, a bigint, a text, a Uint8Array or a list; JSON is text`,
+    );
+  }
+  return tagged.tag === '$bytes' ? `\\x${tagged.text}` : tagged.text;
+}
+
+/** The action as plain data, the same for every way of writing the same statements and values. */
+export function describeAction(action: CheckedAction): Value {
+  return {
+    statements: action.statements.map(({ sql, values, call }) =>
+      call === undefined ? { sql, values } : { call, values },
+    ),
+  };
+}
+
+const probes = new WeakSet<CheckedAction>();
+
+/**
+ * The action of the admission probe. It writes to a table of the schema effectmatch, which no action that
+ * {@link parseAction} returns may name.
+ */
 export function probeAction(token: string): CheckedAction {
-  const a = { statements: [{ sql: 'insert into effectmatch.probe values ($1)', values: [token] }] };
-  probes.add(a);
-  return a;
+  const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;
+  const action = { statements: [{ sql, values: [token] }] };
+  probes.add(action);
+  return action;
 }
-export function isProbe(a: CheckedAction) {
-  return probes.has(a);
+
+export function isProbe(action: CheckedAction): boolean {
+  return probes.has(action);
+}
+
+type Fields = { readonly [name: string]: unknown };
+
+function readObject(input: unknown, where: string): Fields {
+  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
+  if (prototype !== Object.prototype && prototype !== null) throw refuse(`${where} must be a plain object`);
+  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
+  if (fields.some(([, field]) => !('value' in field))) throw refuse(`${where} must be plain data, without accessors`);
+  return Object.fromEntries(fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]));
+}
+
+function refuseUnknown(object: object, known: readonly string[], where: string): void {
+  const unknown = Object.keys(object).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw refuse(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
+}
+
+function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
+  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
 }

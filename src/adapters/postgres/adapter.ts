@@ -16,11 +16,11 @@ import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
-import { type Boundary, readBoundary } from './boundary.ts';
+import { type Boundary, type Parties, readBoundary } from './boundary.ts';
 import { Control } from './control.ts';
 import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
-import { normaliseManifest } from './normalise.ts';
+import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { readState } from './reading.ts';
@@ -37,17 +37,17 @@ const STAGES_BETWEEN_SWEEPS = 1000;
 /** Connects both logins, checks that the database is provisioned, and refuses what could not be protected. */
 export async function openAdapter(options: PostgresOptions, context: AdapterContext): Promise<PostgresAdapter> {
   const settings = readOptions(options);
-  const gate = await loadGate(settings.entryPoints);
+  const gate = await loadGate();
   const control = new Control(options.control);
   const sessions = new Sessions(options.execution, options.sessions);
   try {
     await control.demandProvisioned();
     const deployment = await readDeployment(await control.connection());
     const executor = await sessions.login();
-    const who = { backend: deployment.backend, executor };
-    const boundary = await readBoundary(await control.connection(), settings, who);
+    const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
+    const boundary = await readBoundary(control, settings, parties);
     const registration = admitRegistration(settings, boundary.relations);
-    const opened = { settings, gate, control, sessions, deployment, context, registration, who };
+    const opened = { settings, gate, control, sessions, deployment, context, registration, parties };
     return new PostgresAdapter(opened, boundary);
   } catch (error) {
     await sessions.close();
@@ -64,7 +64,7 @@ interface Opened {
   readonly deployment: Deployment;
   readonly context: AdapterContext;
   readonly registration: Registration;
-  readonly who: { readonly backend: string; readonly executor: string };
+  readonly parties: Parties;
 }
 
 /** One PostgreSQL database behind two logins. Reports; decides nothing. */
@@ -82,7 +82,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   #staged = 0;
 
   constructor(opened: Opened, boundary: Boundary) {
-    const { control, settings, deployment, registration, who, context } = opened;
+    const { control, settings, deployment, registration, parties, context } = opened;
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
@@ -92,28 +92,33 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       options: control.options,
       reached: context.reached,
       lockTimeoutMs: VOID_LOCK_TIMEOUT_MS,
-      endOverdue: () => control.endOverdue(who.executor, settings.stageTimeoutMs),
+      endOverdue: () => control.endOverdue(parties.executor, settings.stageTimeoutMs),
     });
     this.probe = { action: probeAction, target: boundary.probe.target, durable: (token) => this.#isDurable(token) };
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    const { settings } = this.#opened;
-    const boundary = await this.#readBoundary();
-    return await this.#withSession(async (session) => {
-      const tools = { relations: boundary.readable, registration: this.registration, isolation: settings.isolation };
-      return await normaliseManifest({ ...tools, session, control: await this.#control() }, manifest);
-    });
+    const { isolation } = this.#opened.settings;
+    const { relations, readable } = await this.#readBoundary();
+    const known = new Map([...readable, ...relations.map((relation) => [relation.target, relation] as const)]);
+    const tools = {
+      ...{ registration: this.registration, relations: known, isolation },
+      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use),
+      read: (reads: readonly StateRead[]) => this.read(reads),
+    };
+    return await normaliseManifest(tools, manifest);
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     if (reads.length === 0) return [];
     const { readable } = await this.#readBoundary();
-    return await readState(await this.#control(), readable, reads);
+    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
+    const stated = await normaliseReads({ relations: readable, withExecution }, reads);
+    return await readState(await this.#control(), readable, stated);
   }
 
   parseAction(input: unknown): CheckedAction {
-    return parseAction(this.#opened.gate, input);
+    return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
   }
 
   describeAction(action: CheckedAction): Value {
@@ -184,9 +189,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async #readBoundary(): Promise<Boundary> {
-    const { settings, who } = this.#opened;
-    this.#boundary = await readBoundary(await this.#control(), settings, who, this.#boundary);
-    return this.#boundary;
+    const { control, settings, parties } = this.#opened;
+    const boundary = await readBoundary(control, settings, parties, this.#boundary);
+    this.#boundary = boundary;
+    return boundary;
   }
 
   async #withSession<T>(use: (session: Connection) => Promise<T>): Promise<T> {

@@ -1,21 +1,18 @@
-import { hash } from 'node:crypto';
-import type { Survey } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import type { QualifiedName } from '../../postgres/identifier.ts';
+import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { type Inspection, readRelations } from './catalog.ts';
+import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
+import { bindFingerprint } from './certify/fingerprint.ts';
+import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
+import type { Control } from './control.ts';
+import { type Entry, readEntries } from './entry.ts';
 import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
 import { listWatched, type Watched } from './watched.ts';
-
-/** A registered relation with what the deployment said about it. */
-export interface RegisteredRelation extends Relation {
-  readonly bulk: boolean;
-  readonly volatile: readonly string[];
-}
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
 export interface Boundary {
@@ -24,74 +21,79 @@ export interface Boundary {
   /** Relations that state may be read from, by target. */
   readonly readable: ReadonlyMap<string, Relation>;
   readonly probe: Relation;
+  /** Registered entry points, by target. */
+  readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
   readonly forceConstraints: string;
   readonly sequences: readonly AssignedColumn[];
-  readonly survey: Survey;
+  readonly survey: PostgresSurvey;
 }
 
-/**
- * Reads the catalogue until nothing changed while it was read. `known` is returned as it is while its fingerprint is
- * the fresh one: configuration is classified once and looked at again before every use.
- */
-export async function readBoundary(
-  control: Connection,
-  settings: Settings,
-  who: { readonly backend: string; readonly executor: string },
-  known?: Boundary,
-): Promise<Boundary> {
-  let fingerprint = await readFingerprint(control);
-  if (known?.fingerprint === fingerprint) return known;
-  for (let tries = 0; tries < READS_MAX; tries += 1) {
-    const boundary = await readOnce(control, settings, who, fingerprint);
-    const now = await readFingerprint(control);
-    if (now === fingerprint) return boundary;
-    fingerprint = now;
-  }
-  throw new EffectMatchError(
-    'ERR_EM_ADAPTER_UNAVAILABLE',
-    'postgres: the configuration keeps changing; try again later',
-  );
+/** Whose boundary it is. */
+export interface Parties {
+  readonly backend: string;
+  readonly executor: string;
+  readonly owner: string;
+  readonly control: string;
 }
 
 const READS_MAX = 5;
 
-async function readOnce(
-  control: Connection,
+/**
+ * The boundary as it is now. `known` is returned as it is while its fingerprint is the fresh one: configuration is
+ * classified once and looked at again before every use. What is new is read until nothing changed while it was read.
+ */
+export async function readBoundary(
+  control: Control,
   settings: Settings,
-  who: { readonly backend: string; readonly executor: string },
+  parties: Parties,
+  known?: Boundary,
+): Promise<Boundary> {
+  let fingerprint = await control.fingerprint();
+  if (known?.fingerprint === fingerprint) return known;
+  for (let tries = 0; tries < READS_MAX; tries += 1) {
+    const boundary = await control.withConnection((connection) => readOnce(connection, settings, parties, fingerprint));
+    // The roles that matter are known only now; their rows are part of the fingerprint from here on.
+    await control.watchRoles(boundary.survey.roles);
+    const now = await control.fingerprint();
+    if (now === fingerprint) return boundary;
+    fingerprint = now;
+  }
+  throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: the configuration keeps changing; try later');
+}
+
+async function readOnce(
+  connection: Connection,
+  settings: Settings,
+  parties: Parties,
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const inspections = await readRelations(control, names);
-  const found = inspections.map((inspection, index) => usable(inspection, names[index]));
+  const found = (await readRelations(connection, names)).map(usable);
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
-  const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');
+  const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
+  const entries = await readEntryPoints(connection, settings.entryPoints);
+  const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
+  const facts = { ...parties, relations, entryPoints, restrictions: settings.declared };
+  const survey = await surveyBoundary(connection, facts);
   return {
     fingerprint,
     relations,
     readable: new Map(readable.map((relation) => [relation.target, relation])),
     probe,
-    watched: await listWatched(control),
-    forceConstraints: await readDeferrable(control),
+    entries,
+    watched: await listWatched(connection),
+    forceConstraints: await readDeferrable(connection),
     sequences: relations.flatMap(assignedColumns),
-    survey: {
-      ...who,
-      outlets: relations.map(({ target }) => ({ outlet: target, disposition: 'observed', by: 'recorder' })),
-      configuration: hash('sha256', fingerprint, 'hex'),
-      credentials: hash('sha256', who.executor, 'hex'),
-      enforcement: hash('sha256', settings.declared.join(), 'hex'),
-    },
+    survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }
 
-function usable(inspection: Inspection, name: QualifiedName | undefined): Relation {
+function usable(inspection: Inspection): Relation {
   if (inspection.kind === 'usable') return inspection.relation;
-  throw refused(
-    `relation "${inspection.target}" cannot be registered: ${inspection.why}${name === undefined ? '' : ''}`,
-  );
+  throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
 }
 
 function withOptions(relation: Relation | undefined, { bulk, volatile }: RegisteredName): RegisteredRelation {
@@ -99,28 +101,26 @@ function withOptions(relation: Relation | undefined, { bulk, volatile }: Registe
   return { ...relation, bulk, volatile };
 }
 
-function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {
-  return columns.flatMap(({ name, sequence }) =>
-    sequence === undefined
-      ? []
-      : [
-          {
-            target,
-            column: name,
-            oid: sequence.oid,
-            start: BigInt(sequence.start),
-            increment: BigInt(sequence.increment),
-          },
-        ],
+async function readEntryPoints(
+  connection: Connection,
+  names: readonly QualifiedName[],
+): Promise<ReadonlyMap<string, Entry>> {
+  if (names.length === 0) return new Map();
+  const found = await readEntries(connection, names);
+  return new Map(
+    found.map((inspection) => {
+      if (inspection.kind === 'unusable') {
+        throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
+      }
+      return [nameTarget(inspection.entry), inspection.entry];
+    }),
   );
 }
 
-async function readFingerprint(control: Connection): Promise<string> {
-  const { rows } = await control.query(
-    `select md5(string_agg(x, ' ' order by x)) from (
-       select 'c' || oid || ':' || xmin from pg_class union all select 't' || oid || ':' || xmin from pg_trigger
-       union all select 'p' || oid || ':' || xmin from pg_proc where oid >= 16384
-       union all select 'k' || oid || ':' || xmin from pg_constraint union all select 'a' || attrelid || '.' || attnum || ':' || xmin from pg_attribute where attrelid >= 16384) as f(x)`,
-  );
-  return rows[0]?.[0] ?? '';
+function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {
+  return columns.flatMap(({ name, sequence }) => {
+    if (sequence === undefined) return [];
+    const { oid, start, increment } = sequence;
+    return [{ target, column: name, oid, start: BigInt(start), increment: BigInt(increment) }];
+  });
 }

@@ -82,23 +82,17 @@ async function castAll(session: Connection, requests: readonly Request[]): Promi
 }
 
 async function castTogether(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
-  const groups = Map.groupBy(requests.keys(), (index) => requests[index]?.type.text ?? '');
   const values: (string | null)[][] = [];
-  const parts = [...groups.values()].flatMap((indexes) => {
-    const type = requests[indexes[0] ?? 0]?.type;
-    invariant(type !== undefined, 'a group of casts has a type');
-    const texts = indexes.filter((index) => 'text' in (requests[index]?.source ?? {}));
-    const constants = indexes.filter((index) => !texts.includes(index));
-    if (texts.length > 0) {
+  const groups = Map.groupBy(requests.entries(), ([, { type }]) => type.text);
+  const parts = [...groups.values()].flatMap((group) => {
+    const [texts, constants] = partition(group);
+    if (texts.length > 0)
       values.push(
-        texts.map(String),
-        texts.map((index) => textOf(requests[index])),
+        texts.map(([index]) => String(index)),
+        texts.map(([, text]) => text),
       );
-    }
-    const sources = texts.length === 0 ? [] : [unnestSource(values.length)];
-    return [...sources, ...constants.map((index) => constantSource(index, requests[index]))].map((source) =>
-      castSource(type, source),
-    );
+    const sources = [...(texts.length > 0 ? [unnestSource(values.length)] : []), ...constants.map(constantSource)];
+    return sources.map((source) => castSource(group[0]?.[1].type, source));
   });
   const { rows } = await queryPinned(session, pinsFor(requests), { text: parts.join(' union all '), values });
   const outcome = new Map(rows.map(([index, text]) => [Number(index), text ?? null]));
@@ -109,8 +103,17 @@ async function castTogether(session: Connection, requests: readonly Request[]): 
   });
 }
 
-function textOf(request: Request | undefined): string | null {
-  return request !== undefined && 'text' in request.source ? request.source.text : null;
+type Indexed<T> = readonly (readonly [index: number, item: T])[];
+
+/** Texts travel as parameters; constants are expressions of the schema and part of the statement. */
+function partition(group: Indexed<Request>): [Indexed<string | null>, Indexed<string>] {
+  const texts: [number, string | null][] = [];
+  const constants: [number, string][] = [];
+  for (const [index, { source }] of group) {
+    if ('text' in source) texts.push([index, source.text]);
+    else constants.push([index, source.expression]);
+  }
+  return [texts, constants];
 }
 
 /** Rows `n, t`: the numbers and texts in the two parameters before. */
@@ -121,8 +124,7 @@ function unnestSource(parameters: number): string {
   );
 }
 
-function constantSource(index: number, request: Request | undefined): string {
-  const expression = request !== undefined && 'expression' in request.source ? request.source.expression : 'null';
+function constantSource([index, expression]: readonly [number, string]): string {
   return `(select '${index}'::pg_catalog.text, pg_catalog.concat((${expression}))) as s (n, t)`;
 }
 
@@ -131,7 +133,8 @@ function constantSource(index: number, request: Request | undefined): string {
  * with the type's input function and modifier, as an assignment does, and runs no user-defined cast. JSON is the
  * exception: there, a text would become a JSON string, and no modifier can be lost.
  */
-function castSource(type: ColumnType, source: string): string {
+function castSource(type: ColumnType | undefined, source: string): string {
+  invariant(type !== undefined, 'a group of casts has a type');
   const isJson = type.baseSchema === 'pg_catalog' && (type.base === 'json' || type.base === 'jsonb');
   if (isJson) return `select s.n, pg_catalog.concat(s.t::${type.text}) from ${source}`;
   return (

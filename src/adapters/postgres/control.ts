@@ -1,10 +1,16 @@
 import { asFault, Connection, type ConnectionOptions } from '../../postgres/connection.ts';
+import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
 export class Control {
   readonly options: ConnectionOptions;
   #connection: Promise<Connection> | undefined;
+  /** Prepared on the session of that moment; another session needs its own. */
+  #fingerprints: { readonly connection: Connection; readonly prepared: Promise<Fingerprints> } | undefined;
+  #roles: readonly string[] = [];
+  #next: Promise<string> | undefined;
+  #running: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   constructor(options: ConnectionOptions) {
@@ -24,16 +30,70 @@ export class Control {
     }
   }
 
+  /** A session of its own, for what must not share a transaction with anything else. */
+  async withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
+    await using connection = await Connection.open(this.options, 'effectmatch control');
+    return await use(connection);
+  }
+
+  /** Makes the fingerprint cover these roles and what they are members of. */
+  async watchRoles(roles: readonly string[]): Promise<void> {
+    if (roles.join('\n') === this.#roles.join('\n')) return;
+    this.#roles = roles;
+    this.#fingerprints = undefined;
+  }
+
+  /**
+   * What the configuration looks like now. One read serves everybody who asked before it began; who asks later gets
+   * the next one, so that no answer is older than its question.
+   */
+  async fingerprint(): Promise<string> {
+    if (this.#next !== undefined) return await this.#next;
+    const next = this.#running.then(async () => {
+      this.#next = undefined;
+      return await this.#readFingerprint();
+    });
+    this.#next = next;
+    this.#running = next.catch(() => {});
+    return await next;
+  }
+
+  async #readFingerprint(): Promise<string> {
+    const connection = await this.connection();
+    if (this.#fingerprints?.connection !== connection) {
+      this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
+    }
+    try {
+      return await (await this.#fingerprints.prepared).read();
+    } catch (error) {
+      this.#fingerprints = undefined;
+      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the configuration could not be read');
+    }
+  }
+
   /** Refuses a database that was never provisioned, with what to do about it. */
   async demandProvisioned(): Promise<void> {
     const control = await this.connection();
     const { rows } = await control.query(
       `select pg_catalog.to_regprocedure('effectmatch.describe()') is not null
-          and pg_catalog.has_function_privilege('effectmatch.describe()', 'execute')`,
+          and pg_catalog.has_function_privilege('effectmatch.describe()', 'execute'),
+        pg_catalog.current_setting('server_encoding')`,
     );
     if (rows[0]?.[0] !== 't') {
       throw refused('the database is not provisioned for this control login; run `effectmatch provision`');
     }
+    if (rows[0]?.[1] !== 'UTF8') {
+      throw refused(`the server encoding is ${rows[0]?.[1]}, in which text cannot be compared exactly; use UTF8`);
+    }
+  }
+
+  /** Who owns the records, and who this login is, as the server calls them. */
+  async roles(): Promise<{ readonly owner: string; readonly control: string }> {
+    const { rows } = await (await this.connection()).query(
+      `select pg_catalog.pg_get_userbyid(nspowner), session_user from pg_catalog.pg_namespace where nspname = 'effectmatch'`,
+    );
+    const [owner, control] = rows[0] ?? [];
+    return { owner: String(owner), control: String(control) };
   }
 
   /** What became of a transaction, by the server's own record. */

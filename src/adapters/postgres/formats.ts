@@ -31,7 +31,8 @@ export type Pins = 'formats' | 'formats and names';
 
 /**
  * One statement in a transaction of its own that can write nothing and is rolled back, under pinned settings. All of
- * it is sent at once, so it costs one round trip. Where the first part fails, nothing of the rest is believed.
+ * it is sent at once, so it costs one round trip. Where the first part fails, nothing of the rest is believed. The
+ * connection must not be in a transaction, which this would end.
  */
 export async function queryPinned(
   connection: Pick<Connection, 'query' | 'script'>,

@@ -73,8 +73,12 @@ function findClosingQuote(text: string, from: number): number {
   }
 }
 
+/** What makes the output function quote a text. What counts as blank beyond ASCII depends on the server's locale. */
+const QUOTABLE = /[\t-\r "\\(),\u0080-\uffff]/;
+
 /** Inside quotes, quotes and backslashes are doubled and nothing else is escaped. */
 function unescapeField(quoted: string): string {
+  if (quoted !== '' && !QUOTABLE.test(quoted)) throw broken('a column is quoted without need');
   const plain = quoted.includes('"') ? quoted.replaceAll('""', '"') : quoted;
   if (!plain.includes('\\')) return plain;
   if (/(?<!\\)(?:\\\\)*\\(?!\\)/.test(plain)) throw broken('a backslash is not doubled');

@@ -4,7 +4,7 @@ import { openAdapter } from './adapter.ts';
 import type { PostgresOptions } from './options.ts';
 import { planProvisioning } from './provision/apply.ts';
 
-export type { ConnectionOptions } from '../../postgres/connection.ts';
+export type { ConnectionOptions } from '../../postgres/options.ts';
 export type { CheckedAction, PostgresAction, PostgresStatement, PostgresValue } from './action.ts';
 export type { PostgresOptions, RelationOption } from './options.ts';
 export { planProvisioning } from './provision/apply.ts';

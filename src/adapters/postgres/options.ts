@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../../errors.ts';
-import type { ConnectionOptions } from '../../postgres/connection.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 import type { SessionOptions } from './sessions.ts';
 
@@ -27,7 +27,7 @@ export interface PostgresOptions {
   readonly relations: readonly RelationOption[];
   /** Further tables whose rows an approval may depend on. */
   readonly reads?: readonly string[];
-  /** Functions and procedures that agents may call: `schema.name(argument types)`. */
+  /** Functions and procedures that agents may call, as SQL names them. Overloaded names are refused. */
   readonly entryPoints?: readonly string[];
   /** The unit of change; `net-state` unless told. */
   readonly profile?: Profile;
@@ -47,7 +47,7 @@ export interface PostgresOptions {
 export interface Settings {
   readonly relations: readonly RegisteredName[];
   readonly reads: readonly QualifiedName[];
-  readonly entryPoints: readonly string[];
+  readonly entryPoints: readonly QualifiedName[];
   readonly profile: Profile;
   readonly values: 'plain' | 'digest';
   readonly isolation: 'read committed' | 'serializable';
@@ -84,7 +84,7 @@ export function readOptions(options: PostgresOptions): Settings {
   return {
     ...{ relations, profile, values, isolation },
     reads: (options.reads ?? []).map(readName),
-    entryPoints: options.entryPoints ?? [],
+    entryPoints: (options.entryPoints ?? []).map(readName),
     stageTimeoutMs: readDuration(options.stageTimeoutMs ?? 30_000, 'stageTimeoutMs'),
     lockTimeoutMs: readDuration(options.lockTimeoutMs ?? 2000, 'lockTimeoutMs'),
     declared: options.declared ?? [],
@@ -98,7 +98,7 @@ function readRelation(option: RelationOption): RegisteredName {
 
 function readName(text: string): QualifiedName {
   const name = parseTarget(text);
-  if (name === undefined) throw refused(`"${text}" is not the name of a table; write it as SQL does: schema.table`);
+  if (name === undefined) throw refused(`"${text}" is not a name; write it as SQL does: schema.name`);
   return name;
 }
 

@@ -64,21 +64,48 @@ export type Lock = 'none' | 'share' | 'update';
  * qualified, and the types are those beneath domains, whose checks could run code of the application.
  */
 export function buildRead(relation: Relation, key: Row, lock: Lock = 'none'): string {
-  const conditions = relation.key.map((name) => compareKey(findColumn(relation, name, relation.target), key[name]));
+  const conditions = keyColumns(relation).map((column) => compareKey(column, writeKey(column, key[column.name])));
   const locking = lock === 'none' ? '' : ` for ${lock}`;
-  return `select pg_catalog.concat(t.*) from ${quoteQualified(relation)} as t where ${conditions.join(' and ')}${locking}`;
+  return `select ${IMAGE} from ${quoteQualified(relation)} as t where ${conditions.join(' and ')}${locking}`;
+}
+
+const IMAGE = 'pg_catalog.concat(t.*)';
+
+function keyColumns(relation: Relation): readonly Column[] {
+  return relation.key.map((name) => findColumn(relation, name, relation.target));
 }
 
 /** Types with a schema of their own may have operators that run anything, so they are compared by their text. */
-function compareKey(column: Column, value: Value | undefined): string {
-  const { type } = column;
-  const text = encodeValue(type, value ?? null);
+function comparesAsText({ type }: Column): boolean {
+  return type.baseSchema !== 'pg_catalog' && !['e', 'r', 'm'].includes(type.kind);
+}
+
+/** A literal is read by the type's input function, never by a cast that the application defined. */
+function writeKey(column: Column, value: Value | undefined): string {
+  const text = encodeValue(column.type, value ?? null);
   if (typeof text !== 'string') throw invalid(`"${column.name}"`, 'a key column has a value that no row can have');
+  const { baseSchema: schema, base: name } = column.type;
+  const type = comparesAsText(column) ? 'pg_catalog.text' : quoteQualified({ schema, name });
+  return `${quoteLiteral(text)}::${type}`;
+}
+
+function compareKey(column: Column, operand: string): string {
   const own = `t.${quoteName(column.name)}`;
-  const builtIn = type.baseSchema === 'pg_catalog' || ['e', 'r', 'm'].includes(type.kind);
-  if (!builtIn) return `pg_catalog.concat(${own}) operator(pg_catalog.=) ${quoteLiteral(text)}::pg_catalog.text`;
-  const base = quoteQualified({ schema: type.baseSchema, name: type.base });
-  return `${own} operator(pg_catalog.=) ${quoteLiteral(text)}::${base}`;
+  return `${comparesAsText(column) ? `pg_catalog.concat(${own})` : own} operator(pg_catalog.=) ${operand}`;
+}
+
+/** One statement part for all reads of one relation: number of the read and image, where there is such a row. */
+function buildReads(relation: Relation, reads: readonly (readonly [index: number, read: StateRead])[]): string {
+  const columns = keyColumns(relation);
+  const rows = reads.map(
+    ([index, { key }]) => `(${[index, ...columns.map((column) => writeKey(column, key[column.name]))].join(', ')})`,
+  );
+  const names = columns.map((_, place) => `k${place}`);
+  const conditions = columns.map((column, place) => compareKey(column, `s.k${place}`));
+  return (
+    `select s.n, ${IMAGE} from (values ${rows.join(', ')}) as s (n, ${names.join(', ')}) ` +
+    `join ${quoteQualified(relation)} as t on ${conditions.join(' and ')}`
+  );
 }
 
 /**
@@ -112,18 +139,15 @@ export async function readState(
   reads: readonly StateRead[],
 ): Promise<readonly StateReading[]> {
   if (reads.length === 0) return [];
-  const found = reads.map((read) => keyedRelation(relations, read.target, `read of "${read.target}"`));
-  const queries = reads.map(({ key }, index) => {
-    const relation = found[index];
-    invariant(relation !== undefined, 'every read has its relation');
-    return `(${buildRead(relation, key)})`;
-  });
-  const text = `select pg_catalog.unnest(array[${queries.join(', ')}]::pg_catalog.text[])`;
+  const groups = Map.groupBy(reads.entries(), ([, { target }]) =>
+    keyedRelation(relations, target, `read of "${target}"`),
+  );
+  const text = [...groups].map(([relation, group]) => buildReads(relation, group)).join(' union all ');
   const { rows } = await queryPinned(control, 'formats and names', { text });
-  invariant(rows.length === reads.length, 'every read has an answer');
-  return reads.map((read, index) => {
-    const relation = found[index];
-    invariant(relation !== undefined, 'every read has its relation');
-    return decodeRead(relation, read, rows[index]?.[0] ?? null);
-  });
+  const images = new Map(rows.map(([index, image]) => [Number(index), image ?? null]));
+  invariant(images.size === rows.length, 'a key names at most one row');
+  const readings = [...groups].flatMap(([relation, group]) =>
+    group.map(([index, read]) => [index, decodeRead(relation, read, images.get(index) ?? null)] as const),
+  );
+  return readings.sort(([a], [b]) => a - b).map(([, reading]) => reading);
 }

@@ -1,6 +1,6 @@
 import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
-import type { RegisteredRelation } from './boundary.ts';
+import type { RegisteredRelation } from './certify/facts.ts';
 import { refused, type Settings } from './options.ts';
 
 /** What the frame says about the relations; the first thing that cannot be protected is refused with a remedy. */

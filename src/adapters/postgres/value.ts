@@ -23,7 +23,8 @@ const READERS: Readonly<Record<string, Decode>> = {
 /**
  * How the text of a column becomes a value. What has no form of its own (intervals, ranges, arrays, JSON, types of the
  * application) stays the text that the database prints: it tells stored representations apart that the engine calls
- * equal. The scale of a plain `numeric` is the one thing that is left out.
+ * equal. The scale of a plain `numeric` is left out on purpose; the grouping of equal operators in a `tsquery` is lost,
+ * because PostgreSQL does not print it.
  */
 export function decoderOf(type: ColumnType): Decode {
   const read = type.baseSchema === 'pg_catalog' && Object.hasOwn(READERS, type.base) ? READERS[type.base] : undefined;

@@ -55,7 +55,12 @@ export async function promoteState(request: PromotionRequest, tools: PromotionTo
   }
 }
 
-async function promoteOn(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promise<Promotion> {
+/** The same on a connection that is open and has no transaction. It is not closed here. */
+export async function promoteOn(
+  db: DatabaseSync,
+  request: PromotionRequest,
+  tools: PromotionTools,
+): Promise<Promotion> {
   const deadline = { deadlineMs: tools.busyTimeoutMs };
   try {
     await retryWhileBusy(() => {

@@ -246,19 +246,30 @@ function integerOf(value: unknown): bigint | undefined {
   return BigInt(String(value.$int));
 }
 
-/** SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per write at most. */
+/**
+ * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per row that is added.
+ * Rows that were added and are gone again cannot be counted; they are at most the writes that no record accounts for.
+ * Deleted rows account for none, because REPLACE removes rows without counting them.
+ */
 function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gross: bigint): readonly Assigned[] {
   const { base } = observed.connections;
-  const inserted = new Set(records.filter((record) => record.op === 'insert').map((record) => record.target));
+  const added = new Map<string, bigint>();
+  let accounted = 0n;
+  for (const { op, target } of records) {
+    if (op === 'insert') added.set(target, 1n + (added.get(target) ?? 0n));
+    if (op !== 'delete') accounted += 1n;
+  }
+  const unseen = gross > accounted ? gross - accounted : 0n;
   return observed.relations.flatMap(({ name, rowidAlias }) => {
-    if (rowidAlias === undefined || !inserted.has(name)) return [];
+    const steps = added.get(name);
+    if (rowidAlias === undefined || steps === undefined) return [];
     const top = statement(base, `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
     top.setReadBigInts(true);
     const highest = top.get()?.highest;
     const inUse = typeof highest === 'bigint' ? highest : 0n;
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
-    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + gross) }];
+    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + unseen) }];
   });
 }
 

@@ -19,6 +19,26 @@ test('property: every row of texts and NULLs reads back', () => {
   );
 });
 
+test('property: a text is read as the one row that is written so, or refused', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', '"', '\\', '(', ')', ',', ' '), maxLength: 12 });
+  let read = 0;
+  fc.assert(
+    fc.property(text, fc.integer({ min: 1, max: 3 }), (inner, columns) => {
+      for (const given of [inner, `(${inner})`]) {
+        try {
+          const images = parseImages(given, columns);
+          read += 1;
+          assert.equal(images.map(formatImage).join(''), given);
+        } catch (error) {
+          assert.equal((error as { code?: string }).code, 'ERR_EM_INVARIANT', String(error));
+        }
+      }
+    }),
+    { numRuns: 20_000 },
+  );
+  assert.ok(read > 100, `only ${read} texts were rows`);
+});
+
 test('NULL, the empty text and quoted specials are told apart', () => {
   assert.deepEqual(parseImage('(1,,"","a ""b"" \\\\ c",x)', 5), ['1', null, '', 'a "b" \\ c', 'x']);
   assert.deepEqual(parseImage('()', 1), [null]);
@@ -31,6 +51,7 @@ for (const damaged of [
   '(1,2',
   '(1,2))',
   '(1,2) ',
+  '(1,"2")',
   '(1,"2)',
   '(1,"2"x)',
   '(1,2"3")',

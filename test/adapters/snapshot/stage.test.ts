@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
+import { type SnapshotOptions, snapshot } from '../../../src/adapters/snapshot/index.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
 import { generated, insert, read, row, update } from '../../../src/protocol/draft.ts';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { change, durable, failure, freshPath, hold, judge, look, open } from './store.ts';
 
@@ -243,6 +244,50 @@ test('two licenses signed for one version: the runtime commits one, rejects the 
   assert.deepEqual(paid, committed);
   assert.deepEqual(terminals.map(({ kind }) => kind).sort(), ['committed', 'rejected']);
   assert.deepEqual(look(file, 'select disposition from effectmatch_marker'), [{ disposition: 'committed' }]);
+});
+
+test('whoever still holds a license or an action cannot change what was approved while it runs', async () => {
+  const file = freshPath();
+  const issuer = generateApprover('team');
+  const doc = { pay: 2 };
+  let held: SignedLicense | undefined;
+  const write = (state: unknown, args: unknown) => {
+    for (const order of (state as { orders: object[] }).orders) Object.assign(order, args);
+  };
+  const forge = () => {
+    for (const { after } of held?.approved.effects ?? []) {
+      const cell = after?.doc;
+      if (cell !== undefined && 'is' in cell && cell.is !== null) Object.assign(cell.is, { pay: 9 });
+    }
+    doc.pay = 9;
+  };
+  await using runtime = await createRuntime({
+    store: `${file}.ledger`,
+    keyring: `${file}.keys.json`,
+    issuers: { team: { key: issuer.publicKey, may: ['shop'] } },
+    adapters: {
+      shop: snapshot({
+        file,
+        initial: { orders: [{ id: 'o1', doc: { pay: 1 } }] },
+        collections: { orders: { path: '/orders', key: 'id', fields: ['doc'] } },
+        tools: { forge, write },
+      }),
+    },
+  });
+  const approve = async () => {
+    const effects = [update('orders', { id: 'o1' }, { doc: [{ pay: 1 }, { pay: 2 }] })];
+    const proposal = await runtime.prepare({ adapter: 'shop', task: 'pay', planRevision: 1, effects });
+    held = approver(issuer).sign(proposal, { expiresIn: '1h' });
+    return held;
+  };
+  const raise = { calls: [call('forge'), call('write', { doc: { pay: 9 } })] };
+  const refused = await runtime.execute(await approve(), raise);
+  assert.equal(refused.kind === 'rejected' && refused.reason, 'diverged');
+  assert.deepEqual(durable(file).state, { orders: [{ id: 'o1', doc: { pay: 1 } }] });
+  doc.pay = 2;
+  const asApproved = { calls: [call('forge'), call('write', { doc })] };
+  assert.equal((await runtime.execute(await approve(), asApproved)).kind, 'committed');
+  assert.deepEqual(durable(file).state, { orders: [{ id: 'o1', doc: { pay: 2 } }] });
 });
 
 test('a file with anything beside the store is refused, and what is added later closes the boundary', async () => {

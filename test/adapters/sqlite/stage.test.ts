@@ -219,9 +219,29 @@ test('keys that SQLite assigns are bounded by what was there before, also for AU
     't 3',
   ]);
   assert.deepEqual(evidence.assigned, [
-    { target: 't', column: 'id', above: '2', upTo: '5' },
-    { target: 'counted', column: 'id', above: '3', upTo: '6' },
+    { target: 't', column: 'id', above: '2', upTo: '3' },
+    { target: 'counted', column: 'id', above: '3', upTo: '5' },
   ]);
+});
+
+test('a key has as many steps to be assigned in as rows were added, and rows of other tables give none', async () => {
+  const file = freshFile(`create table item (id integer primary key not null, name text unique not null);
+    create table stock (id integer primary key not null, qty integer not null);
+    insert into item values (1, 'a'), (2, 'b'), (3, 'c');
+    insert into stock values (1, 5), (2, 6), (3, 7)`);
+  await using adapter = await open({ file, relations: ['item', 'stock'] });
+  const upTo = async (...sql: string[]) => {
+    const evidence = await observe(adapter, { statements: sql.map((text) => ({ sql: text })) });
+    assert.deepEqual(gapsOf(adapter, evidence), []);
+    return evidence.assigned.map((one) => ('upTo' in one ? `${one.target} ${one.above} ${one.upTo}` : assert.fail()));
+  };
+  const add = "insert into item (name) values ('x')";
+  assert.deepEqual(await upTo(add), ['item 3 4']);
+  assert.deepEqual(await upTo('update stock set qty = qty + 1', add), ['item 3 4']);
+  assert.deepEqual(await upTo('delete from stock where id = 1', add), ['item 3 5'], 'a deletion accounts for no write');
+  assert.deepEqual(await upTo("replace into item (name) values ('a'), ('b')"), ['item 3 5']);
+  assert.deepEqual(await upTo(add, "update item set name = 'y' where name = 'x'"), ['item 3 5'], 'two writes, one row');
+  assert.deepEqual(await upTo('update stock set qty = qty + 1'), []);
 });
 
 test('a counter that moved further than the rows that stayed is a gap, with the counter named', async () => {

@@ -42,23 +42,32 @@ export interface StoredMarker {
   readonly execution: string;
 }
 
+/** Data that lives on a server: a copy of the folder still means the same data, so it serves one world at a time. */
+export interface Outside {
+  /** Ends whoever is still connected and restores the data as `create` laid it down. */
+  reset(folder: string, operations: readonly OperationShape[]): Promise<void>;
+  remove(folder: string): Promise<void>;
+}
+
 /** Everything about one adapter that the crash tests need; a further adapter is one more file of this kind. */
 export interface Backend {
   readonly name: string;
   /** Steps at which the process holds something that keeps a recovering one from deciding: it must wait, not guess. */
   readonly blocksAt: readonly Step[];
   /** Lays down the business data for these operations in an empty folder. */
-  create(folder: string, operations: readonly OperationShape[]): void;
+  create(folder: string, operations: readonly OperationShape[]): Promise<void>;
+  /** How data outside the folder is put back and removed; absent where a copy of the folder is a world of its own. */
+  readonly outside?: Outside;
   factory(folder: string): AdapterFactory;
   /** What is approved for the operation, and the action that is run under it. */
   plan(operation: OperationShape): { readonly effects: PrepareRequest['effects']; readonly action: unknown };
   /** Everything durable, one line per row, read by code that shares nothing with the adapter. */
-  readState(folder: string): readonly string[];
+  readState(folder: string): Promise<readonly string[]>;
   /** The lines that must be durable when exactly these operations have committed, worked out by hand. */
   expectState(operations: readonly OperationShape[], committed: ReadonlySet<number>): readonly string[];
-  readMarkers(folder: string): readonly StoredMarker[];
+  readMarkers(folder: string): Promise<readonly StoredMarker[]>;
   /** Damages one durable row of a committed operation, for the test of the checker itself. */
-  falsify(folder: string, operation: OperationShape): void;
+  falsify(folder: string, operation: OperationShape): Promise<void>;
   /** Removes a marker, for the same test. */
-  loseMarker(folder: string, occurrence: string): void;
+  loseMarker(folder: string, occurrence: string): Promise<void>;
 }

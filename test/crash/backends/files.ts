@@ -22,7 +22,7 @@ export const filesBackend: Backend = {
   // Nothing is locked while a candidate is held; only the two short transactions keep others out.
   blocksAt: ['adapter:marker-written', 'adapter:void-written'],
 
-  create(folder, operations) {
+  async create(folder, operations) {
     const root = join(folder, ROOT);
     mkdirSync(join(root, 'entries'), { recursive: true });
     for (const { n, kind } of operations) {
@@ -61,7 +61,7 @@ export const filesBackend: Backend = {
     }
   },
 
-  readState(folder) {
+  async readState(folder) {
     const root = join(folder, ROOT);
     return readdirSync(`${root}/`, { recursive: true, encoding: 'utf8' })
       .filter((name) => statSync(join(root, name)).isFile())
@@ -71,7 +71,7 @@ export const filesBackend: Backend = {
   expectState: (operations, committed) =>
     operations.flatMap((operation) => linesAfter(operation, committed.has(operation.n))),
 
-  readMarkers: (folder) =>
+  readMarkers: async (folder) =>
     withControl(folder, (db) =>
       db
         .prepare('select occurrence, disposition, text from marker')
@@ -82,13 +82,13 @@ export const filesBackend: Backend = {
         }),
     ),
 
-  falsify(folder, { n, kind }) {
+  async falsify(folder, { n, kind }) {
     const root = join(folder, ROOT);
     if (kind === 'append') unlinkSync(join(root, 'entries', String(n)));
     else writeFileSync(join(root, kind === 'bulk' ? sheetPath(n, 0) : `account-${n}`), 'falsified');
   },
 
-  loseMarker(folder, occurrence) {
+  async loseMarker(folder, occurrence) {
     withControl(folder, (db) => db.prepare('delete from marker where occurrence = ?').run(occurrence));
   },
 };

@@ -1,5 +1,6 @@
 import type { Backend } from './backend.ts';
 import { filesBackend } from './files.ts';
+import { postgresBackend } from './postgres.ts';
 import { snapshotBackend } from './snapshot.ts';
 import { sqliteBackend } from './sqlite.ts';
 
@@ -9,6 +10,7 @@ export const BACKENDS: readonly Backend[] = [
   sqliteBackend('delete'),
   filesBackend,
   snapshotBackend,
+  postgresBackend,
 ];
 
 export function backendNamed(name: string): Backend {

@@ -53,7 +53,7 @@ export const snapshotBackend: Backend = {
   // Nothing is locked while a candidate is held; only the two short transactions keep others out.
   blocksAt: ['adapter:marker-written', 'adapter:void-written'],
 
-  create(folder, operations) {
+  async create(folder, operations) {
     const sheets = operations.filter(({ kind }) => kind === 'bulk');
     const books: Books = {
       account: operations.map(({ n }) => ({ id: n, balance: 100 })),
@@ -119,7 +119,7 @@ export const snapshotBackend: Backend = {
     }
   },
 
-  readState: (folder) =>
+  readState: async (folder) =>
     withDatabase(folder, (db) => {
       const books = readBooks(db);
       const texts = db.prepare('select count(*) as n from effectmatch_state').get();
@@ -142,7 +142,7 @@ export const snapshotBackend: Backend = {
     'integrity ok',
   ],
 
-  readMarkers: (folder) =>
+  readMarkers: async (folder) =>
     withDatabase(folder, (db) =>
       db
         .prepare('select occurrence, disposition, text from effectmatch_marker')
@@ -153,7 +153,7 @@ export const snapshotBackend: Backend = {
         }),
     ),
 
-  falsify(folder, { n, kind }) {
+  async falsify(folder, { n, kind }) {
     withDatabase(folder, (db) => {
       const books = readBooks(db);
       if (kind === 'append') books.entry = books.entry.filter(({ ref }) => ref !== n);
@@ -167,7 +167,7 @@ export const snapshotBackend: Backend = {
     });
   },
 
-  loseMarker(folder, occurrence) {
+  async loseMarker(folder, occurrence) {
     withDatabase(folder, (db) => db.prepare('delete from effectmatch_marker where occurrence = ?').run(occurrence));
   },
 };

@@ -44,7 +44,7 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
       'adapter:void-written',
     ],
 
-    create(folder, operations) {
+    async create(folder, operations) {
       withDatabase(folder, (db) => {
         db.exec(`pragma journal_mode = ${journal}; begin; ${SCHEMA}`);
         const account = db.prepare('insert into account (id, balance) values (?, 100)');
@@ -94,7 +94,7 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
       }
     },
 
-    readState: (folder) =>
+    readState: async (folder) =>
       withDatabase(folder, (db) => [
         ...linesOf(db, 'account', 'select id, balance from account'),
         ...linesOf(db, 'entry', 'select ref, amount from entry'),
@@ -110,7 +110,7 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
       'integrity ok',
     ],
 
-    readMarkers: (folder) =>
+    readMarkers: async (folder) =>
       withDatabase(folder, (db) =>
         db
           .prepare('select occurrence, disposition, text from effectmatch_marker')
@@ -121,7 +121,7 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
           }),
       ),
 
-    falsify(folder, { n, kind }) {
+    async falsify(folder, { n, kind }) {
       const sql = {
         append: 'delete from entry where ref = ?',
         derive: 'update account set balance = balance + 1 where id = ?',
@@ -132,7 +132,7 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
       withDatabase(folder, (db) => db.prepare(sql).run(n));
     },
 
-    loseMarker(folder, occurrence) {
+    async loseMarker(folder, occurrence) {
       withDatabase(folder, (db) => db.prepare('delete from effectmatch_marker where occurrence = ?').run(occurrence));
     },
   };

@@ -121,6 +121,8 @@ export interface FunctionRow {
   readonly trusted: boolean;
   readonly owner: string;
   readonly definer: boolean;
+  /** Only a trigger can call it, whoever may execute it. */
+  readonly trigger: boolean;
   readonly kind: string;
   readonly volatility: string;
   readonly config: readonly string[] | null;

@@ -115,6 +115,7 @@ export async function prepareFingerprint(control: TextReader, roles: readonly st
     [roles],
   );
   const oids = `{${closure.map(({ oid }) => oid).join(',')}}`;
+  await control.query('DEALLOCATE ALL');
   await control.query(`PREPARE effectmatch_fingerprint(oid[]) AS ${QUERY}`);
   return {
     async read() {

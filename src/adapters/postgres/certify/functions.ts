@@ -45,7 +45,13 @@ export function surveyFunctions(
     const route = reach.functions.get(row);
     if (route === undefined) continue;
     const isTrusted = isTrustedExtension(row, facts);
-    if (index.executable.has(row.oid) && !entryPoints.has(row.oid) && !called.has(row.oid) && !isTrusted) {
+    if (
+      index.executable.has(row.oid) &&
+      !row.trigger &&
+      !entryPoints.has(row.oid) &&
+      !called.has(row.oid) &&
+      !isTrusted
+    ) {
       outlets.open({
         outlet: `function ${row.object}`,
         object: row.object,
@@ -53,7 +59,6 @@ export function surveyFunctions(
         fix: closeExecute(row, facts.executor),
         needs: `${quoteName(row.owner)} or a superuser`,
       });
-      continue;
     }
     if (isTrusted) continue;
     const before = outlets.problems.length;

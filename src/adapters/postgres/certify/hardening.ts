@@ -56,7 +56,7 @@ export function hardeningStatements(plan: HardeningPlan): readonly HardeningStep
     ),
     step(
       'superuser',
-      'anonymous blocks; roles that exist keep the languages, except the execution login',
+      'anonymous blocks; roles that have anything in this database keep the languages, except the execution login',
       keepLanguages(plan.executor),
     ),
     ...fingerprintGrants(control ?? '').map((sql) =>
@@ -95,7 +95,9 @@ end $$`;
 
 function keepLanguages(executor: string): string {
   return `do $$ declare r name; begin
-  for r in select rolname from pg_catalog.pg_roles where rolname !~ '^pg_' and not rolsuper and rolname <> ${quoteLiteral(executor)} loop
+  for r in select rolname from pg_catalog.pg_roles where rolname !~ '^pg_' and not rolsuper and rolname <> ${quoteLiteral(executor)}
+      and oid in (select refobjid from pg_catalog.pg_shdepend where refclassid = 'pg_authid'::regclass
+        and dbid = (select oid from pg_catalog.pg_database where datname = current_database())) loop
     execute format('grant usage on language plpgsql, sql to %I', r);
   end loop;
   revoke usage on language plpgsql, sql from public;

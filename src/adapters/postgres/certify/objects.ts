@@ -74,7 +74,10 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
       role === '' && database !== ''
         ? `ALTER DATABASE ${quoteName(database)}`
         : `ALTER ROLE ${role === '' ? 'ALL' : quoteName(role)}${database === '' ? '' : ` IN DATABASE ${quoteName(database)}`}`;
-    if (isHarmlessSetting(name)) outlets.denied(outlet, `is ${value}; affects neither what is written nor how durably`);
+    const readOnly = name === 'default_transaction_read_only' && value === 'on' && role === facts.executor;
+    if (readOnly) outlets.denied(outlet, 'outside a stage the execution login writes nothing');
+    else if (isHarmlessSetting(name))
+      outlets.denied(outlet, `is ${value}; affects neither what is written nor how durably`);
     else
       outlets.open({
         outlet,

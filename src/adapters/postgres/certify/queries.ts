@@ -157,7 +157,7 @@ export const QUERIES = {
     from pg_policy p join pg_class c on c.oid = p.polrelid join pg_namespace n on n.oid = c.relnamespace
     order by ${REL} collate "C", p.polname collate "C"`,
   functions: `select p.oid::int8 as oid, ${FUNCTION} as object, p.proname::text as name, n.nspname::text as schema, l.lanname::text as language,
-    l.lanpltrusted as trusted, r.rolname::text as owner, p.prosecdef as definer, p.prokind::text as kind, p.provolatile::text as volatility,
+    l.lanpltrusted as trusted, r.rolname::text as owner, p.prosecdef as definer, p.prorettype in ('trigger'::regtype, 'event_trigger'::regtype) as trigger, p.prokind::text as kind, p.provolatile::text as volatility,
     p.proconfig as config, p.prosrc as source, p.probin as library, pg_get_function_sqlbody(p.oid) as "sqlBody",
     case when p.prokind <> 'a' then pg_get_functiondef(p.oid) else pg_get_function_result(p.oid) end as definition, ${extension('pg_proc', 'p.oid')} as extension
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang join pg_roles r on r.oid = p.proowner

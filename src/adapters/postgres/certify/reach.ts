@@ -106,7 +106,11 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
       const by = `foreign key ${action.object} of ${referencing.object}, whose actions run as the table's owner`;
       const reached = { by, close: [`ALTER TABLE ${referencing.object} DROP CONSTRAINT ${action.object}`] };
       addRelation(referencing, reached);
-      addPrincipal(referencing.owner, reached);
+      const attached = (triggers.get(referencing.oid) ?? []).some(
+        (trigger) =>
+          isLive(trigger) && trigger.functionSchema !== 'effectmatch' && index.function.has(trigger.function),
+      );
+      if (attached || uses.has(referencing.oid)) addPrincipal(referencing.owner, reached);
     }
     for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid)) addNames(rule.definition, route);
   };

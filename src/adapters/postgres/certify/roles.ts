@@ -108,9 +108,10 @@ export async function surveyRights(
 ): Promise<void> {
   for (const [name, route] of reach.principals) {
     const role = catalog.roles.find((row) => row.name === name);
-    const faults = [role?.super ? 'is a superuser' : '', role?.replication ? 'may replicate' : ''].filter(Boolean);
-    for (const fault of faults) lent(outlets, name, fault, route, route.close, 'the owner of the objects');
-    if (faults.length === 0)
+    if (role?.super) lent(outlets, name, 'is a superuser', route, route.close, 'the owner of the objects');
+    else if (role?.replication) {
+      lent(outlets, name, 'may replicate', route, [`ALTER ROLE ${quoteName(name)} NOREPLICATION`], 'superuser');
+    } else
       outlets.observed(`rights of ${quoteName(name)}`, `lent by ${route.by}; its writes are counted for every table`);
   }
   const roles = [facts.executor, ...reach.principals.keys()];

@@ -25,11 +25,19 @@ export function surveyRegistered(catalog: Catalog, facts: BoundaryFacts, index: 
       continue;
     }
     surveyShape(catalog, facts, row, outlets);
-    for (const oid of new Set([relation.oid, ...relation.leaves.map((leaf) => leaf.oid)])) {
-      const leaf = index.relation.get(oid);
-      if (leaf === undefined) continue;
+    for (const leaf of [row, ...partitionsOf(catalog, row)]) {
       surveyStorage(leaf, row, outlets);
-      surveyRecorders(relation, leaf, triggers.get(oid) ?? [], facts, outlets);
+      const isKnown = leaf === row || relation.leaves.some(({ oid }) => oid === leaf.oid);
+      if (isKnown) surveyRecorders(relation, leaf, triggers.get(leaf.oid) ?? [], facts, outlets);
+      else if (leaf.kind !== 'p') {
+        outlets.open({
+          outlet: `partition ${leaf.object}`,
+          object: leaf.object,
+          why: `It became a part of ${row.object} after that was registered; opening the adapter again would register it`,
+          fix: [detach(catalog, leaf)],
+          needs: `${quoteName(leaf.owner)} or a superuser`,
+        });
+      }
     }
     if (outlets.problems.length > before) continue;
     const uncompared =
@@ -39,6 +47,17 @@ export function surveyRegistered(catalog: Catalog, facts: BoundaryFacts, index: 
       `${relation.bulk ? 'statement' : 'row'} recorders and counters${uncompared}`,
     );
   }
+}
+
+/** Every table beneath a partitioned one. */
+export function partitionsOf(catalog: Catalog, row: RelationRow): readonly RelationRow[] {
+  const below = catalog.relations.filter((child) => child.partition && child.parents.includes(row.oid));
+  return below.flatMap((child) => [child, ...partitionsOf(catalog, child)]);
+}
+
+function detach(catalog: Catalog, leaf: RelationRow): string {
+  const parent = catalog.relations.find(({ oid }) => oid === leaf.parents[0]);
+  return `ALTER TABLE ${parent?.object} DETACH PARTITION ${leaf.object}`;
 }
 
 function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, outlets: Outlets): void {
@@ -177,11 +196,7 @@ export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, out
       outlets.observed(`view ${row.object}`, 'holds no data; what it reads and calls is followed');
     else if (rule.enabled === 'D') outlets.denied(outlet, 'it is disabled');
     else {
-      const fix = [
-        row.kind === 'v'
-          ? `DROP RULE ${rule.object} ON ${row.object}`
-          : `ALTER TABLE ${row.object} DISABLE RULE ${rule.object}`,
-      ];
+      const fix = [`DROP RULE ${rule.object} ON ${row.object}`];
       const why = "It replaces or adds statements after the agent's own was read";
       outlets.open({ outlet, object: row.object, why, fix, needs: `${quoteName(row.owner)} or a superuser` });
     }

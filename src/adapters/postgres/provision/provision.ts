@@ -1,4 +1,5 @@
 import { type QualifiedName, quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
+import { hardeningStatements } from '../certify/hardening.ts';
 import { createFunction, FUNCTIONS } from './functions.ts';
 import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
 import { createRoles, type RoleNames } from './roles.ts';
@@ -23,8 +24,8 @@ export interface ProvisionPlan {
   readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
-  /** Functions and procedures that agents may call, as `schema.name(argument types)`. */
-  readonly entryPoints: readonly string[];
+  /** Functions and procedures that agents may call. */
+  readonly entryPoints: readonly QualifiedName[];
   readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
 }
 
@@ -45,9 +46,7 @@ export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
 end $$`,
     ]),
     ...by('CREATEROLE', 'passwords of the two logins', setPasswords(plan)),
-    ...by(admin, 'nothing may be created by the restricted login', [
-      `revoke create, temporary on database ${quoteName(plan.database)} from public`,
-      'revoke create on schema public from public',
+    ...by(admin, 'both logins connect, and the owner makes its schema', [
       `grant connect on database ${quoteName(plan.database)} to ${control}, ${execution}`,
       `grant create on database ${quoteName(plan.database)} to ${owner}`,
     ]),
@@ -68,6 +67,7 @@ end $$`,
       'reset role',
       `revoke create on database ${quoteName(plan.database)} from ${owner}`,
     ]),
+    ...hardeningSteps(plan),
     ...relations.flatMap((relation) =>
       by(`ownership of ${quoteQualified(relation)}`, `recorders and rights on ${relation.name}`, [
         ...grantRelation(relation, roles),
@@ -80,12 +80,19 @@ end $$`,
       ]),
     ),
     ...plan.entryPoints.flatMap((entry) =>
-      by(`ownership of ${entry}`, 'an entry point that agents may call', [
-        `revoke execute on routine ${entry} from public`,
-        `grant execute on routine ${entry} to ${execution}`,
+      by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
+        `revoke execute on routine ${quoteQualified(entry)} from public`,
+        `grant usage on schema ${quoteName(entry.schema)} to ${execution}`,
+        `grant execute on routine ${quoteQualified(entry)} to ${execution}`,
       ]),
     ),
   ];
+}
+
+/** What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser. */
+function hardeningSteps({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
+  const { owner, control, execution } = roles;
+  return hardeningStatements({ database, owner, control, executor: execution });
 }
 
 /** Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases still use them. */
@@ -126,6 +133,7 @@ function grantRelation(
   const table = quoteQualified(relation);
   return [
     `grant usage on schema ${quoteName(relation.schema)} to ${quoteName(owner)}, ${quoteName(control)}, ${quoteName(execution)}`,
+    grantTypes(table, execution),
     `grant select, insert, update, delete on ${table} to ${quoteName(execution)}`,
     `grant select, update on ${table} to ${quoteName(owner)}`,
     `grant select on ${table} to ${quoteName(control)}`,
@@ -134,6 +142,17 @@ function grantRelation(
       `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
     ]),
   ];
+}
+
+/** Values are cast to the types of the columns with the rights of the execution login, so it must see their schemas. */
+function grantTypes(table: string, execution: string): string {
+  return `do $$ declare s name; begin
+  for s in select distinct n.nspname from pg_catalog.pg_attribute as a
+      join pg_catalog.pg_type as t on t.oid = a.atttypid join pg_catalog.pg_namespace as n on n.oid = t.typnamespace
+      where a.attrelid = ${quoteLiteral(table)}::pg_catalog.regclass and a.attnum > 0 and not a.attisdropped and n.nspname <> 'pg_catalog' loop
+    execute format('grant usage on schema %I to %I', s, ${quoteLiteral(execution)});
+  end loop;
+end $$`;
 }
 
 function grantReads(relation: QualifiedName, { owner, control }: RoleNames): readonly string[] {

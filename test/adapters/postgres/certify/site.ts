@@ -5,7 +5,7 @@ import { hardeningStatements } from '../../../../src/adapters/postgres/certify/h
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
 import { provisionSteps } from '../../../../src/adapters/postgres/provision/provision.ts';
 import { Connection } from '../../../../src/postgres/connection.ts';
-import { parseTarget } from '../../../../src/postgres/identifier.ts';
+import { parseTarget, quoteName } from '../../../../src/postgres/identifier.ts';
 import { freshDatabase, type SharedServer, type TestDatabase, type Version } from '../../../postgres/server.ts';
 
 /** A small business with what real schemas have: a definer function, a trigger, a cascade, a domain, a partition. */
@@ -41,6 +41,8 @@ export interface Site extends AsyncDisposable {
     readonly app: string;
   };
   survey(change?: Partial<BoundaryFacts>): ReturnType<typeof surveyBoundary>;
+  /** Runs statements as superuser, each by itself, with `{exec}`, `{app}` and so on replaced by quoted names. */
+  apply(statements: readonly string[]): Promise<void>;
   /** Facts with the relations as they are now. */
   refresh(): Promise<BoundaryFacts>;
 }
@@ -107,9 +109,32 @@ export async function openSite({
       restrictions: ['no outbound network from the database host'],
     };
   };
+  const apply = async (statements: readonly string[]) => {
+    const names: Record<string, string> = {
+      exec: roles.execution,
+      owner: roles.owner,
+      app: roles.app,
+      control: roles.control,
+      db: db.name,
+    };
+    const admin = new pg.Client({ connectionString: db.url() });
+    await admin.connect();
+    try {
+      for (const statement of statements) {
+        const sql = statement.replace(/\{(exec|owner|app|control|db)\}/g, (_, key: string) =>
+          quoteName(names[key] ?? ''),
+        );
+        await admin.query(sql).catch((cause: unknown) => {
+          throw new Error(`${String(cause)} in ${sql}`, { cause });
+        });
+      }
+    } finally {
+      await admin.end();
+    }
+  };
   const facts = await refresh();
   return {
-    ...{ db, facts, control, roles, refresh },
+    ...{ db, facts, control, roles, refresh, apply },
     survey: (change = {}) => surveyBoundary(control, { ...facts, ...change }),
     async [Symbol.asyncDispose]() {
       await control.close();

@@ -1,0 +1,35 @@
+// Goal: the PostgreSQL adapter holds what the port promises, in both isolation levels and on both versions.
+// Method: the suite of all PROMOTABLE adapters and the admission probes, on real servers.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
+import { randomIds } from '../../../src/crypto/approver.ts';
+import { createSealer } from '../../../src/crypto/seal.ts';
+import { admit } from '../../../src/runtime/admit.ts';
+import { type AdapterKit, adapterConformance } from '../../../src/testing/index.ts';
+import { testKeyring } from '../../keyring.ts';
+import { isInstalled } from '../../postgres/server.ts';
+import { postgresKit } from '../postgres-kit.ts';
+
+const KITS: Readonly<Record<string, AdapterKit>> = {
+  'PostgreSQL 17, read committed': postgresKit('read committed'),
+  'PostgreSQL 17, serializable': postgresKit('serializable'),
+  ...(isInstalled(15) && { 'PostgreSQL 15, read committed': postgresKit('read committed', 15) }),
+};
+
+for (const [name, kit] of Object.entries(KITS)) {
+  adapterConformance(name, kit);
+
+  describe(`${name}: admission`, () => {
+    test('passes every probe and leaves nothing behind', async () => {
+      const specimen = await kit.fresh();
+      const before = await specimen.readDurable();
+      const adapter = await specimen.factory.open({ name, clock: systemClock, reached: unobserved });
+      await admit({ name, sealer: createSealer(testKeyring()), ids: randomIds }, adapter);
+      await adapter.close();
+      assert.deepEqual(await specimen.readDurable(), before);
+      await specimen.close();
+    });
+  });
+}

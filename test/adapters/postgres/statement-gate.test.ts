@@ -1,0 +1,109 @@
+// Goal: one statement that reads or writes rows is admitted, everything else is refused by the name people know it by.
+// Method: statements of every kind through PostgreSQL's own grammar; hostile shapes and nesting.
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { type Gate, loadGate } from '../../../src/adapters/postgres/statement-gate.ts';
+
+let gate: Gate;
+before(async () => {
+  gate = await loadGate();
+});
+
+const procedures = new Set(['app.transfer', 'close_day']);
+
+for (const [sql, parameters] of [
+  ['select 1', 0],
+  ['select 1;', 0],
+  ['select * from t where a = $2 and b = $1 for update', 2],
+  ['values ($1), ($2)', 2],
+  ['table t', 0],
+  ['select a from t union all (select b from u limit 1)', 0],
+  ['insert into app.t (a) values ($1) on conflict (a) do update set b = excluded.b returning *', 1],
+  ['update "T x" set a = (select max(b) from u) where c in (select $1)', 1],
+  ['delete from t using u where t.a = u.a', 0],
+  ['merge into t using s on t.a = s.a when matched then update set b = 1 when not matched then insert values (1)', 0],
+  ['with moved as (delete from a where x = $1 returning *) insert into b select * from moved', 1],
+  ['with recursive r as (select 1 as n union all select n + 1 from r where n < 3) select * from r', 0],
+  ['select app.transfer_now($1, $2, $3)', 3],
+  ["select app.nextval('x')", 0],
+  ["select 'commit; drop table t'", 0],
+  ['select $$; commit $$ as "set"', 0],
+  ['/* commit */ select 1 -- ; commit', 0],
+  ['call app.transfer($1, 2)', 1],
+  ['call public.close_day()', 0],
+  ['CALL Close_Day()', 0],
+] as const) {
+  test(`admits: ${sql}`, () => {
+    assert.deepEqual(gate.check(sql, procedures), { kind: 'admitted', parameters });
+  });
+}
+
+for (const [sql, why] of [
+  ['commit', /^COMMIT;/],
+  ['begin', /^BEGIN;/],
+  ['rollback to savepoint a', /^ROLLBACK TO;/],
+  ['savepoint a', /^SAVEPOINT;/],
+  ["prepare transaction 'x'", /^PREPARE;/],
+  ['set synchronous_commit = off', /^SET;/],
+  ['reset all', /^SET;/],
+  ['show all', /^SHOW;/],
+  ['set constraints all immediate', /^SET CONSTRAINTS;/],
+  ['notify a', /^NOTIFY;/],
+  ['listen a', /^LISTEN;/],
+  ['copy t from stdin', /^COPY;/],
+  ["copy (select 1) to program 'x'", /^COPY;/],
+  ['create table t (a int)', /^CREATE TABLE;/],
+  ['create table t as select 1', /^CREATE TABLE AS;/],
+  ['create index on t (a)', /^CREATE INDEX;/],
+  ['create function f() returns int language sql return 1', /^CREATE FUNCTION;/],
+  ['alter table t disable trigger all', /^ALTER TABLE;/],
+  ['alter role current_user set x = 1', /^ALTER ROLE SET;/],
+  ['drop table t', /^DROP;/],
+  ['drop owned by current_user', /^DROP OWNED;/],
+  ['truncate t', /^TRUNCATE;/],
+  ['grant select on t to u', /^GRANT;/],
+  ['do $$ begin end $$', /^DO;/],
+  ['lock table t', /^LOCK;/],
+  ['explain analyze delete from t', /^EXPLAIN;/],
+  ['prepare x as delete from t', /^PREPARE;/],
+  ['execute x', /^EXECUTE;/],
+  ['deallocate all', /^DEALLOCATE;/],
+  ['discard all', /^DISCARD;/],
+  ['declare c cursor with hold for select 1', /^DECLARE CURSOR;/],
+  ['vacuum', /^VACUUM;/],
+  ['call app.other()', /^CALL of app\.other, which is not a registered/],
+  ['call transfer()', /^CALL of transfer, which is not a registered/],
+  ['select 1 into x', /^SELECT INTO/],
+  ['with a as (select 1) select * into x from a', /^SELECT INTO/],
+  ['select 1; select 2', /2 statements/],
+  ['select 1; commit', /2 statements/],
+  ['-- nothing', /no statement/],
+  ['selec 1', /cannot be parsed: syntax error/],
+  ["select 'open", /cannot be parsed/],
+  ['insert into effectmatch.probe values (1)', /schema effectmatch/],
+  ['with x as (delete from effectmatch.marker returning *) select 1', /schema effectmatch/],
+  ['select "effectmatch".promote()', /function of the schema effectmatch/],
+  ["select pg_notify('a', 'b')", /^pg_notify\(\), which acts outside/],
+  ['select PG_CATALOG."nextval"(\'x\')', /^nextval\(\)/],
+  ["update t set a = (select setval('s', 1))", /^setval\(\)/],
+  ["insert into t select * from public.dblink('x', 'y') as d (a int)", /^dblink\(\)/],
+  ["select * from query_to_xml('delete from t', true, true, '')", /^query_to_xml\(\)/],
+  ["select * from ts_stat('select v from t')", /^ts_stat\(\)/],
+  ['select pg_advisory_lock(1)', /^pg_advisory_lock\(\)/],
+  ['select pg_try_advisory_xact_lock(1)', /^pg_try_advisory_xact_lock\(\)/],
+  ["select set_config('role', 'x', true)", /^set_config\(\)/],
+  ['call app.transfer(lo_create(0)::text::int, 2)', /^lo_create\(\)/],
+] as const) {
+  test(`refuses: ${sql}`, () => {
+    const finding = gate.check(sql, procedures);
+    assert.ok(finding.kind === 'refused', JSON.stringify(finding));
+    assert.match(finding.why, why);
+  });
+}
+
+test('nesting without end is refused, and the parser works afterwards', () => {
+  for (const sql of [`select ${'('.repeat(30_000)}1${')'.repeat(30_000)}`, `select ${'1+'.repeat(200_000)}1`]) {
+    assert.equal(gate.check(sql, procedures).kind, 'refused');
+    assert.equal(gate.check('select 1', procedures).kind, 'admitted');
+  }
+});
