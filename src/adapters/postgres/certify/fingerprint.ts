@@ -1,17 +1,20 @@
 import type { Survey } from '../../../protocol/boundary.ts';
 import { readRows, type TextReader } from './catalog.ts';
 
+/** Rows about permanent relations. The bound follows from the list; it lets the server look them up by index. */
+const aboutPermanent = (column: string) => `${column} >= 16384 and ${column} in (select oid from permanent)`;
+
 /** Catalogues of the database whose every row version counts, with the rows that belong to the configuration. */
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
   ['pg_class', `relpersistence <> 't' and (oid >= 16384 or xmin <> '1')`],
-  ['pg_attribute', 'attrelid in (select oid from permanent) and attnum > 0'],
-  ['pg_attrdef', 'adrelid in (select oid from permanent)'],
+  ['pg_attribute', `${aboutPermanent('attrelid')} and attnum > 0`],
+  ['pg_attrdef', aboutPermanent('adrelid')],
   ['pg_constraint', 'oid >= 16384 and (conrelid = 0 or conrelid in (select oid from permanent))'],
-  ['pg_index', 'indrelid in (select oid from permanent)'],
-  ['pg_trigger', 'tgrelid in (select oid from permanent)'],
-  ['pg_inherits', 'inhparent in (select oid from permanent)'],
-  ['pg_rewrite', 'ev_class in (select oid from permanent)'],
+  ['pg_index', aboutPermanent('indrelid')],
+  ['pg_trigger', aboutPermanent('tgrelid')],
+  ['pg_inherits', aboutPermanent('inhparent')],
+  ['pg_rewrite', aboutPermanent('ev_class')],
   ['pg_policy', 'true'],
   ['pg_proc', `oid >= 16384 or xmin <> '1'`],
   ['pg_type', `oid >= 16384 and typtype <> 'c' and typcategory <> 'A'`],
@@ -31,7 +34,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_publication', 'true'],
   ['pg_publication_rel', 'true'],
   ['pg_publication_namespace', 'true'],
-  ['pg_sequence', 'seqrelid in (select oid from permanent)'],
+  ['pg_sequence', aboutPermanent('seqrelid')],
   ['pg_default_acl', 'true'],
 ];
 
@@ -71,8 +74,9 @@ const COUNTED: readonly string[] = [
   'pg_publication_rel',
 ];
 
+/** In the order of the rows and not of the plan, which the server may change at any time. */
 const versions = ([catalog, rows]: readonly [string, string]) =>
-  `(select int8send(count(*)) || coalesce(string_agg(xidsend(xmin) || tidsend(ctid), ''), '') from pg_catalog.${catalog} where ${rows})`;
+  `(select int8send(count(*)) || coalesce(string_agg(xidsend(xmin) || tidsend(ctid), '' order by ctid), '') from pg_catalog.${catalog} where ${rows})`;
 
 const counters = COUNTED.map((catalog) => {
   const oid = `'pg_catalog.${catalog}'::regclass`;
