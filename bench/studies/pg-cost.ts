@@ -3,6 +3,7 @@
 import { loadavg } from 'node:os';
 import { type Cell, figure, type Study, type StudyOptions } from '../study.ts';
 import { measureBulk } from './pg-cost/bulk.ts';
+import { cpuMeter } from './pg-cost/cpu.ts';
 import { measureRelations, measureSizes } from './pg-cost/growth.ts';
 import { measureLatency } from './pg-cost/latency.ts';
 import { openSite, startBenchServer } from './pg-cost/site.ts';
@@ -11,23 +12,23 @@ import { measureThroughput } from './pg-cost/throughput.ts';
 const RELATIONS = 12;
 
 const QUICK = {
-  rows: 5000,
-  latency: { blocks: 3, perBlock: 15, warmup: 15 },
-  throughput: { rounds: 1, direct: 300, held: 100, locked: 4 },
-  bulk: { rows: 2000, rounds: 1 },
+  rows: 2000,
+  latency: { blocks: 2, perBlock: 10, warmup: 10 },
+  throughput: { rounds: 1, direct: 200, held: 50, locked: 4 },
+  bulk: { rows: 1000, rounds: 1 },
   sizes: { rows: [1000, 10_000], turns: 1 },
   relations: { executed: [12, 40], certified: [12, 40], turns: 1 },
-  growth: { blocks: 2, perBlock: 15, warmup: 15 },
-  certificates: 10,
+  growth: { blocks: 2, perBlock: 8, warmup: 8 },
+  certificates: 5,
 };
 const FULL: typeof QUICK = {
   rows: 20_000,
-  latency: { blocks: 20, perBlock: 40, warmup: 100 },
-  throughput: { rounds: 5, direct: 2000, held: 500, locked: 8 },
-  bulk: { rows: 50_000, rounds: 5 },
-  sizes: { rows: [1000, 100_000, 1_000_000], turns: 5 },
-  relations: { executed: [12, 100], certified: [12, 100, 1000], turns: 5 },
-  growth: { blocks: 2, perBlock: 40, warmup: 80 },
+  latency: { blocks: 12, perBlock: 40, warmup: 80 },
+  throughput: { rounds: 4, direct: 1000, held: 250, locked: 16 },
+  bulk: { rows: 50_000, rounds: 3 },
+  sizes: { rows: [1000, 100_000, 1_000_000], turns: 4 },
+  relations: { executed: [12, 100], certified: [12, 100, 1000], turns: 3 },
+  growth: { blocks: 2, perBlock: 40, warmup: 40 },
   certificates: 100,
 };
 
@@ -41,7 +42,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     await using site = await openSite(server, RELATIONS, size.rows);
     const numbers = { next: 1 };
     progress('1 client');
-    cells.push(...(await measureLatency(site, size.latency, numbers)));
+    cells.push(...(await measureLatency(site, size.latency, numbers, cpuMeter(server.pid))));
     for (const { clients, least } of [
       { clients: 8, least: 0.25 },
       { clients: 32, least: 0.2 },

@@ -1,5 +1,6 @@
 import type { Step } from '../../../src/contract/steps.ts';
 import { atMost, type Cell, figure, median, quantile } from '../../study.ts';
+import type { CpuMeter } from './cpu.ts';
 import { openDirect, openHeld, type Path } from './paths.ts';
 import type { Site } from './site.ts';
 
@@ -17,6 +18,7 @@ export async function interleave(
   paths: readonly Path[],
   { blocks, perBlock, warmup }: LatencySize,
   numbers: { next: number },
+  around: (path: number, block: () => Promise<void>) => Promise<void> = (_, block) => block(),
 ): Promise<readonly Blocks[]> {
   const times = paths.map(() => [] as number[][]);
   for (let block = -1; block < blocks; block += 1) {
@@ -26,12 +28,18 @@ export async function interleave(
       numbers.next += count;
       await path.approve(ids);
       const measured: number[] = [];
-      for (const id of ids) {
-        const started = performance.now();
-        await path.run(id, 0);
-        measured.push(performance.now() - started);
+      const runBlock = async () => {
+        for (const id of ids) {
+          const started = performance.now();
+          await path.run(id, 0);
+          measured.push(performance.now() - started);
+        }
+      };
+      if (block < 0) await runBlock();
+      else {
+        await around(index, runBlock);
+        times[index]?.push(measured);
       }
-      if (block >= 0) times[index]?.push(measured);
     }
   }
   return times;
@@ -43,16 +51,30 @@ export function ratio(of: Blocks | undefined, to: Blocks | undefined): number {
 }
 
 /** What one client waits for, and where the time goes. */
-export async function measureLatency(site: Site, size: LatencySize, numbers: { next: number }): Promise<Cell[]> {
+export async function measureLatency(
+  site: Site,
+  size: LatencySize,
+  numbers: { next: number },
+  meter: CpuMeter,
+): Promise<Cell[]> {
   const steps = { protected: stepTimer(), certified: stepTimer() };
   await using direct = await openDirect(site, 1);
   await using held = await openHeld(site, { certified: false, reached: steps.protected.reached });
   await using certified = await openHeld(site, { certified: true, reached: steps.certified.reached });
   const timed = [direct, steps.protected.wrap(held), steps.certified.wrap(certified)];
-  const [plain, uncertified, full] = await interleave(timed, size, numbers);
+  const used = timed.map(() => ({ client: [] as number[], server: [] as number[] }));
+  const [plain, uncertified, full] = await interleave(timed, size, numbers, async (path, block) => {
+    const before = meter.read();
+    await block();
+    const after = meter.read();
+    used[path]?.client.push((after.client - before.client) / size.perBlock);
+    used[path]?.server.push((after.server - before.server) / size.perBlock);
+  });
   const cells = [plain, uncertified, full].flatMap((blocks, index) => [
     figure(`1 client: ${timed[index]?.name}, median`, median((blocks ?? []).flat()), 'ms'),
     figure(`1 client: ${timed[index]?.name}, p95`, quantile((blocks ?? []).flat(), 0.95), 'ms'),
+    figure(`1 client: ${timed[index]?.name}, processor time of the client`, median(used[index]?.client ?? []), 'ms'),
+    figure(`1 client: ${timed[index]?.name}, processor time of the server`, median(used[index]?.server ?? []), 'ms'),
   ]);
   return [
     ...cells,

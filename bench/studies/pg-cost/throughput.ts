@@ -26,7 +26,7 @@ export async function measureThroughput(
     { path: direct, count: size.direct, rates: [] as number[] },
     { path: held, count: size.held, rates: [] as number[] },
     { path: certified, count: size.held, rates: [] as number[] },
-    { path: locked, count: Math.max(size.locked, clients), rates: [] as number[] },
+    { path: locked, count: size.locked, rates: [] as number[] },
   ] as const;
   for (let round = 0; round <= size.rounds; round += 1) {
     for (const { path, count, rates } of slices) {
