@@ -26,17 +26,19 @@ export async function promoteCandidate(tools: PromotionTools, marker: MarkerText
   const { occurrence, text, sealKey, sealMac } = marker;
   const mac = deployment.sign('promote', xid, occurrence, sealKey, sealMac, text);
   const values = [xid, tools.watched, occurrence, text, sealKey, sealMac, mac];
-  const promoted = session.query(PROMOTE, values).then(
-    () => {
-      reached('adapter:marker-written');
-      return undefined;
-    },
-    (error: unknown) => ({ error }),
-  );
-  const committed = session.query('commit').then(
-    ({ command }) => ({ command }),
-    (error: unknown) => ({ error }),
-  );
+  const { promoted, committed } = session.together(() => ({
+    promoted: session.query(PROMOTE, values).then(
+      () => {
+        reached('adapter:marker-written');
+        return undefined;
+      },
+      (error: unknown) => ({ error }),
+    ),
+    committed: session.query('commit').then(
+      ({ command }) => ({ command }),
+      (error: unknown) => ({ error }),
+    ),
+  }));
   const failure = await promoted;
   const commit = await committed;
   if (failure === undefined && 'command' in commit && commit.command === 'COMMIT') {

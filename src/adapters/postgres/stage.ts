@@ -43,10 +43,12 @@ export async function openStage(
 ): Promise<Staged> {
   const { session, deployment } = tools;
   const { action, locked } = work;
-  const opening = settle(session.script(beginStage(tools, occurrence)));
-  const reading = locked.queries.length === 0 ? undefined : settle(lockRows(tools, occurrence, locked));
-  const running = action.statements.map(({ sql, values }) => settle(session.query(sql, values)));
-  const observing = settle(session.script(endAction(tools)));
+  const { opening, reading, running, observing } = session.together(() => ({
+    opening: settle(session.script(beginStage(tools, occurrence))),
+    reading: locked.queries.length === 0 ? undefined : settle(lockRows(tools, occurrence, locked)),
+    running: action.statements.map(({ sql, values }) => settle(session.query(sql, values))),
+    observing: settle(session.script(endAction(tools))),
+  }));
 
   const opened = await opening;
   if (opened.kind === 'rejected') return await fail(tools, opened.error, 'the stage could not be opened');

@@ -12,7 +12,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_attrdef', permanent('adrelid')],
   ['pg_constraint', 'oid >= 16384 and conrelid <> all((select oids from temporary)::oid[])'],
   ['pg_index', permanent('indrelid')],
-  ['pg_trigger', `${permanent('tgrelid')} and not tgisinternal`],
+  ['pg_trigger', permanent('tgrelid')],
   ['pg_inherits', permanent('inhparent')],
   ['pg_rewrite', permanent('ev_class')],
   ['pg_policy', 'true'],
