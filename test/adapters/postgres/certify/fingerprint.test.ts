@@ -55,6 +55,10 @@ const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
     `alter table app.hidden alter what set default 'x'`,
     'alter table app.hidden alter what drop default',
   ],
+  'a setting of the execution login, which has a row of its own': [
+    'alter role {exec} set synchronous_commit = off',
+    'alter role {exec} reset synchronous_commit',
+  ],
   'a function (created and dropped)': [
     `create function app.gone() returns int language sql as 'select 1'`,
     'drop function app.gone()',
@@ -98,10 +102,6 @@ test('data, statistics, vacuum and temporary tables of others leave it as it is'
 /** Of the whole server: their counters move with everybody's roles, so they are not watched. */
 const SHARED_PAIRS: Readonly<Record<string, readonly [string, string]>> = {
   'a membership': ['grant {app} to {exec}', 'revoke {app} from {exec}'],
-  'a setting of the role': [
-    'alter role {exec} set synchronous_commit = off',
-    'alter role {exec} reset synchronous_commit',
-  ],
   'a parameter privilege': [
     'grant set on parameter session_replication_role to {exec}',
     'revoke set on parameter session_replication_role from {exec}',
