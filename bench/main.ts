@@ -5,10 +5,11 @@ import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
+import { pgCostStudy } from './studies/pg-cost.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import type { Cell, Study } from './study.ts';
 
-const STUDIES: readonly Study[] = [compareStudy, coreCostStudy, sqliteCostStudy];
+const STUDIES: readonly Study[] = [compareStudy, coreCostStudy, sqliteCostStudy, pgCostStudy];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json]
 

@@ -35,7 +35,12 @@ export function nameTarget({ schema, name }: QualifiedName): string {
 export function parseTarget(text: string): QualifiedName | undefined {
   const parts = [...text.matchAll(/(?:^|\.)(?:"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*))/gu)];
   if (parts.length === 0 || parts.length > 2 || parts.map(([whole]) => whole).join('') !== text) return undefined;
-  const [first, second] = parts.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain?.toLowerCase() ?? '');
+  const [first, second] = parts.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? foldCase(plain ?? ''));
   if (first === undefined) return undefined;
   return second === undefined ? { schema: 'public', name: first } : { schema: first, name: second };
+}
+
+/** As a server with UTF-8 folds unquoted names: the letters A to Z and no others. */
+function foldCase(name: string): string {
+  return name.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -451,8 +451,37 @@ test('an update whose sides name different columns is shown without inventing a 
     op: 'update',
     target: 't',
     key: { id: { is: 1 } },
+    before: { a: { is: 0 } },
     after: { toString: { is: 1 } },
     count: 1,
   });
-  assert.equal(line, '~ t id=1  toString: <not stated> -> 1');
+  assert.equal(line, '~ t id=1  a: 0 -> <not stated>, toString: <not stated> -> 1');
+});
+
+test('an update that says nothing about before, as for registered fields, is shown as the fields it leaves', () => {
+  const after = { title: { is: 'x' }, state: { is: 'open' } };
+  const effect = { op: 'update' as const, target: 'issue', key: { number: { is: 7 } }, after, count: 1 };
+  assert.equal(renderEffect(effect), '~ issue number=7  state="open", title="x"');
+});
+
+test('what cannot be held or attributed is said to the approver', () => {
+  const approved = (registration: object) => ({
+    version: 1 as const,
+    adapter: 'bank',
+    registration: { profile: 'row-event' as const, values: 'plain' as const, targets: [], ...registration },
+    effects: [],
+    requires: [],
+    watch: [],
+    salt: '0'.repeat(32),
+  });
+  assert.doesNotMatch(renderApproved(approved({})), /Sent once|Compared:/);
+  assert.match(
+    renderApproved(approved({ capability: 'MEDIATED' })),
+    /Sent once by the gateway .* nothing is rolled back/,
+  );
+  assert.match(renderApproved(approved({ capability: 'OPAQUE' })), /not controlled here.* no promise of rollback/);
+  assert.match(
+    renderApproved(approved({ profile: 'registered-fields' })),
+    /Compared: the registered fields as read back afterwards; who wrote them is not established/,
+  );
 });

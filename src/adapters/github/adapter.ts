@@ -5,6 +5,7 @@ import { EffectMatchError } from '../../errors.ts';
 import { buildContent, type Content } from '../../http/content.ts';
 import { Gateway, refused } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
+import { Recent } from '../../http/recent.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Cell, StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -69,7 +70,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     idempotent: async () => false,
   };
   readonly #opened: Opened;
-  readonly #acknowledged = new Map<string, Acknowledged>();
+  readonly #acknowledged = new Recent<Acknowledged>();
 
   constructor(opened: Opened) {
     this.#opened = opened;

@@ -4,6 +4,7 @@ import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import { Gateway } from '../../http/gateway.ts';
+import { Recent } from '../../http/recent.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import { normaliseManifest } from '../../protocol/normalise.ts';
@@ -42,7 +43,7 @@ export function openShared(
   const { url } = options.service;
   const { operations, targets: described } = options;
   const optionsDigest = identifyOptions({ url, operations, described });
-  const sentAtMs = new Map<string, number>();
+  const sentAtMs = new Recent<number>();
   const shared: Shared = {
     capability,
     identity: { kind: 'http', backend, code: adapterCode(optionsDigest) },

@@ -18,6 +18,7 @@ import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
 import { type Boundary, type Parties, readBoundary } from './boundary.ts';
 import { Control } from './control.ts';
+import { areRecordersIntact } from './intact.ts';
 import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
 import { normaliseManifest, normaliseReads } from './normalise.ts';
@@ -160,7 +161,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
-    const { relations, readable, probe, watched, forceConstraints, sequences } = this.#boundary;
+    const { relations, readable, probe, watched, forceConstraints, sequences, recorders } = this.#boundary;
     const written = isProbe(action) ? [probe] : relations;
     return {
       ...{ session, deployment, watched, forceConstraints, sequences, release },
@@ -172,6 +173,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       lockTimeoutMs: settings.lockTimeoutMs,
       quotesValues: settings.values === 'plain',
       reached: context.reached,
+      recordersIntact: async (oids) => await areRecordersIntact(await control.connection(), recorders, oids),
       transactionStatus: (xid) => control.transactionStatus(xid),
       readCommitted: (reads) => this.read(reads),
       lockReads: (reads) => lockReads(readable, reads),

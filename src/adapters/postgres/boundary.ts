@@ -8,11 +8,12 @@ import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
 import { type Entry, readEntries } from './entry.ts';
+import { type Recorders, readRecorders } from './intact.ts';
 import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
-import { listWatched, type Watched } from './watched.ts';
+import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
 export interface Boundary {
@@ -25,6 +26,7 @@ export interface Boundary {
   readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
   readonly forceConstraints: string;
+  readonly recorders: Recorders;
   readonly sequences: readonly AssignedColumn[];
   readonly survey: PostgresSurvey;
 }
@@ -76,7 +78,8 @@ async function readOnce(
   const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
   const entries = await readEntryPoints(connection, settings.entryPoints);
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
-  const facts = { ...parties, relations, entryPoints, restrictions: settings.declared };
+  const { declared: restrictions, reviews, trustedCode } = settings;
+  const facts = { ...parties, relations, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
   return {
     fingerprint,
@@ -85,7 +88,8 @@ async function readOnce(
     probe,
     entries,
     watched: await listWatched(connection),
-    forceConstraints: await readDeferrable(connection),
+    forceConstraints: await readDeferrable(connection, parties.executor),
+    recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     sequences: relations.flatMap(assignedColumns),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };

@@ -3,13 +3,16 @@ import { quoteQualified } from '../../postgres/identifier.ts';
 
 /**
  * The statement that fires every deferrable constraint of the database now, except the guard of our own: that one
- * must wait for COMMIT. It runs as the execution login, because triggers run with the rights of whoever fires them.
+ * must wait for COMMIT. It runs as the execution login, because triggers run with the rights of whoever fires them, and
+ * so names nothing in a schema that this login may not use: registered tables are in none, and their partitions follow.
  */
-export async function readDeferrable(control: Connection): Promise<string> {
+export async function readDeferrable(control: Connection, executor: string): Promise<string> {
   const { rows } = await control.query(
     `select distinct n.nspname, c.conname from pg_catalog.pg_constraint as c
        join pg_catalog.pg_namespace as n on n.oid = c.connamespace
-      where c.condeferrable and n.nspname <> 'effectmatch' order by 1, 2`,
+      where c.condeferrable and n.nspname <> 'effectmatch'
+        and pg_catalog.has_schema_privilege($1::pg_catalog.name, n.oid, 'usage') order by 1, 2`,
+    [executor],
   );
   const names = rows.map(([schema, name]) => quoteQualified({ schema: String(schema), name: String(name) }));
   return names.length === 0 ? '' : `set constraints ${names.join(', ')} immediate`;

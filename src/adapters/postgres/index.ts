@@ -6,6 +6,7 @@ import { planProvisioning } from './provision/apply.ts';
 
 export type { ConnectionOptions } from '../../postgres/options.ts';
 export type { CheckedAction, PostgresAction, PostgresStatement, PostgresValue } from './action.ts';
+export type { Review } from './certify/facts.ts';
 export type { PostgresOptions, RelationOption, SessionOptions } from './options.ts';
 export { planProvisioning } from './provision/apply.ts';
 export type { ProvisionStep } from './provision/provision.ts';

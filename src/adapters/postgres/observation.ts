@@ -20,6 +20,8 @@ export interface Observed {
   readonly leaves: ReadonlyMap<string, Relation>;
   readonly sequences: readonly AssignedColumn[];
   readonly expectedSession: string;
+  /** Whether the recorders of these physical tables are in place and were so since the survey. */
+  readonly recordersIntact: (oids: readonly string[]) => Promise<boolean>;
 }
 
 /** The answer of `open`. */
@@ -42,7 +44,7 @@ export interface AssignedColumn {
 export const CHANNELS = ['recorder', 'counters', 'relations', 'transaction', 'session'] as const;
 
 /** Reads the answer of `observe`: records and channels. Nothing is concluded here. */
-export function readObservation(observed: Observed): Evidence {
+export async function readObservation(observed: Observed): Promise<Evidence> {
   const { candidate, opened, answer, watched } = observed;
   const [facts, ...rows] = answer;
   const [xid, counted, session] = facts?.[3]?.split('\n') ?? [];
@@ -57,12 +59,7 @@ export function readObservation(observed: Observed): Evidence {
     result.kind === 'records'
       ? { channel: 'recorder', kind: 'records', count: records.length }
       : { channel: 'recorder', kind: 'silent', why: result.why },
-    {
-      channel: 'counters',
-      kind: 'gross',
-      counts: countRegistered(observed, counters),
-      recorded: countRecorded(observed, counters, rows),
-    },
+    await reportCounters(observed, counters, rows),
     { channel: 'relations', kind: 'touched', targets: listTouched(observed, counters) },
     { channel: 'transaction', kind: 'stable', before: opened.xid, after: xid },
     { channel: 'session', kind: 'stable', before: observed.expectedSession, after: session },
@@ -91,6 +88,23 @@ function readCounters(text: string): readonly Counter[] {
     invariant(insert !== undefined && update !== undefined && deleted !== undefined, 'a counter has three numbers');
     return { oid, counts: { insert, update, delete: deleted } };
   });
+}
+
+/**
+ * Counters and records agree unless something was rolled back on the way: then what is missing is explained by looking
+ * at the recorders themselves. That look costs a round trip, and few operations need it.
+ */
+async function reportCounters(
+  observed: Observed,
+  counters: readonly Counter[],
+  rows: readonly TextRow[],
+): Promise<ChannelReport> {
+  const counts = countRegistered(observed, counters);
+  const recorded = countRecorded(observed, counters, rows);
+  const report = { channel: 'counters', kind: 'gross', counts, recorded } as const;
+  if (counts.reduce((sum, { count }) => sum + count, 0) <= recorded) return report;
+  const written = counters.map(({ oid }) => oid).filter((oid) => observed.leaves.has(oid));
+  return { ...report, intact: await observed.recordersIntact(written) };
 }
 
 const OPS = ['insert', 'update', 'delete'] as const;

@@ -2,6 +2,7 @@ import { EffectMatchError } from '../../errors.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
+import type { Review } from './certify/facts.ts';
 
 /** A relation to register: its name as SQL writes it, or with what is special about it. */
 export type RelationOption =
@@ -48,6 +49,10 @@ export interface PostgresOptions {
   readonly lockTimeoutMs?: number;
   /** Restrictions of host and network that the database cannot see, as the deployment declares them. */
   readonly declared?: readonly string[];
+  /** Functions whose text the certification cannot judge and that a person has read, with the digest from the report. */
+  readonly reviews?: readonly Review[];
+  /** Extensions and preloaded libraries with native code that the deployment vouches for. */
+  readonly trustedCode?: readonly string[];
 }
 
 /** Options that were checked, with everything filled in. */
@@ -61,6 +66,8 @@ export interface Settings {
   readonly stageTimeoutMs: number;
   readonly lockTimeoutMs: number;
   readonly declared: readonly string[];
+  readonly reviews: readonly Review[];
+  readonly trustedCode: readonly string[];
 }
 
 export interface RegisteredName extends QualifiedName {
@@ -95,6 +102,8 @@ export function readOptions(options: PostgresOptions): Settings {
     stageTimeoutMs: readDuration(options.stageTimeoutMs ?? 30_000, 'stageTimeoutMs'),
     lockTimeoutMs: readDuration(options.lockTimeoutMs ?? 2000, 'lockTimeoutMs'),
     declared: options.declared ?? [],
+    reviews: options.reviews ?? [],
+    trustedCode: options.trustedCode ?? [],
   };
 }
 

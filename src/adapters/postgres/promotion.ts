@@ -26,17 +26,19 @@ export async function promoteCandidate(tools: PromotionTools, marker: MarkerText
   const { occurrence, text, sealKey, sealMac } = marker;
   const mac = deployment.sign('promote', xid, occurrence, sealKey, sealMac, text);
   const values = [xid, tools.watched, occurrence, text, sealKey, sealMac, mac];
-  const promoted = session.query(PROMOTE, values).then(
-    () => {
-      reached('adapter:marker-written');
-      return undefined;
-    },
-    (error: unknown) => ({ error }),
-  );
-  const committed = session.query('commit').then(
-    ({ command }) => ({ command }),
-    (error: unknown) => ({ error }),
-  );
+  const { promoted, committed } = session.together(() => ({
+    promoted: session.query(PROMOTE, values).then(
+      () => {
+        reached('adapter:marker-written');
+        return undefined;
+      },
+      (error: unknown) => ({ error }),
+    ),
+    committed: session.query('commit').then(
+      ({ command }) => ({ command }),
+      (error: unknown) => ({ error }),
+    ),
+  }));
   const failure = await promoted;
   const commit = await committed;
   if (failure === undefined && 'command' in commit && commit.command === 'COMMIT') {
@@ -49,6 +51,8 @@ export async function promoteCandidate(tools: PromotionTools, marker: MarkerText
 
 /** A refusal needs proof: the server itself must call the transaction aborted. Everything else is left to the marker. */
 async function judgeFailure(tools: PromotionTools, cause: unknown): Promise<Promotion> {
+  // The server sends an error before it has ended the transaction; whatever it answers next, it has ended it by then.
+  await tools.session.script('rollback').catch(() => {});
   const status = await tools.transactionStatus(tools.xid).catch(() => undefined);
   if (status !== 'aborted') return { kind: 'unknown', cause };
   return { kind: 'refused', reason: reasonOf(sqlState(cause)), detail: describeError(cause) };

@@ -12,13 +12,16 @@ const RESET =
   'close all; set session authorization default; reset all; deallocate all; unlisten *;' +
   ' select effectmatch.reset(); discard temp; discard sequences';
 
+/** Somebody who waits for a session; false where the wait was over before it came. */
+type Waiting = (session: Connection | undefined) => boolean;
+
 /** The execution login's sessions. Each serves one operation at a time. */
 export class Sessions {
   readonly #options: ConnectionOptions;
   readonly #max: number;
   readonly #reuse: boolean;
   readonly #idle: Connection[] = [];
-  readonly #waiting: ((session: Connection | undefined) => void)[] = [];
+  readonly #waiting: Waiting[] = [];
   readonly #all = new Set<Connection>();
   #opening = 0;
   #closed = false;
@@ -59,7 +62,8 @@ export class Sessions {
     if (this.#waiting.length === 0 || this.#closed) return;
     const next = this.#waiting.shift();
     try {
-      next?.(await this.#open());
+      const opened = await this.#open();
+      if (next?.(opened) !== true) this.#offer(opened);
     } catch {
       next?.(undefined);
     }
@@ -96,21 +100,24 @@ export class Sessions {
   }
 
   #offer(session: Connection): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#idle.push(session);
-    else next(session);
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (next(session)) return;
+    }
+    this.#idle.push(session);
   }
 
   async #wait(withinMs: number): Promise<Connection | undefined> {
     return await new Promise((resolve) => {
-      const settle = (session: Connection | undefined) => {
+      let waits = true;
+      const settle: Waiting = (session) => {
+        if (!waits) return false;
+        waits = false;
         clearTimeout(timer);
         resolve(session);
+        return true;
       };
-      const timer = setTimeout(() => {
-        this.#waiting.splice(this.#waiting.indexOf(settle), 1);
-        resolve(undefined);
-      }, withinMs);
+      // One whose time is over stays in the list until its turn, and then lets the session pass.
+      const timer = setTimeout(() => settle(undefined), withinMs);
       this.#waiting.push(settle);
     });
   }

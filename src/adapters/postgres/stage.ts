@@ -43,10 +43,12 @@ export async function openStage(
 ): Promise<Staged> {
   const { session, deployment } = tools;
   const { action, locked } = work;
-  const opening = settle(session.script(beginStage(tools, occurrence)));
-  const reading = locked.queries.length === 0 ? undefined : settle(lockRows(tools, occurrence, locked));
-  const running = action.statements.map(({ sql, values }) => settle(session.query(sql, values)));
-  const observing = settle(session.script(endAction(tools)));
+  const { opening, reading, running, observing } = session.together(() => ({
+    opening: settle(session.script(beginStage(tools, occurrence))),
+    reading: locked.queries.length === 0 ? undefined : settle(lockRows(tools, occurrence, locked)),
+    running: action.statements.map(({ sql, values }) => settle(session.query(sql, values))),
+    observing: settle(session.script(endAction(tools))),
+  }));
 
   const opened = await opening;
   if (opened.kind === 'rejected') return await fail(tools, opened.error, 'the stage could not be opened');
@@ -64,7 +66,8 @@ export async function openStage(
   }
   tools.reached('adapter:action-done');
   const observed = await observing;
-  if (observed.kind === 'rejected') return await fail(tools, observed.error, 'a deferred constraint failed');
+  if (observed.kind === 'rejected')
+    return await fail(tools, observed.error, 'a deferred constraint failed, or the outcome could not be observed');
   const answer = observed.value.at(-1)?.rows ?? [];
   const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
   const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, read?.value ?? []);
@@ -209,7 +212,7 @@ class HeldStage implements Stage {
 
   async observe(): Promise<Evidence> {
     this.#assertHeld();
-    this.#evidence ??= readObservation(this.#observed);
+    this.#evidence ??= await readObservation(this.#observed);
     return this.#evidence;
   }
 

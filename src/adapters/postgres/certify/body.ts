@@ -69,9 +69,12 @@ export function judgeBody(text: string): readonly string[] {
   const tokens = tokenize(text);
   const found = new Set<string>();
   for (const [index, token] of tokens.entries()) {
-    if (token.kind !== 'word') continue;
     const before = tokens[index - 1];
     const next = tokens[index + 1];
+    if (token.kind !== 'string' && token.text === 'setval' && next?.text === '(') {
+      found.add('moves a sequence (setval), which neither recorders nor counters see');
+    }
+    if (token.kind !== 'word') continue;
     const starts = before === undefined || (before.kind !== 'string' && STATEMENT_STARTS.has(before.text));
     const why = starts ? FORBIDDEN[token.text] : undefined;
     if (why !== undefined && !isAssignment(next)) found.add(why);

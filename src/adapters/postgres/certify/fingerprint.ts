@@ -1,17 +1,20 @@
 import type { Survey } from '../../../protocol/boundary.ts';
 import { readRows, type TextReader } from './catalog.ts';
 
+/** Rows of relations that stay; temporary ones of other sessions come and go. */
+const permanent = (column: string) => `${column} >= 16384 and ${column} <> all((select oids from temporary)::oid[])`;
+
 /** Catalogues of the database whose every row version counts, with the rows that belong to the configuration. */
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
-  ['pg_class', `relpersistence <> 't' and (oid >= 16384 or xmin <> '1')`],
-  ['pg_attribute', 'attrelid in (select oid from permanent) and attnum > 0'],
-  ['pg_attrdef', 'adrelid in (select oid from permanent)'],
-  ['pg_constraint', 'oid >= 16384 and (conrelid = 0 or conrelid in (select oid from permanent))'],
-  ['pg_index', 'indrelid in (select oid from permanent)'],
-  ['pg_trigger', 'tgrelid in (select oid from permanent)'],
-  ['pg_inherits', 'inhparent in (select oid from permanent)'],
-  ['pg_rewrite', 'ev_class in (select oid from permanent)'],
+  ['pg_class', `relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and (oid >= 16384 or xmin <> '1')`],
+  ['pg_attribute', 'attrelid in (select oid from tables) and attnum > 0'],
+  ['pg_attrdef', permanent('adrelid')],
+  ['pg_constraint', 'oid >= 16384 and conrelid <> all((select oids from temporary)::oid[])'],
+  ['pg_index', permanent('indrelid')],
+  ['pg_trigger', permanent('tgrelid')],
+  ['pg_inherits', permanent('inhparent')],
+  ['pg_rewrite', permanent('ev_class')],
   ['pg_policy', 'true'],
   ['pg_proc', `oid >= 16384 or xmin <> '1'`],
   ['pg_type', `oid >= 16384 and typtype <> 'c' and typcategory <> 'A'`],
@@ -31,7 +34,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_publication', 'true'],
   ['pg_publication_rel', 'true'],
   ['pg_publication_namespace', 'true'],
-  ['pg_sequence', 'seqrelid in (select oid from permanent)'],
+  ['pg_sequence', permanent('seqrelid')],
   ['pg_default_acl', 'true'],
 ];
 
@@ -71,16 +74,19 @@ const COUNTED: readonly string[] = [
   'pg_publication_rel',
 ];
 
+/** A row that is written gets the writer's transaction as its `xmin`, a row that goes is missing: no other trace is needed. */
 const versions = ([catalog, rows]: readonly [string, string]) =>
-  `(select int8send(count(*)) || coalesce(string_agg(xidsend(xmin) || tidsend(ctid), ''), '') from pg_catalog.${catalog} where ${rows})`;
+  `(select coalesce(array_send(array_agg(xmin order by ctid)), '-') from pg_catalog.${catalog} where ${rows})`;
 
 const counters = COUNTED.map((catalog) => {
   const oid = `'pg_catalog.${catalog}'::regclass`;
   return `pg_stat_get_tuples_inserted(${oid}) + pg_stat_get_tuples_updated(${oid}) + pg_stat_get_tuples_deleted(${oid})`;
 });
 
-const QUERY = `with permanent as materialized (
-    select oid from pg_catalog.pg_class where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S'))
+const QUERY = `with temporary as materialized (
+    select coalesce(array_agg(oid), '{}') as oids from pg_catalog.pg_class where relpersistence = 't'),
+  tables as (select oid from pg_catalog.pg_class
+    where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f'))
   select encode(sha256(${[...SHARED, ...LOCAL].map(versions).join('\n || ')}), 'hex') || ' '
     || concat_ws(' ', ${counters.join(', ')}) || ' '
     || concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
@@ -106,7 +112,7 @@ export function fingerprintGrants(control: string): readonly string[] {
  */
 export async function prepareFingerprint(control: TextReader, roles: readonly string[]): Promise<Fingerprints> {
   await control.query('SET search_path = pg_catalog, pg_temp');
-  await control.query('SET synchronize_seqscans = off');
+  await control.query('SET plan_cache_mode = force_generic_plan');
   const closure = await readRows<{ oid: number }>(
     control,
     `with recursive closure(oid) as (select oid from pg_roles where rolname = any($1)

@@ -62,7 +62,8 @@ export function surveyFunctions(
     }
     if (isTrusted) continue;
     const before = outlets.problems.length;
-    judge(row, route, facts, outlets);
+    const close = index.executable.has(row.oid) ? [...route.close, ...closeExecute(row, facts.executor)] : route.close;
+    judge(row, { by: route.by, close: [...new Set(close)] }, facts, outlets);
     if (outlets.problems.length > before) continue;
     outlets.observed(
       `function ${row.object}`,

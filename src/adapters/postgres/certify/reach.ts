@@ -139,6 +139,14 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
       if (row) addFunction(row, { by: description, close: closeExecute(row, facts.executor) });
     }
   }
+  addUses(
+    catalog.uses.filter(({ class: kind }) => kind === 'pg_amproc' || kind === 'pg_conversion'),
+    undefined,
+  );
+  for (const { function: oid, object, enabled } of catalog.eventTriggers) {
+    const row = enabled === 'D' ? undefined : index.function.get(oid);
+    if (row) addFunction(row, { by: `event trigger ${object}`, close: [`ALTER EVENT TRIGGER ${object} DISABLE`] });
+  }
   return { functions, relations, principals };
 }
 
@@ -162,6 +170,12 @@ function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined)
       return [`DROP POLICY ${catalog.policies.find(({ oid }) => oid === use.object)?.object ?? ''} ON ${table}`];
     case 'pg_class':
       return catalog.indexes.filter(({ oid }) => oid === use.object).map(({ object }) => `DROP INDEX ${object}`);
+    case 'pg_amproc': {
+      const family = /of operator family (.+) for access method (\w+)/.exec(use.description);
+      return family === null ? [] : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];
+    }
+    case 'pg_conversion':
+      return [`DROP ${use.description.replace('conversion', 'CONVERSION')}`];
     default:
       return [];
   }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
+import { surveyGuards } from './guards.ts';
 import { surveyObjects, surveySettings } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
 import { computeReach, type Index } from './reach.ts';
@@ -36,6 +37,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   const reach = computeReach(catalog, facts, index);
   surveyExecutor(catalog, facts, outlets);
   surveyTrustedRoles(catalog, facts, outlets);
+  surveyGuards(catalog, facts, outlets);
   surveyRegistered(catalog, facts, index, outlets);
   surveyAttached(catalog, index, reach, outlets);
   surveyPrivileges(catalog, facts, index, outlets);

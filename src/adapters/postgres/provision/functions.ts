@@ -5,6 +5,11 @@ import { PINNED_FORMATS, PINNED_SEARCH_PATH } from '../formats.ts';
  * system's; the formats make a row image a function of the stored row alone.
  */
 const PINNED = `set search_path = ${PINNED_SEARCH_PATH} set row_security = off`;
+/**
+ * For functions that look into our own tables. Their plans are cached when the tables are empty, and a plan that reads
+ * the whole of an empty table would read the whole of a full one for as long as the session lives.
+ */
+const BY_INDEX = 'set enable_seqscan = off';
 const FORMATS = Object.entries(PINNED_FORMATS)
   .map(([name, value]) => `set ${name} = '${value}'`)
   .join(' ');
@@ -51,7 +56,7 @@ export const FUNCTIONS: readonly TrustedFunction[] = [
     name: 'record_row',
     parameters: '',
     returns: 'trigger',
-    settings: `${PINNED} ${FORMATS}`,
+    settings: `${PINNED} ${FORMATS} ${BY_INDEX}`,
     caller: 'nobody',
     body: `
 begin
@@ -67,7 +72,7 @@ end`,
     name: `record_${op}`,
     parameters: '',
     returns: 'trigger',
-    settings: `${PINNED} ${FORMATS}`,
+    settings: `${PINNED} ${FORMATS} ${BY_INDEX}`,
     caller: 'nobody' as const,
     body: `
 declare
@@ -99,7 +104,7 @@ end`,
     name: 'guard',
     parameters: '',
     returns: 'trigger',
-    settings: PINNED,
+    settings: `${PINNED} ${BY_INDEX}`,
     caller: 'nobody',
     body: `
 begin
@@ -119,13 +124,12 @@ end`,
     name: 'open',
     parameters: 'opened text, sequences oid[], deadline_ms integer, lock_ms integer',
     returns: 'table (xid text, at_ms bigint, marker text, positions text)',
-    settings: PINNED,
+    settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
 begin
-  perform set_config('lock_timeout', lock_ms::text, true);
-  perform set_config('statement_timeout', deadline_ms::text, true);
-  perform set_config('idle_in_transaction_session_timeout', deadline_ms::text, true);
+  perform set_config('lock_timeout', lock_ms::text, true), set_config('statement_timeout', deadline_ms::text, true),
+    set_config('idle_in_transaction_session_timeout', deadline_ms::text, true);
   if current_setting('server_version_num')::integer >= 170000 then
     perform set_config('transaction_timeout', deadline_ms::text, true);
   end if;
@@ -162,14 +166,14 @@ end`,
     name: 'observe',
     parameters: 'watched oid[], sequences oid[]',
     returns: 'table (relation oid, op "char", images bigint, was text, became text)',
-    settings: PINNED,
+    settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
 declare
   counted text;
   standing text;
 begin${FACTS}
-  update effectmatch.stage as s set sealed = true, facts = counted || ' ' || standing
+  update effectmatch.stage as s set sealed = true, watched = observe.watched, facts = counted || ' ' || standing
    where s.xid = pg_current_xact_id() and not s.sealed;
   if not found then
     raise exception using errcode = 'EM005', message = 'EffectMatch: there is no open stage to observe';
@@ -185,12 +189,9 @@ end`,
     name: 'promote',
     parameters: 'candidate text, watched oid[], promoted text, content text, seal_key text, seal_mac text, mac bytea',
     returns: 'void',
-    settings: PINNED,
+    settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
-declare
-  counted text;
-  standing text;
 begin
   if mac is distinct from
      effectmatch.sign(concat_ws(chr(10), 'promote', candidate, promoted, seal_key, seal_mac, content)) then
@@ -198,20 +199,45 @@ begin
   end if;
   if candidate is distinct from pg_current_xact_id()::text then
     raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the transaction that was observed';
-  end if;${FACTS}
-  perform from effectmatch.stage as s
-    where s.xid = pg_current_xact_id() and s.sealed and s.occurrence = promoted
-      and s.facts = counted || ' ' || standing;
-  if not found then
-    raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation',
-      detail = counted || ' ' || standing;
   end if;
+  perform from effectmatch.stage as s
+    where s.xid = pg_current_xact_id() and s.sealed and s.occurrence = promoted and s.watched = promote.watched;
+  if not found then
+    raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the stage that was observed';
+  end if;
+  set constraints effectmatch.effectmatch_settled deferred;
   if current_setting('synchronous_commit') in ('off', 'local') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
   insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac, xid)
   values (promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id());
+end`,
+  },
+  {
+    // Fires at COMMIT, after everything that was deferred before the promotion. Fired earlier, from within a trigger of
+    // the application, it would let that trigger write after it.
+    name: 'settle',
+    parameters: '',
+    returns: 'trigger',
+    settings: PINNED,
+    caller: 'nobody',
+    body: `
+declare
+  watched oid[];
+  observed text;
+  counted text;
+  standing text;
+begin
+  select array_remove(s.watched, tg_relid), s.facts into watched, observed
+    from effectmatch.stage as s where s.xid = pg_current_xact_id();${FACTS}
+  if observed is distinct from counted || ' ' || standing or pg_trigger_depth() <> 1
+     or exists (select from pg_cursors as c where c.is_holdable)
+     or pg_stat_get_xact_tuples_inserted(tg_relid) <> 1 then
+    raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation',
+      detail = counted || ' ' || standing;
+  end if;
   delete from effectmatch.stage as s where s.xid = pg_current_xact_id();
+  return null;
 end`,
   },
   {

@@ -38,6 +38,7 @@ where not exists (select from effectmatch.deployment)`,
   xid xid8 primary key,
   occurrence text not null,
   sealed boolean not null default false,
+  watched oid[],
   facts text
 )`,
   `create unlogged table if not exists effectmatch.record (
@@ -54,8 +55,16 @@ where not exists (select from effectmatch.deployment)`,
 )`,
 ];
 
-/** No transaction of the execution login commits without its marker: this is checked when it tries to. */
+/**
+ * No transaction of the execution login commits without its marker: this is checked when it tries to. And none commits
+ * that wrote anything after its observation: the check that the marker brings along runs last, because nothing can
+ * queue a check behind it without a write that it sees.
+ */
 export const GUARD: readonly string[] = [
+  'drop trigger if exists effectmatch_settled on effectmatch.marker',
+  `create constraint trigger effectmatch_settled after insert on effectmatch.marker
+deferrable initially deferred for each row when (new.xid is not null) execute function effectmatch.settle()`,
+  'alter table effectmatch.marker enable always trigger effectmatch_settled',
   'drop trigger if exists effectmatch_guard on effectmatch.stage',
   `create constraint trigger effectmatch_guard after insert on effectmatch.stage
 deferrable initially deferred for each row execute function effectmatch.guard()`,

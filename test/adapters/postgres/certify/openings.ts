@@ -361,6 +361,7 @@ export const OPENINGS: readonly Opening[] = [
   },
   {
     name: 'a registered table owned by the login',
+    alone: true,
     sql: 'alter table app.note owner to {exec}',
     outlet: /ownership of/,
   },
@@ -409,6 +410,16 @@ export const OPENINGS: readonly Opening[] = [
     sql: `create function public.at_login() returns event_trigger language plpgsql as 'begin end'; revoke execute on function public.at_login() from public; create event trigger at_login on login execute function public.at_login()`,
     outlet: /event trigger at_login/,
     from: 17,
+  },
+  {
+    name: 'an event trigger with the rights of a superuser',
+    sql: `create function public.on_ddl() returns event_trigger language plpgsql security definer set search_path = pg_catalog as 'begin end'; revoke execute on function public.on_ddl() from public; create event trigger on_ddl on ddl_command_end execute function public.on_ddl()`,
+    outlet: /rights of "postgres"/,
+  },
+  {
+    name: 'an operator class whose function notifies',
+    sql: `create function app.cmp(text, text) returns int language plpgsql immutable as 'begin notify leak; return 0; end'; revoke execute on function app.cmp(text, text) from public; create operator class app.odd for type text using btree as operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 app.cmp(text, text)`,
+    outlet: /function app.cmp/,
   },
   { name: 'dblink for everybody', sql: 'create extension dblink schema public', outlet: /dblink/ },
   {

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { readRelations } from '../../../../src/adapters/postgres/catalog.ts';
 import type { BoundaryFacts, RegisteredRelation } from '../../../../src/adapters/postgres/certify/facts.ts';
-import { hardeningStatements } from '../../../../src/adapters/postgres/certify/hardening.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
 import { provisionSteps } from '../../../../src/adapters/postgres/provision/provision.ts';
 import { Connection } from '../../../../src/postgres/connection.ts';
@@ -52,12 +51,10 @@ export async function openSite({
   version = 17,
   server,
   fixedNames = false,
-  isHardened = true,
 }: {
   version?: Version;
   server?: SharedServer;
   fixedNames?: boolean;
-  isHardened?: boolean;
 } = {}): Promise<Site> {
   const db = server
     ? await server.createDatabase(fixedNames ? 'business' : undefined)
@@ -74,26 +71,21 @@ export async function openSite({
   const relations = names.map((name) => ({
     ...(parseTarget(name) ?? { schema: '', name }),
     bulk: name === 'app.vendor',
-    sequences: name === 'app.note' ? [{ schema: 'app', name: 'note_id_seq', oid: 0, increment: '1', start: '1' }] : [],
+    sequences: name === 'app.note' ? [{ schema: 'app', name: 'note_id_seq', byDefault: true }] : [],
   }));
   const steps = provisionSteps({
     database: db.name,
     roles,
     relations,
     reads: [],
-    entryPoints: ['app.pay(int)'],
+    entryPoints: [{ schema: 'app', name: 'pay' }],
     passwords: { control: undefined, execution: undefined },
   });
-  const hardening = isHardened
-    ? hardeningStatements({ database: db.name, executor: roles.execution, owner: roles.owner, control: roles.control })
-    : [];
-  await db.run([...steps, ...hardening].map(({ sql }) => sql).join(';\n'));
+  await db.run(steps.map(({ sql }) => sql).join(';\n'));
   const control = await Connection.open(db.url(roles.control), 'test control');
   const refresh = async (): Promise<BoundaryFacts> => {
-    const admin = new pg.Client({ connectionString: db.url() });
-    await admin.connect();
+    await using admin = await Connection.open(db.url(), 'test');
     const inspected = await readRelations(admin, relations);
-    await admin.end();
     const registered = inspected.map((found, index): RegisteredRelation => {
       if (found.kind === 'unusable') throw new Error(found.why);
       return { ...found.relation, bulk: relations[index]?.bulk ?? false, volatile: [] };

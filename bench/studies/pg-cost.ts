@@ -1,0 +1,67 @@
+// What protection costs on PostgreSQL: a 5-effect operation under a license against the same statement in a direct
+// transaction of three round trips. Clients and server share this machine, and so does whatever else runs on it.
+import { loadavg } from 'node:os';
+import { type Cell, figure, type Study, type StudyOptions } from '../study.ts';
+import { measureBulk } from './pg-cost/bulk.ts';
+import { cpuMeter } from './pg-cost/cpu.ts';
+import { measureRelations, measureSizes } from './pg-cost/growth.ts';
+import { measureLatency } from './pg-cost/latency.ts';
+import { openSite, startBenchServer } from './pg-cost/site.ts';
+import { measureThroughput } from './pg-cost/throughput.ts';
+
+const RELATIONS = 12;
+
+const QUICK = {
+  rows: 2000,
+  latency: { blocks: 2, perBlock: 10, warmup: 10 },
+  throughput: { rounds: 1, direct: 200, held: 50, locked: 4 },
+  bulk: { rows: 1000, rounds: 1 },
+  sizes: { rows: [1000, 10_000], turns: 1 },
+  relations: { executed: [12, 40], certified: [12, 40], turns: 1 },
+  growth: { blocks: 2, perBlock: 8, warmup: 8 },
+  certificates: 5,
+};
+const FULL: typeof QUICK = {
+  rows: 20_000,
+  latency: { blocks: 12, perBlock: 40, warmup: 80 },
+  throughput: { rounds: 4, direct: 1000, held: 250, locked: 16 },
+  bulk: { rows: 50_000, rounds: 3 },
+  sizes: { rows: [1000, 100_000, 1_000_000], turns: 4 },
+  relations: { executed: [12, 100], certified: [12, 100, 1000], turns: 3 },
+  growth: { blocks: 2, perBlock: 40, warmup: 40 },
+  certificates: 100,
+};
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const size = quick ? QUICK : FULL;
+  const load = () => loadavg()[0] ?? Number.NaN;
+  const cells: Cell[] = [figure('load of the machine before (1 minute)', load(), '')];
+  await using server = await startBenchServer();
+  {
+    progress(`books with ${size.rows} rows per table`);
+    await using site = await openSite(server, RELATIONS, size.rows);
+    const numbers = { next: 1 };
+    progress('1 client');
+    cells.push(...(await measureLatency(site, size.latency, numbers, cpuMeter(server.pid))));
+    for (const { clients, least } of [
+      { clients: 8, least: 0.25 },
+      { clients: 32, least: 0.2 },
+    ]) {
+      progress(`${clients} clients`);
+      const setting = { clients, least, relations: RELATIONS };
+      cells.push(...(await measureThroughput(site, setting, size.throughput, numbers)));
+    }
+    cells.push(...(await measureBulk(site, size.bulk, progress)));
+  }
+  progress(`tables with ${size.sizes.rows.join(', ')} rows`);
+  cells.push(...(await measureSizes(server, { ...size.sizes, relations: RELATIONS }, size.growth)));
+  progress(`${size.relations.certified.join(', ')} relations`);
+  cells.push(...(await measureRelations(server, size.relations, size.growth, size.certificates)));
+  return [...cells, figure('load of the machine after (1 minute; the study included)', load(), '')];
+}
+
+export const pgCostStudy: Study = {
+  name: 'pg-cost',
+  about: 'a protected 5-effect operation on PostgreSQL against a direct transaction: latency, throughput, size, bulk',
+  run,
+};

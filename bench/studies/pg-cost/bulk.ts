@@ -1,0 +1,98 @@
+import type { Step } from '../../../src/contract/steps.ts';
+import { insert, remove, update } from '../../../src/protocol/draft.ts';
+import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
+import { atMost, type Cell, figure, median } from '../../study.ts';
+import { BULK_TABLE } from './books.ts';
+import { type BenchRuntime, connect, openRuntime } from './paths.ts';
+import type { Site } from './site.ts';
+
+interface BulkStatement {
+  readonly name: string;
+  readonly sql: string;
+  readonly effect: (id: number) => ApprovedEffect;
+}
+
+/** One statement each, in this order, so that the table is empty again after the last. */
+const STATEMENTS: readonly BulkStatement[] = [
+  {
+    name: 'insert',
+    sql: `insert into ${BULK_TABLE} select n, 100, 'line ' || n from generate_series(1, $1::integer) as n`,
+    effect: (id) => insert(BULK_TABLE, { id, amount_cents: 100, text: `line ${id}` }),
+  },
+  {
+    name: 'update',
+    sql: `update ${BULK_TABLE} set amount_cents = amount_cents + 1 where id <= $1::integer`,
+    effect: (id) => update(BULK_TABLE, { id }, { amount_cents: [100, 101] }),
+  },
+  {
+    name: 'delete',
+    sql: `delete from ${BULK_TABLE} where id <= $1::integer`,
+    effect: (id) => remove(BULK_TABLE, { id }, { amount_cents: 101, text: `line ${id}` }),
+  },
+];
+
+/** Statements over many rows, every row and value of them approved, against the bare statements. */
+export async function measureBulk(
+  site: Site,
+  { rows, rounds }: { readonly rows: number; readonly rounds: number },
+  progress: (line: string) => void,
+): Promise<Cell[]> {
+  await using connections = await connect(site.plainUrl, 1);
+  let claimedAt = 0;
+  let promotedAt = 0;
+  const reached = (step: Step) => {
+    if (step === 'path:claimed') claimedAt = performance.now();
+    if (step === 'path:promoted') promotedAt = performance.now();
+  };
+  await using bench = await openRuntime(site, { certified: false, reached });
+  const client = connections.client(0);
+  const times = STATEMENTS.map(() => ({ bare: [] as number[], held: [] as number[], compared: [] as number[] }));
+  const approved = [];
+  for (const statement of STATEMENTS) approved.push(await approveBulk(bench, statement, rows, rounds + 1));
+  for (let round = 0; round <= rounds; round += 1) {
+    progress(`bulk, round ${round} of ${rounds}`);
+    for (const [index, statement] of STATEMENTS.entries()) {
+      const held = await timed(approved[index] ?? (async () => {}));
+      const bare = await timed(async () => {
+        await client.query('begin');
+        await client.query(statement.sql, [rows]);
+        await client.query('commit');
+      });
+      if (round === 0) continue; // It compiles.
+      times[index]?.bare.push(bare);
+      times[index]?.held.push(held);
+      times[index]?.compared.push(promotedAt - claimedAt);
+    }
+  }
+  return STATEMENTS.flatMap(({ name }, index) => {
+    const { bare = [], held = [], compared = [] } = times[index] ?? {};
+    const over = (those: readonly number[]) => median(those.map((time, round) => time / (bare[round] ?? Number.NaN)));
+    return [
+      figure(`bulk ${name} of ${rows} rows: bare`, median(bare), 'ms'),
+      figure(`bulk ${name}: protected from claim to promotion`, median(compared), 'ms'),
+      figure(`bulk ${name}: protected, license of ${rows} effects included`, median(held), 'ms'),
+      figure(`bulk ${name}: claim to promotion over bare`, over(compared), 'x'),
+      atMost(`bulk ${name}: protected over bare`, over(held), 'x', 2),
+    ];
+  });
+}
+
+async function approveBulk(
+  bench: BenchRuntime,
+  { name, sql, effect }: BulkStatement,
+  rows: number,
+  occurrences: number,
+): Promise<() => Promise<void>> {
+  const effects = Array.from({ length: rows }, (_, index) => effect(index + 1));
+  const license = await bench.approve({ task: `bulk-${name}`, effects, occurrences });
+  return async () => {
+    const terminal = await bench.runtime.execute(license, { sql, values: [rows] });
+    if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal).slice(0, 2000)}`);
+  };
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}

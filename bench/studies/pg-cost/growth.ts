@@ -1,0 +1,100 @@
+import { postgres } from '../../../src/adapters/postgres/index.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
+import type { TestServer } from '../../../test/postgres/server.ts';
+import { atMost, type Cell, figure, median, quantile } from '../../study.ts';
+import { interleave, type LatencySize } from './latency.ts';
+import { openDirect, openHeld } from './paths.ts';
+import { openSite, type Site } from './site.ts';
+
+/**
+ * The time added with growing tables. Sites stay open and are visited in turns, because the machine does not stay the
+ * same for minutes.
+ */
+export async function measureSizes(
+  server: TestServer,
+  options: { readonly relations: number; readonly rows: readonly number[]; readonly turns: number },
+  size: LatencySize,
+): Promise<Cell[]> {
+  await using sites = new AsyncDisposableStack();
+  const opened: Site[] = [];
+  for (const rows of options.rows) opened.push(sites.use(await openSite(server, options.relations, rows)));
+  const added = await visitInTurns(opened, options.turns, size);
+  const [first, ...rest] = added;
+  return [
+    ...added.map((times, index) =>
+      figure(`time added over direct at ${options.rows[index]} rows`, median(times), 'ms'),
+    ),
+    ...rest.map((times, index) =>
+      atMost(
+        `time added at ${options.rows[index + 1]} rows over ${options.rows[0]}`,
+        median(times.map((time, turn) => time / (first?.[turn] ?? Number.NaN))),
+        'x',
+        1.15,
+      ),
+    ),
+  ];
+}
+
+/** The time added, and what one fresh certificate takes, with growing numbers of registered relations. */
+export async function measureRelations(
+  server: TestServer,
+  options: { readonly executed: readonly number[]; readonly certified: readonly number[]; readonly turns: number },
+  size: LatencySize,
+  certificates: number,
+): Promise<Cell[]> {
+  await using sites = new AsyncDisposableStack();
+  const opened = new Map<number, Site>();
+  for (const relations of new Set([...options.executed, ...options.certified])) {
+    opened.set(relations, sites.use(await openSite(server, relations, 5000)));
+  }
+  const siteWith = (relations: number) => {
+    const site = opened.get(relations);
+    if (site === undefined) throw new Error(`no site has ${relations} relations`);
+    return site;
+  };
+  const added = await visitInTurns(options.executed.map(siteWith), options.turns, size);
+  const cells = options.executed.map((relations, index) =>
+    figure(`time added over direct with ${relations} relations`, median(added[index] ?? []), 'ms'),
+  );
+  for (const relations of options.certified) {
+    const times = await timeCertificates(siteWith(relations), certificates);
+    cells.push(figure(`one fresh certificate with ${relations} relations, median`, median(times), 'ms'));
+    cells.push(figure(`one fresh certificate with ${relations} relations, p95`, quantile(times, 0.95), 'ms'));
+  }
+  return cells;
+}
+
+/** What protection adds to the direct transaction in each turn, in ms: medians over the blocks of the turn. */
+async function visitInTurns(sites: readonly Site[], turns: number, size: LatencySize): Promise<readonly number[][]> {
+  await using stack = new AsyncDisposableStack();
+  const visits = [];
+  for (const site of sites) {
+    const direct = stack.use(await openDirect(site, 1));
+    const held = stack.use(await openHeld(site, { certified: false }));
+    visits.push({ paths: [direct, held], numbers: { next: 1 }, added: [] as number[] });
+  }
+  for (let turn = 0; turn < turns; turn += 1) {
+    for (const { paths, numbers, added } of visits) {
+      const [plain, held] = await interleave(paths, { ...size, warmup: turn === 0 ? size.warmup : 0 }, numbers);
+      added.push(median((held ?? []).map((block, index) => median(block) - median(plain?.[index] ?? []))));
+    }
+  }
+  return visits.map(({ added }) => added);
+}
+
+/** The survey as the final gate asks for it: on a session that is open and has surveyed before. */
+async function timeCertificates(site: Site, count: number): Promise<readonly number[]> {
+  const adapter = await postgres(site.options).open({ name: 'books', clock: systemClock, reached: unobserved });
+  try {
+    const times: number[] = [];
+    for (let index = -3; index < count; index += 1) {
+      const started = performance.now();
+      await adapter.survey();
+      if (index >= 0) times.push(performance.now() - started);
+    }
+    return times;
+  } finally {
+    await adapter.close();
+  }
+}

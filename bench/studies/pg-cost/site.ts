@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PostgresOptions } from '../../../src/adapters/postgres/index.ts';
+import { protectedDatabase } from '../../../test/postgres/protected.ts';
+import { startServer, type TestServer } from '../../../test/postgres/server.ts';
+import { BULK_TABLE, booksSchema, tableNames } from './books.ts';
+
+/**
+ * A server for the study alone. Every commit is flushed, as PostgreSQL has it. Checkpoints are kept out of the
+ * measurements, and all tables fit into memory, so that every block meets the same server.
+ */
+export async function startBenchServer(): Promise<TestServer> {
+  return await startServer({
+    settings: {
+      fsync: 'on',
+      shared_buffers: '1GB',
+      max_wal_size: '8GB',
+      checkpoint_timeout: '1h',
+      max_connections: '300',
+    },
+  });
+}
+
+/** The same books twice: in a database that was never provisioned, and in one that is protected. */
+export interface Site extends AsyncDisposable {
+  readonly rows: number;
+  readonly plainUrl: string;
+  readonly options: PostgresOptions;
+  /** For the ledger and its keys. */
+  readonly folder: string;
+}
+
+/** Creates both databases with `relations` tables, all registered, and `rows` rows in each that the operation writes. */
+export async function openSite(server: TestServer, relations: number, rows: number): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
+  const schema = booksSchema(relations, rows);
+  const plain = await server.createDatabase();
+  await plain.run(schema);
+  const registered = tableNames(relations).map((name) => (name === BULK_TABLE ? { name, bulk: true } : name));
+  const db = await server.createDatabase();
+  const held = await protectedDatabase(schema, { relations: registered, sessions: { max: 40 } }, { db });
+  // Autovacuum would come at a moment of its own choosing.
+  for (const database of [plain, db]) await database.run('vacuum (freeze, analyze)');
+  await db.run('checkpoint');
+  return {
+    rows,
+    plainUrl: plain.url(),
+    options: held.options,
+    folder,
+    async [Symbol.asyncDispose]() {
+      await held[Symbol.asyncDispose]();
+      await plain.drop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

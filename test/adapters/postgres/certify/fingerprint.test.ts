@@ -1,0 +1,125 @@
+// Goal: what changes in the configuration changes the fingerprint, also when it is changed back; what does not, does not.
+// Method: read it on a warm trusted session without superuser, before and after statements of other sessions.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import pg from 'pg';
+import { type Fingerprints, prepareFingerprint } from '../../../../src/adapters/postgres/certify/fingerprint.ts';
+import { startServer, type TestServer } from '../../../postgres/server.ts';
+import { openSite, type Site } from './site.ts';
+
+// Counters of catalogues that all databases share are part of the fingerprint: a server of its own keeps others out.
+let server: TestServer;
+let site: Site;
+let fingerprints: Fingerprints;
+
+before(async () => {
+  server = await startServer();
+  site = await openSite({ server });
+  fingerprints = await prepareFingerprint(site.control, (await site.survey()).roles);
+});
+after(async () => {
+  await site[Symbol.asyncDispose]();
+  await server.stop();
+});
+
+const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
+  'TEMP on the database': [
+    'grant temporary on database {db} to public',
+    'revoke temporary on database {db} from public',
+  ],
+  'a schema privilege': ['grant create on schema app to {exec}', 'revoke create on schema app from {exec}'],
+  'a table privilege': ['grant truncate on app.invoice to {exec}', 'revoke truncate on app.invoice from {exec}'],
+  'a column privilege': [
+    'grant update (what) on app.hidden to {exec}',
+    'revoke update (what) on app.hidden from {exec}',
+  ],
+  'a built-in function': [
+    'grant execute on function pg_notify(text, text) to {exec}',
+    'revoke execute on function pg_notify(text, text) from {exec}',
+  ],
+  'a language': ['grant usage on language plpgsql to public', 'revoke usage on language plpgsql from public'],
+  'a role attribute': ['alter role {exec} createdb', 'alter role {exec} nocreatedb'],
+  'an attribute of a role whose rights are lent': ['alter role {app} replication', 'alter role {app} noreplication'],
+  'a recorder': [
+    'alter table app.invoice disable trigger effectmatch_record',
+    'alter table app.invoice enable always trigger effectmatch_record',
+  ],
+  'function text': [
+    `create or replace function app.on_paid() returns trigger language plpgsql as 'begin return null; end'`,
+    `create or replace function app.on_paid() returns trigger language plpgsql as 'begin return old; end'`,
+  ],
+  'function configuration': [
+    'alter function app.pay(int) set search_path = public',
+    'alter function app.pay(int) set search_path = app, pg_temp',
+  ],
+  'a column default': [
+    `alter table app.hidden alter what set default 'x'`,
+    'alter table app.hidden alter what drop default',
+  ],
+  'a membership (added and removed)': ['grant {app} to {exec}', 'revoke {app} from {exec}'],
+  'a setting of the role (added and removed)': [
+    'alter role {exec} set synchronous_commit = off',
+    'alter role {exec} reset synchronous_commit',
+  ],
+  'a parameter privilege (added and removed)': [
+    'grant set on parameter session_replication_role to {exec}',
+    'revoke set on parameter session_replication_role from {exec}',
+  ],
+  'a function (created and dropped)': [
+    `create function app.gone() returns int language sql as 'select 1'`,
+    'drop function app.gone()',
+  ],
+  'a trigger (created and dropped)': [
+    'create trigger gone after insert on app.hidden for each row execute function app.on_paid()',
+    'drop trigger gone on app.hidden',
+  ],
+  'a policy (created and dropped)': ['create policy gone on app.hidden using (true)', 'drop policy gone on app.hidden'],
+  'an extension (created and dropped)': ['create extension dblink', 'drop extension dblink'],
+  'the configuration file': ['alter system set fsync = off; ', 'alter system reset fsync'],
+};
+
+for (const [name, [there, back]] of Object.entries(CHANGED_AND_BACK)) {
+  test(`${name}: seen when changed, and when changed back`, async () => {
+    const reload = name === 'the configuration file' ? ['select pg_reload_conf()', 'select pg_sleep(0.2)'] : [];
+    const first = await fingerprints.read();
+    await site.apply([there, ...reload]);
+    const second = await fingerprints.read();
+    await site.apply([back, ...reload]);
+    const third = await fingerprints.read();
+    assert.notEqual(second, first);
+    assert.notEqual(third, second);
+    assert.notEqual(third, first);
+  });
+}
+
+test('data, statistics, vacuum and temporary tables of others leave it as it is', async () => {
+  const first = await fingerprints.read();
+  await site.apply([
+    `insert into app.hidden select g, 'x' from generate_series(1, 100) g`,
+    `select nextval('app.free')`,
+    'create temporary table passing (id int primary key default 1, t text)',
+    'vacuum (freeze, analyze) app.hidden',
+    'analyze',
+    'vacuum pg_catalog.pg_class',
+  ]);
+  assert.equal(await fingerprints.read(), first);
+});
+
+test('limit: a pair added and removed by a session that has just reported its statistics shows only later', async () => {
+  const admin = new pg.Client({ connectionString: site.db.url() });
+  await admin.connect();
+  await admin.query('create role passing_by');
+  const first = await fingerprints.read();
+  await admin.query(`grant "${site.roles.app}" to "${site.roles.execution}"`);
+  assert.notEqual(await fingerprints.read(), first, 'while it stands it is seen at once');
+  await admin.query(`revoke "${site.roles.app}" from "${site.roles.execution}"`);
+  await admin.end(); // Ending a session reports its statistics.
+  assert.notEqual(await fingerprints.read(), first);
+});
+
+test('without its grants the trusted login is told which catalogue it may not read', async () => {
+  await site.apply(['revoke select (xmin, ctid, oid) on pg_catalog.pg_authid from {control}']);
+  await assert.rejects(fingerprints.read(), /pg_authid/);
+  await site.apply(['grant select (xmin, ctid, oid) on pg_catalog.pg_authid to {control}']);
+  await fingerprints.read();
+});

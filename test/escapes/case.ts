@@ -1,0 +1,46 @@
+/** One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`, `{db}` are quoted names. */
+export interface EscapeCase {
+  readonly name: string;
+  /** SQL as superuser, before the runtime opens the database. */
+  readonly setup?: string;
+  /** SQL as superuser, after the approval was signed and before it is executed. */
+  readonly approvedThen?: string;
+  /** SQL as superuser, while the candidate is held. */
+  readonly whileHeld?: string;
+  /** SQL as superuser after the case, for what other databases of the server would see. */
+  readonly cleanup?: string;
+  /** What the agent submits. */
+  readonly action: unknown;
+  /** Effects that were approved. */
+  readonly approved: readonly unknown[];
+  readonly expectation: Expectation;
+}
+
+/**
+ * `committed` is for clean controls. `observed`: the operation ran, and the comparison said DIVERGED or INDETERMINATE.
+ * `denied`: the server answered with this SQLSTATE, or the action was not admitted (`ERR_EM_ACTION_INVALID`). `refused`: nothing was staged
+ * (`boundary`, or a code for a database that cannot be opened) or the final gate stopped it (`final-gate`).
+ */
+export type Expectation =
+  | { readonly kind: 'committed' }
+  | { readonly kind: 'observed'; readonly code: 'DIVERGED' | 'INDETERMINATE' }
+  | { readonly kind: 'denied' | 'refused'; readonly code: string; readonly because?: string };
+
+/** A file of cases with the database they run on. */
+export interface EscapeFile {
+  readonly schema: string;
+  readonly relations: readonly (string | { readonly name: string; readonly bulk?: boolean })[];
+  readonly entryPoints: readonly string[];
+  readonly cases: readonly EscapeCase[];
+}
+
+/** How a case really ended. */
+export interface EscapeResult {
+  readonly name: string;
+  readonly expected: string;
+  readonly found: string;
+  readonly detail: string;
+  readonly ok: boolean;
+  /** Something unapproved is durable, or was sent. There must be none. */
+  readonly violation?: string;
+}

@@ -1,0 +1,15 @@
+import type { EscapeFile } from '../case.ts';
+import { BODIES } from './bodies.ts';
+import { DRIFTED, OPENED } from './configuration.ts';
+import { CONTROLS } from './controls.ts';
+import { MORE_BODIES } from './more-bodies.ts';
+import { SCHEMA } from './shop.ts';
+import { STATEMENTS, WRITES } from './statements.ts';
+
+/** The catalogue of escapes from a PostgreSQL database, with clean controls among them. */
+export const ESCAPES: EscapeFile = {
+  schema: SCHEMA,
+  relations: ['app.invoice', 'app.line', 'app.note', 'app.event', 'app.bag', { name: 'app.bulk', bulk: true }],
+  entryPoints: ['app.act', 'app.work'],
+  cases: [...CONTROLS, ...WRITES, ...STATEMENTS, ...BODIES, ...MORE_BODIES, ...OPENED, ...DRIFTED],
+};
