@@ -34,12 +34,19 @@ after(async () => {
   for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
-/** Runs cases on copies of the templates, in turn, and fails with the first world that is not sound. */
-async function runAll<T>(cases: readonly T[], run: (world: World, item: T) => Promise<CaseResult>): Promise<number> {
+/** A case and the world that it begins in. */
+interface Placed<T> {
+  readonly item: T;
+  readonly template: Template;
+}
+
+/** Runs cases on copies of their templates and fails with the first world that is not sound. */
+async function runAll<T>(
+  cases: readonly Placed<T>[],
+  run: (world: World, item: T) => Promise<CaseResult>,
+): Promise<number> {
   let died = 0;
-  await runLanes(cases, LANES, async (item, index) => {
-    const template = templates[index % templates.length];
-    assert.ok(template);
+  await runLanes(cases, LANES, async ({ item, template }) => {
     await using world = await template.copy();
     const result = await run(world, item);
     const where = `${world.backend.name}, seed ${seed}, case ${JSON.stringify(item)}`;
@@ -51,9 +58,17 @@ async function runAll<T>(cases: readonly T[], run: (world: World, item: T) => Pr
   return died;
 }
 
+/** Every case once, the backends in turn. */
+function inTurn<T>(cases: readonly T[]): readonly Placed<T>[] {
+  return cases.flatMap((item, index) => {
+    const template = templates[index % templates.length];
+    return template === undefined ? [] : [{ item, template }];
+  });
+}
+
 /** Every case once on every backend. */
-function onEveryBackend<T>(cases: readonly T[]): readonly T[] {
-  return cases.flatMap((item) => BACKENDS.map(() => item));
+function onEveryBackend<T>(cases: readonly T[]): readonly Placed<T>[] {
+  return cases.flatMap((item) => templates.map((template) => ({ item, template })));
 }
 
 /** The steps that an undisturbed execution takes, in the order of the list. */
@@ -74,8 +89,12 @@ test('a process killed at any step of an execution leaves the approved outcome o
   for (const kind of OPERATION_KINDS) {
     for (const execute of await stepsOf(kind)) cases.push({ kind, execute, recover: [], release: [] });
   }
-  const died = await runAll(onEveryBackend(cases), (world, plan) => runKillCase(pool, world, plan));
-  assert.equal(died, cases.length * BACKENDS.length);
+  // These two take the same steps as `append`; streams and recoveries have them on every backend.
+  const placed = onEveryBackend(cases).filter(
+    ({ item, template }) => !(template.backend.slow && (item.kind === 'derive' || item.kind === 'bulk')),
+  );
+  const died = await runAll(placed, (world, plan) => runKillCase(pool, world, plan));
+  assert.equal(died, placed.length);
 });
 
 test('a recovery killed at any of its steps is finished by the next one', async () => {
@@ -91,7 +110,7 @@ test('a recovery killed at any of its steps is finished by the next one', async 
     cases.push({ kind: 'bulk', execute: 'adapter:marker-written', recover: [step, ...RECOVERY_STEPS], release: [] });
     cases.push({ kind: 'derive', execute: 'adapter:commit-returned', recover: [step, ...RECOVERY_STEPS], release: [] });
   }
-  await runAll(cases, (world, plan) => runKillCase(pool, world, plan));
+  await runAll(inTurn(cases), (world, plan) => runKillCase(pool, world, plan));
 });
 
 test('dependent work runs at most once, whoever dies while releasing it', async () => {
@@ -111,12 +130,12 @@ test('dependent work runs at most once, whoever dies while releasing it', async 
 
 test('a stream of operations cut off at random moments loses and repeats nothing', async () => {
   const cases = Array.from({ length: 20 }, (_, index) => `${seed}/stream/${index}`);
-  await runAll(cases, (world, label) => runStreamCase(pool, world, chanceOf(label)));
+  await runAll(inTurn(cases), (world, label) => runStreamCase(pool, world, chanceOf(label)));
 });
 
 test('a process killed while it starts does not keep the next one from working', async () => {
   const cases = Array.from({ length: 12 }, (_, index) => `${seed}/start/${index}`);
-  await runAll(cases, (world, label) => runStartCase(pool, world, chanceOf(label)));
+  await runAll(inTurn(cases), (world, label) => runStartCase(pool, world, chanceOf(label)));
 });
 
 test('every step was died at, except those of the remote path, in at least 500 real kills', () => {

@@ -82,14 +82,14 @@ interface Original {
  */
 export class Template implements AsyncDisposable {
   readonly #root = mkdtempSync(join(tmpdir(), 'effectmatch-crash-'));
-  readonly #backend: Backend;
+  readonly backend: Backend;
   readonly #shapes: readonly OperationShape[];
   readonly #all: Original[] = [];
   readonly #free: Original[] = [];
   #folders = 0;
 
   constructor(backend: Backend, kinds: readonly OperationKind[]) {
-    this.#backend = backend;
+    this.backend = backend;
     this.#shapes = kinds.map((kind, index) => ({ n: index + 1, kind }));
   }
 
@@ -97,8 +97,8 @@ export class Template implements AsyncDisposable {
   async fill(): Promise<void> {
     const folder = this.#nextFolder('original');
     mkdirSync(folder);
-    const original = await signAll(this.#backend, folder, this.#shapes).catch(async (error: unknown) => {
-      await this.#backend.outside?.remove(folder);
+    const original = await signAll(this.backend, folder, this.#shapes).catch(async (error: unknown) => {
+      await this.backend.outside?.remove(folder);
       throw error;
     });
     this.#all.push(original);
@@ -106,20 +106,20 @@ export class Template implements AsyncDisposable {
   }
 
   async copy(): Promise<World> {
-    const { outside } = this.#backend;
+    const { outside } = this.backend;
     if (this.#free.length === 0) await this.fill();
     const original = outside === undefined ? this.#free[0] : this.#free.pop();
     if (original === undefined) return this.copy();
     await outside?.reset(original.folder, this.#shapes);
     const folder = this.#nextFolder('world');
     cpSync(original.folder, folder, { recursive: true, verbatimSymlinks: true });
-    return new World(this.#backend, folder, original, () => {
+    return new World(this.backend, folder, original, () => {
       if (outside !== undefined) this.#free.push(original);
     });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const { folder } of this.#all) await this.#backend.outside?.remove(folder);
+    for (const { folder } of this.#all) await this.backend.outside?.remove(folder);
     rmSync(this.#root, { recursive: true, force: true });
   }
 

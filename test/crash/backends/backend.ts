@@ -52,6 +52,8 @@ export interface Outside {
 /** Everything about one adapter that the crash tests need; a further adapter is one more file of this kind. */
 export interface Backend {
   readonly name: string;
+  /** Opening a runtime takes long here: what another kind of operation shows as well is not repeated. */
+  readonly slow?: true;
   /** Steps at which the process holds something that keeps a recovering one from deciding: it must wait, not guess. */
   readonly blocksAt: readonly Step[];
   /** Lays down the business data for these operations in an empty folder. */

@@ -51,6 +51,7 @@ export const postgresBackend: Backend = postgresOn(() => freshDatabase());
 export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend {
   return {
     name: 'postgres',
+    slow: true,
     // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither is in the way.
     blocksAt: ['adapter:void-written'],
 

@@ -8,7 +8,7 @@ const permanent = (column: string) => `${column} >= 16384 and ${column} <> all((
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
   ['pg_class', `relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and (oid >= 16384 or xmin <> '1')`],
-  ['pg_attribute', 'attrelid in (select oid from tables) and attnum > 0'],
+  ['pg_attribute', 'attrelid >= 16384 and attrelid in (select oid from tables) and attnum > 0'],
   ['pg_attrdef', permanent('adrelid')],
   ['pg_constraint', 'oid >= 16384 and conrelid <> all((select oids from temporary)::oid[])'],
   ['pg_index', permanent('indrelid')],
