@@ -72,7 +72,7 @@ export const CONSTRUCTIONS: readonly Construction[] = [
     name: 'foreign table that the agent may write',
     open: `${FOREIGN} grant insert on app.far to ${EXEC}`,
     close: DROP_FOREIGN,
-    // Past the privilege: only the address of the other server is missing.
+    // Past the privilege: only a login on the other server is missing.
     reach: { sql: 'insert into app.far values (1)', ends: '42704' },
     expected: { kind: 'refused', at: 'boundary', open: /\bapp\.far\b/ },
   },
