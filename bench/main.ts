@@ -3,13 +3,22 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
+import { integratedStudy } from './studies/integrated.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import type { Cell, Study } from './study.ts';
 
-const STUDIES: readonly Study[] = [compareStudy, coreCostStudy, sqliteCostStudy, pgCostStudy];
+const STUDIES: readonly Study[] = [
+  compareStudy,
+  coreCostStudy,
+  sqliteCostStudy,
+  pgCostStudy,
+  boundaryStudy,
+  integratedStudy,
+];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json]
 

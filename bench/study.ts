@@ -45,3 +45,8 @@ export function atLeast(name: string, value: number, unit: string, bound: number
 export function figure(name: string, value: number, unit: string): Cell {
   return { name, value, unit, ok: true };
 }
+
+/** A count that has one right value. */
+export function exactly(name: string, value: number, unit: string, expected: number): Cell {
+  return { name, value, unit, target: `= ${expected}`, ok: value === expected };
+}

@@ -7,6 +7,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 const SLOW = [
+  'test/bench/',
   'test/crash/',
   'test/cli/',
   'test/runtime/fault-properties.test.ts',

@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from 'node:util';
+import { unclassified } from '../../../src/protocol/boundary.ts';
+import type { Construction, Expected } from './constructions.ts';
+import type { Ear } from './ear.ts';
+import { payment, readBack, withPaid } from './shop.ts';
+import type { Office, Site } from './site.ts';
+import type { Watch } from './watch.ts';
+
+/** How an attempt ended, whichever way it ended. */
+export type Ended = Awaited<ReturnType<Office['execute']>>;
+
+/**
+ * Runs one trial of a construction: make the configuration, have a payment approved, execute it, read back, take the
+ * configuration back, and after a refusal have the payment made after all, so that nothing else can have refused it.
+ * Returns what was not as expected.
+ */
+export async function runTrial(site: Site, ear: Ear, construction: Construction): Promise<string | undefined> {
+  const { open, whileHeld, close, action = payment, reach, expected } = construction;
+  const run = async (sql: string | undefined) => void (sql && (await site.db.run(sql)));
+  const id = site.nextInvoice();
+  const before = await readBack(site.db);
+  await run(open);
+  const reached = reach && (await site.tryAsAgent(reach.sql));
+  const watch: Watch = { surveys: [] };
+  await using office = await site.open({ watch });
+  const license = await office.approve(id);
+  watch.surveys.length = 0;
+  watch.held = () => run(whileHeld);
+  const ended = await office.execute(license, action(id));
+  const [after, heard] = [await readBack(site.db), await ear.heard()];
+  watch.held = undefined;
+  await run(close);
+
+  if (reached !== reach?.ends) return `the agent's login ended with ${reached} and not with ${reach?.ends}`;
+  if (heard.length > 0) return `a notification arrived: ${heard.join(', ')}`;
+  const wrong = misses(ended, expected, watch);
+  if (wrong !== undefined) return wrong;
+  const paid = withPaid(before, [id]);
+  if (expected.kind === 'committed') {
+    return isDeepStrictEqual(after, paid) ? undefined : 'the rows are not those that were approved';
+  }
+  if (!isDeepStrictEqual(after, before)) return 'it was refused, and rows changed';
+  const again = await office.execute(await office.approve(id), payment(id));
+  if (again instanceof Error || again.kind !== 'committed')
+    return `taken back, it is still refused: ${describe(again)}`;
+  return isDeepStrictEqual(await readBack(site.db), paid) ? undefined : 'paid at last, the rows are wrong';
+}
+
+function misses(ended: Ended, expected: Expected, { surveys }: Watch): string | undefined {
+  const [certified] = surveys;
+  const gate = surveys.at(-1);
+  if (expected.kind === 'committed') {
+    if (ended instanceof Error || ended.kind !== 'committed') return describe(ended);
+    const { denied } = expected;
+    const isListed = certified?.outlets.some((found) => found.disposition === 'denied' && denied?.test(found.outlet));
+    return denied === undefined || isListed ? undefined : `no outlet ${denied} is listed as denied`;
+  }
+  if (expected.at === 'admission') {
+    return ended instanceof Error && expected.because.test(ended.message) ? undefined : describe(ended);
+  }
+  if (!isRejectedAt(ended, expected.at)) return describe(ended);
+  if (expected.at === 'boundary') {
+    const open = certified === undefined ? [] : unclassified(certified);
+    const strange = open.find(({ outlet }) => !expected.open.test(outlet));
+    return open.length > 0 && strange === undefined ? undefined : `open was ${strange?.outlet ?? 'nothing'}`;
+  }
+  const isSeen = surveys.length === 2 && contentOf(certified) !== contentOf(gate);
+  return isSeen ? undefined : `the configuration at the gate is the certified one, and it was ${describe(ended)}`;
+}
+
+/** The digest of the configuration, without the row versions that a certificate binds as well. */
+export function contentOf(survey: Watch['surveys'][number] | undefined): string | undefined {
+  return survey?.configuration.split(' ')[0];
+}
+
+/** Whether an attempt was refused where it had to be and for the boundary's sake. */
+export function isRejectedAt(ended: Ended, at: 'boundary' | 'final-gate'): boolean {
+  if (ended instanceof Error || ended.kind !== 'rejected') return false;
+  return ended.at === at && ended.reason === (at === 'boundary' ? 'outlet-unclassified' : 'boundary-changed');
+}
+
+/** An ending in one line, for whoever has to find out why. */
+export function describe(ended: Ended): string {
+  if (ended instanceof Error) return `not admitted: ${ended.message}`;
+  if (ended.kind !== 'rejected') return ended.kind;
+  return `rejected at ${ended.at} (${ended.reason}): ${ended.detail.slice(0, 300)}`;
+}

@@ -1,0 +1,44 @@
+// Certification joined to held transactions: what became durable is read back by a superuser that took no part in it.
+import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
+import { openSite } from './boundary/site.ts';
+import * as scenarios from './integrated/scenarios.ts';
+
+const TRIALS = 20;
+
+/** The paper's scenarios, then ours, then the paper's pair about the fresh certificate with its control. */
+const SCENARIOS: readonly { readonly scenario: scenarios.Scenario; readonly inPaper: boolean }[] = [
+  { scenario: scenarios.CLEAN, inPaper: true },
+  { scenario: scenarios.EXTRA, inPaper: true },
+  { scenario: scenarios.EXPOSED, inPaper: true },
+  { scenario: scenarios.GRANTED, inPaper: true },
+  { scenario: scenarios.REPLAYED, inPaper: true },
+  { scenario: scenarios.PRESENTED, inPaper: false },
+  { scenario: scenarios.TEMP, inPaper: true },
+  { scenario: scenarios.TEMP_REUSED, inPaper: true },
+  { scenario: scenarios.CLEAN_REUSED, inPaper: true },
+];
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const trials = quick ? 1 : TRIALS;
+  await using site = await openSite();
+  const cells: Cell[] = [];
+  for (const { scenario, inPaper } of SCENARIOS) {
+    progress(scenario.name);
+    let count = 0;
+    for (let trial = 0; trial < trials; trial += 1) {
+      const wrong = await scenarios.runScenario(site, scenario);
+      if (wrong === undefined) count += 1;
+      else progress(`NOT AS EXPECTED: ${wrong}`);
+    }
+    const cell = exactly(scenario.name, count, 'trials', trials);
+    cells.push(quick || !inPaper ? cell : { ...cell, paper: TRIALS });
+  }
+  return cells;
+}
+
+export const integratedStudy: Study = {
+  name: 'integrated',
+  about:
+    'held transactions under certification on PostgreSQL, with read-back: commits, refusals, replays, stale certificates',
+  run,
+};
