@@ -75,7 +75,9 @@ export class DraftStage implements Stage {
         const ours = standing.published && canonical(standing.marker ?? null) === canonical(marker);
         if (ours) this.#end();
         if (ours) return { kind: 'confirmed' };
-        return { kind: 'refused', reason: 'marker-conflict', detail: 'something else stands under this occurrence' };
+        // Nothing but us publishes under this key: a publication without our marker is ours as long as nobody knows better.
+        if (standing.published) return { kind: 'unknown', cause: unavailable('the publication has another marker') };
+        return { kind: 'refused', reason: 'marker-conflict', detail: 'this occurrence is void' };
       }
       case 'refused':
         return { kind: 'refused', reason: 'not-published', detail: `the service answered ${standing.status}` };
