@@ -17,6 +17,8 @@ export type Answer =
 /** Salts what is said about the credential, so that nothing stored lets anybody try guesses. */
 const SALT = randomBytes(32).toString('hex');
 const SECRET_MIN = 4;
+/** A timer that is set to more goes off at once. */
+const LIMIT_MAX = 2 ** 31 - 1;
 
 /** The only way to the service: it holds the credential, knows one host, and hands out neither. */
 export class Gateway {
@@ -36,8 +38,8 @@ export class Gateway {
     }
     this.#credential();
     for (const [name, value] of Object.entries({ timeoutMs: service.timeoutMs, maxBytes: service.maxBytes })) {
-      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
-        throw refused(`${name} must be a whole number above 0`);
+      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0 && value <= LIMIT_MAX)) {
+        throw refused(`${name} must be a whole number above 0 and at most ${LIMIT_MAX}`);
       }
     }
   }
@@ -121,8 +123,8 @@ export class Gateway {
     const credential = typeof value === 'function' ? value() : value;
     if (
       typeof credential !== 'string' ||
-      credential.length < SECRET_MIN ||
-      !/^[\x21-\x7e][\x20-\x7e]*$/.test(credential)
+      secretOf(credential).length < SECRET_MIN ||
+      !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(credential)
     ) {
       throw refused('the credential must be printable text of at least 4 characters');
     }
@@ -133,9 +135,23 @@ export class Gateway {
 /** A response that repeats the credential is not used: what is read from it could end in the journal. */
 function withhold(exchanged: Exchanged, credential: string): Exchanged {
   if (exchanged.kind !== 'response') return exchanged;
-  const secret = credential.replace(/^(?:Bearer|Basic|token) +/i, '');
-  const repeats = exchanged.body.includes(secret) || Object.values(exchanged.headers).some((h) => h.includes(secret));
+  const secret = secretOf(credential);
+  const body = exchanged.body.toString('latin1');
+  const texts = [body, unescapeJson(body), ...Object.values(exchanged.headers)];
+  const repeats = texts.some((text) => text.includes(secret));
   return repeats ? { kind: 'lost', why: 'the response repeats the credential and is not used' } : exchanged;
+}
+
+/** The credential without the name of its scheme, which is no secret. */
+function secretOf(credential: string): string {
+  return credential.replace(/^[A-Za-z][A-Za-z0-9-]* +/, '');
+}
+
+/** A JSON text with its escapes resolved: `\/` and `\u0070` are how some services write plain characters. */
+function unescapeJson(text: string): string {
+  return text.replace(/\\(?:u([0-9a-fA-F]{4})|(["\\/]))/g, (_, code: string | undefined, plain: string | undefined) =>
+    code === undefined ? (plain ?? '') : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }
 
 function readBase(text: string): URL {
