@@ -9,7 +9,9 @@ import { test } from 'node:test';
 import { draftPaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { draftHttp, mediatedHttp } from '../../../src/adapters/http/index.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
+import type { ChangeRecord } from '../../../src/protocol/effect.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
+import type { Value } from '../../../src/protocol/value.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
 /** Passes everything on and rewrites what comes back. */
@@ -106,4 +108,32 @@ test('a publication that lost its marker at the service is never called rejected
   assert.equal(terminal.kind, 'indeterminate', renderTerminal(terminal));
   const [recovered] = await runtime.recover({ now: true });
   assert.equal(recovered?.kind, 'unresolved');
+});
+
+test('recovery with fewer registered targets than were approved establishes nothing', async () => {
+  await using rig = await openRig();
+  const before = await rig.start();
+  rig.faults.arm('hidden-effect');
+  rig.faults.readsUnavailable = true;
+  const stopped = await before.prepare(PAYMENT).then((proposal) => before.execute(rig.sign(proposal), {}));
+  assert.equal(stopped.kind, 'indeterminate', renderTerminal(stopped));
+  rig.faults.readsUnavailable = false;
+  assert.equal(rig.account.notices.size, 1);
+
+  const options = paymentOptions(placeOf(rig));
+  const { payment = { columns: [], key: [] } } = options.targets;
+  const { pay } = options.operations;
+  assert.ok(pay !== undefined);
+  const found = (body: Value) => {
+    const { effects } = body as unknown as { readonly effects: readonly ChangeRecord[] };
+    return { records: effects.filter(({ target }) => target === 'payment') };
+  };
+  const readBack = { path: pay.readBack.path, found, covers: ['payment'] };
+  const fewer = { ...options, targets: { payment }, operations: { pay: { ...pay, readBack } } };
+  const after = await rig.start({ adapters: { bank: mediatedHttp(fewer) } });
+  const [recovered] = await after.recover({ now: true });
+  assert.equal(recovered?.kind, 'unresolved', JSON.stringify(recovered));
+  const again = await rig.start();
+  const [settled] = await again.recover({ now: true });
+  assert.equal(settled?.kind === 'settled' && settled.terminal.kind, 'diverged');
 });
