@@ -30,6 +30,14 @@ export async function executeRemote(
   if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
   deployment.reached('path:permit-consumed');
 
+  if (deployment.clock.now() - Date.parse(gate.permit.record.consumedAt) > deployment.leaseMs) {
+    // Whoever slept that long may have been given up on by an operator, who may have paid by another license since.
+    return reject('dispatch', {
+      reason: 'not-sent',
+      detail: 'the permit was older than its lease when it was to be used',
+    });
+  }
+
   // From here on the request may have left. Only `mayHaveSent: false` is proof that it did not.
   const sent = await adapter.dispatch(gate.permit, request).catch(() => ({ mayHaveSent: true as const }));
   deployment.reached('path:dispatched');

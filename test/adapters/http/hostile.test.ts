@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { draftPaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { draftHttp, mediatedHttp } from '../../../src/adapters/http/index.ts';
+import type { Step } from '../../../src/contract/steps.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { ChangeRecord } from '../../../src/protocol/effect.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
@@ -136,4 +137,19 @@ test('recovery with fewer registered targets than were approved establishes noth
   const again = await rig.start();
   const [settled] = await again.recover({ now: true });
   assert.equal(settled?.kind === 'settled' && settled.terminal.kind, 'diverged');
+});
+
+test('who slept past the lease with a consumed permit does not send any more', async () => {
+  await using rig = await openRig();
+  let sleptMs = 0;
+  const clock = { now: () => Date.now() + sleptMs };
+  const reached = (step: Step) => {
+    if (step === 'path:permit-consumed') sleptMs = 3_600_000;
+  };
+  const runtime = await rig.start({}, { clock, reached });
+  const license = await rig.approve(runtime);
+  const arrived = rig.account.arrivals.size;
+  const terminal = await runtime.execute(license, {});
+  assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+  assert.equal(rig.account.arrivals.size, arrived);
 });
