@@ -3,7 +3,7 @@ import type { Reached } from '../contract/steps.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Value } from '../protocol/value.ts';
 import { bodyText, type Content } from './content.ts';
-import { type Exchanged, exchange } from './exchange.ts';
+import { type Exchanged, exchange, nameOf } from './exchange.ts';
 import { parseJson } from './json.ts';
 import type { ServiceOptions } from './options.ts';
 
@@ -26,6 +26,7 @@ export class Gateway {
   readonly #base: URL;
   readonly #service: ServiceOptions;
   readonly #reached: Reached;
+  #certified: string | undefined;
 
   constructor(service: ServiceOptions, reached: Reached) {
     this.#base = readBase(service.url);
@@ -51,11 +52,19 @@ export class Gateway {
 
   /** Changes when the credential does, and says nothing else about it. */
   fingerprint(): string {
-    return `${this.credentialHeader} ${hash('sha256', `${SALT}${this.#credential()}`, 'hex').slice(0, 32)}`;
+    this.#certified = this.#credential();
+    return `${this.credentialHeader} ${hash('sha256', `${SALT}${this.#certified}`, 'hex').slice(0, 32)}`;
   }
 
-  /** Sends an effectful request once. `key` goes where the operation says. */
-  async send(content: Content, key: string, options: { readonly bare?: boolean } = {}): Promise<Exchanged> {
+  /**
+   * Sends an effectful request once. `key` goes where the operation says. `certified`: only with the credential that
+   * was fingerprinted last, because another one may be that of another account.
+   */
+  async send(
+    content: Content,
+    key: string,
+    options: { readonly bare?: boolean; readonly certified?: boolean } = {},
+  ): Promise<Exchanged> {
     const body = bodyText(content);
     const headers = {
       ...content.headers,
@@ -63,14 +72,15 @@ export class Gateway {
       ...(content.idempotency !== null && { [content.idempotency]: key }),
     };
     const { method, path } = content;
-    const exchanged = await this.#exchange(method, path, headers, { body, bare: options.bare === true });
+    const { bare = false, certified = false } = options;
+    const exchanged = await this.#exchange(method, path, headers, { body, bare, certified });
     if (exchanged.kind !== 'not-sent' && options.bare !== true) this.#reached('adapter:response-read');
     return exchanged;
   }
 
   /** Asks for something, over a connection of its own. */
   async get(path: string): Promise<Answer> {
-    const exchanged = await this.#exchange('GET', path, {}, { bare: false });
+    const exchanged = await this.#exchange('GET', path, {}, { bare: false, certified: false });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
     const { status, headers, body } = exchanged;
     if (status === 404 || status === 410) return { kind: 'absent' };
@@ -85,10 +95,17 @@ export class Gateway {
     method: string,
     path: string,
     headers: Readonly<Record<string, string>>,
-    { body, bare }: { readonly body?: string | undefined; readonly bare: boolean },
+    {
+      body,
+      bare,
+      certified,
+    }: { readonly body?: string | undefined; readonly bare: boolean; readonly certified: boolean },
   ): Promise<Exchanged> {
     const url = this.#locate(path);
     const credential = this.#credential();
+    if (certified && credential !== (this.#certified ?? credential)) {
+      return { kind: 'not-sent', why: 'the credential is not the one that was certified' };
+    }
     const { timeoutMs = 10_000, maxBytes = 1 << 20, ca } = this.#service;
     const effectful = method !== 'GET' && !bare;
     const outgoing = {
@@ -120,7 +137,7 @@ export class Gateway {
 
   #credential(): string {
     const { value } = this.#service.credential;
-    const credential = typeof value === 'function' ? value() : value;
+    const credential = typeof value === 'function' ? askFor(value) : value;
     if (
       typeof credential !== 'string' ||
       secretOf(credential).length < SECRET_MIN ||
@@ -129,6 +146,15 @@ export class Gateway {
       throw refused('the credential must be printable text of at least 4 characters');
     }
     return credential;
+  }
+}
+
+/** What the function throws is not passed on: it may quote what it was about to return. */
+function askFor(credential: () => string): string {
+  try {
+    return credential();
+  } catch (error) {
+    throw refused(`the function that returns the credential threw (${nameOf(error)})`);
   }
 }
 

@@ -153,6 +153,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     const exchanged = await this.#opened.gateway.send(
       marked(request.content as unknown as Content, occurrence),
       occurrence,
+      { certified: true },
     );
     if (exchanged.kind === 'not-sent') return { mayHaveSent: false as const, why: exchanged.why };
     if (exchanged.kind === 'response' && (exchanged.status === 200 || exchanged.status === 201)) {

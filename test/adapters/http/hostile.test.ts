@@ -153,3 +153,32 @@ test('who slept past the lease with a consumed permit does not send any more', a
   assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
   assert.equal(rig.account.arrivals.size, arrived);
 });
+
+test('a credential that changes after the final gate is not used, and one that cannot be had is not quoted', async () => {
+  await using rig = await openRig();
+  let account = 'main';
+  let fails = false;
+  const { service, ...options } = paymentOptions(placeOf(rig));
+  const value = () => {
+    if (fails) throw new Error(`the vault has ${rig.service.token}.main and cannot give it`);
+    return `${rig.service.token}.${account}`;
+  };
+  const factory = mediatedHttp({ ...options, service: { ...service, credential: { header: 'Authorization', value } } });
+  let change = () => {
+    account = 'other';
+  };
+  const reached = (step: Step) => void (step === 'path:permit-consumed' && change());
+  const runtime = await rig.start({ adapters: { bank: factory } }, { reached });
+  const terminal = await runtime.execute(await rig.approve(runtime), {});
+  assert.equal(rig.service.account('other').payments.size, 0);
+  assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+
+  account = 'main';
+  change = () => {
+    fails = true;
+  };
+  const failed = await runtime.execute(await rig.approve(runtime, { ...PAYMENT, task: 'again' }), {});
+  assert.equal(failed.kind, 'indeterminate');
+  assert.ok(!renderTerminal(failed).includes('vault'), renderTerminal(failed));
+  assert.equal(rig.payments.length, 0);
+});
