@@ -93,6 +93,12 @@ export async function readBack(
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, adapter.registration, adapter.channels);
     const outcome = classify(prepareApproved(approved), observation, evidence);
+    if (evidence.refused !== undefined && outcome.kind === 'EXACT') {
+      // Who refused a request has not done it: one of the two is not true.
+      return {
+        outcome: { kind: 'INDETERMINATE', gaps: ['the service says that it refused the request and that it did it'] },
+      };
+    }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing || outcome.kind !== 'DIVERGED') return { outcome };
     return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };

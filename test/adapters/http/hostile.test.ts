@@ -60,6 +60,16 @@ test('a read-back that says two amounts establishes neither', async () => {
   assert.equal(terminal.kind, 'indeterminate', renderTerminal(terminal));
 });
 
+test('a service that says it refused what it did, or counts below zero, establishes nothing', async () => {
+  const refused = await payThrough((path, body) => inLookUp(path, body, '"state":"done"', '"state":"refused"'));
+  assert.equal(refused.terminal.kind, 'indeterminate', renderTerminal(refused.terminal));
+  const count = (n: number) => `{"op":"insert","target":"payment","count":${n}}`;
+  const counted = await payThrough((path, body) =>
+    path.startsWith('/ledger') ? `{"counts":[${count(2)},${count(-1)}]}` : body,
+  );
+  assert.equal(counted.terminal.kind, 'indeterminate', renderTerminal(counted.terminal));
+});
+
 test('a credential that comes back with escaped characters is stored nowhere', async () => {
   const { terminal, stored, secret } = await payThrough((path, body, rig) => {
     const escaped = `${rig.service.token}.main`.replace('Bearer ', '').replace('-', '\\u002d');
