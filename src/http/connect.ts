@@ -4,7 +4,7 @@ import { connect as connectSecure } from 'node:tls';
 export interface Target {
   readonly url: URL;
   readonly timeoutMs: number;
-  /** Certificates to trust besides the ones of Node.js, as PEM. */
+  /** Certificates to trust in place of the ones of Node.js, as PEM. */
   readonly ca?: string | undefined;
 }
 

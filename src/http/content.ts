@@ -34,10 +34,14 @@ export function buildContent(
   parts: RequestParts,
   reserved: readonly string[],
 ): Content {
+  const owned = [...RESERVED, ...reserved];
+  if (fixed.idempotency !== null && owned.includes(fixed.idempotency)) {
+    throw invalid(`the idempotency key of operation "${operation}" cannot be sent as "${fixed.idempotency}"`);
+  }
   const headers = Object.entries(parts.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const);
   for (const [name, value] of headers) {
-    const taken = [...RESERVED, ...reserved].includes(name) || name === fixed.idempotency;
-    if (taken || !/^[a-z0-9-]+$/.test(name) || !/^[\x20-\x7e]*$/.test(value)) {
+    const taken = owned.includes(name) || name === fixed.idempotency;
+    if (taken || !/^[a-z0-9-]+$/.test(name) || typeof value !== 'string' || !/^[\x20-\x7e]*$/.test(value)) {
       throw invalid(`operation "${operation}" may not set the header "${name}" to that`);
     }
   }
@@ -76,9 +80,11 @@ export function fillPath(
     }
     return encodeURIComponent(text);
   });
-  const search = new URLSearchParams(
-    Object.fromEntries(Object.entries(query).map(([name, value]) => [name, String(value)])),
-  ).toString();
+  const asked = Object.entries(query).map(([name, value]): [string, string] => {
+    if (typeof value !== 'string' && typeof value !== 'number') throw invalid(`"${name}" in the query has no value`);
+    return [name, String(value)];
+  });
+  const search = new URLSearchParams(asked).toString();
   return search === '' ? path : `${path}?${search}`;
 }
 

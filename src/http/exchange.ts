@@ -11,8 +11,8 @@ export interface Outgoing {
 }
 
 /**
- * What became of a request. `not-sent` only where no connection was established, so that provably no byte of it
- * left; `lost` whenever it may have left and no complete response came back.
+ * What became of a request. `not-sent` only where no connection was established in time, so that provably no
+ * byte of it left; `lost` whenever it may have left and no complete response came back.
  */
 export type Exchanged =
   | { readonly kind: 'not-sent'; readonly why: string }
@@ -44,7 +44,12 @@ export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Prom
   const connection = await connect(target);
   if (connection.kind === 'failed') return { kind: 'not-sent', why: connection.why };
   limits.connected?.();
-  const leftMs = Math.max(1, deadline - performance.now());
+  const leftMs = deadline - performance.now();
+  if (leftMs <= 0) {
+    // A process that slept until now may have been given up on, and nothing of the request has left yet.
+    connection.socket.destroy();
+    return { kind: 'not-sent', why: 'the time was up before anything was written' };
+  }
   return await converse(connection.socket, outgoing, { timeoutMs: leftMs, maxBytes: limits.maxBytes });
 }
 

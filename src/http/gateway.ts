@@ -3,7 +3,7 @@ import type { Reached } from '../contract/steps.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Value } from '../protocol/value.ts';
 import { bodyText, type Content } from './content.ts';
-import { type Exchanged, exchange } from './exchange.ts';
+import { type Exchanged, exchange, nameOf } from './exchange.ts';
 import { parseJson } from './json.ts';
 import type { ServiceOptions } from './options.ts';
 
@@ -17,6 +17,8 @@ export type Answer =
 /** Salts what is said about the credential, so that nothing stored lets anybody try guesses. */
 const SALT = randomBytes(32).toString('hex');
 const SECRET_MIN = 4;
+/** A timer that is set to more goes off at once. */
+const LIMIT_MAX = 2 ** 31 - 1;
 
 /** The only way to the service: it holds the credential, knows one host, and hands out neither. */
 export class Gateway {
@@ -24,6 +26,7 @@ export class Gateway {
   readonly #base: URL;
   readonly #service: ServiceOptions;
   readonly #reached: Reached;
+  #certified: string | undefined;
 
   constructor(service: ServiceOptions, reached: Reached) {
     this.#base = readBase(service.url);
@@ -36,8 +39,8 @@ export class Gateway {
     }
     this.#credential();
     for (const [name, value] of Object.entries({ timeoutMs: service.timeoutMs, maxBytes: service.maxBytes })) {
-      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
-        throw refused(`${name} must be a whole number above 0`);
+      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0 && value <= LIMIT_MAX)) {
+        throw refused(`${name} must be a whole number above 0 and at most ${LIMIT_MAX}`);
       }
     }
   }
@@ -49,11 +52,19 @@ export class Gateway {
 
   /** Changes when the credential does, and says nothing else about it. */
   fingerprint(): string {
-    return `${this.credentialHeader} ${hash('sha256', `${SALT}${this.#credential()}`, 'hex').slice(0, 32)}`;
+    this.#certified = this.#credential();
+    return `${this.credentialHeader} ${hash('sha256', `${SALT}${this.#certified}`, 'hex').slice(0, 32)}`;
   }
 
-  /** Sends an effectful request once. `key` goes where the operation says. */
-  async send(content: Content, key: string, options: { readonly bare?: boolean } = {}): Promise<Exchanged> {
+  /**
+   * Sends an effectful request once. `key` goes where the operation says. `certified`: only with the credential that
+   * was fingerprinted last, because another one may be that of another account.
+   */
+  async send(
+    content: Content,
+    key: string,
+    options: { readonly bare?: boolean; readonly certified?: boolean } = {},
+  ): Promise<Exchanged> {
     const body = bodyText(content);
     const headers = {
       ...content.headers,
@@ -61,14 +72,15 @@ export class Gateway {
       ...(content.idempotency !== null && { [content.idempotency]: key }),
     };
     const { method, path } = content;
-    const exchanged = await this.#exchange(method, path, headers, { body, bare: options.bare === true });
+    const { bare = false, certified = false } = options;
+    const exchanged = await this.#exchange(method, path, headers, { body, bare, certified });
     if (exchanged.kind !== 'not-sent' && options.bare !== true) this.#reached('adapter:response-read');
     return exchanged;
   }
 
   /** Asks for something, over a connection of its own. */
   async get(path: string): Promise<Answer> {
-    const exchanged = await this.#exchange('GET', path, {}, { bare: false });
+    const exchanged = await this.#exchange('GET', path, {}, { bare: false, certified: false });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
     const { status, headers, body } = exchanged;
     if (status === 404 || status === 410) return { kind: 'absent' };
@@ -83,10 +95,17 @@ export class Gateway {
     method: string,
     path: string,
     headers: Readonly<Record<string, string>>,
-    { body, bare }: { readonly body?: string | undefined; readonly bare: boolean },
+    {
+      body,
+      bare,
+      certified,
+    }: { readonly body?: string | undefined; readonly bare: boolean; readonly certified: boolean },
   ): Promise<Exchanged> {
     const url = this.#locate(path);
     const credential = this.#credential();
+    if (certified && credential !== (this.#certified ?? credential)) {
+      return { kind: 'not-sent', why: 'the credential is not the one that was certified' };
+    }
     const { timeoutMs = 10_000, maxBytes = 1 << 20, ca } = this.#service;
     const effectful = method !== 'GET' && !bare;
     const outgoing = {
@@ -118,11 +137,11 @@ export class Gateway {
 
   #credential(): string {
     const { value } = this.#service.credential;
-    const credential = typeof value === 'function' ? value() : value;
+    const credential = typeof value === 'function' ? askFor(value) : value;
     if (
       typeof credential !== 'string' ||
-      credential.length < SECRET_MIN ||
-      !/^[\x21-\x7e][\x20-\x7e]*$/.test(credential)
+      secretOf(credential).length < SECRET_MIN ||
+      !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(credential)
     ) {
       throw refused('the credential must be printable text of at least 4 characters');
     }
@@ -130,12 +149,35 @@ export class Gateway {
   }
 }
 
+/** What the function throws is not passed on: it may quote what it was about to return. */
+function askFor(credential: () => string): string {
+  try {
+    return credential();
+  } catch (error) {
+    throw refused(`the function that returns the credential threw (${nameOf(error)})`);
+  }
+}
+
 /** A response that repeats the credential is not used: what is read from it could end in the journal. */
 function withhold(exchanged: Exchanged, credential: string): Exchanged {
   if (exchanged.kind !== 'response') return exchanged;
-  const secret = credential.replace(/^(?:Bearer|Basic|token) +/i, '');
-  const repeats = exchanged.body.includes(secret) || Object.values(exchanged.headers).some((h) => h.includes(secret));
+  const secret = secretOf(credential);
+  const body = exchanged.body.toString('latin1');
+  const texts = [body, unescapeJson(body), ...Object.values(exchanged.headers)];
+  const repeats = texts.some((text) => text.includes(secret));
   return repeats ? { kind: 'lost', why: 'the response repeats the credential and is not used' } : exchanged;
+}
+
+/** The credential without the name of its scheme, which is no secret. */
+function secretOf(credential: string): string {
+  return credential.replace(/^[A-Za-z][A-Za-z0-9-]* +/, '');
+}
+
+/** A JSON text with its escapes resolved: `\/` and `\u0070` are how some services write plain characters. */
+function unescapeJson(text: string): string {
+  return text.replace(/\\(?:u([0-9a-fA-F]{4})|(["\\/]))/g, (_, code: string | undefined, plain: string | undefined) =>
+    code === undefined ? (plain ?? '') : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }
 
 function readBase(text: string): URL {

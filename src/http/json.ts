@@ -1,15 +1,17 @@
 import { encodeInteger, type Value } from '../protocol/value.ts';
+import { hasRepeatedKey } from './repeated-key.ts';
 
 /**
  * JSON as values: whole numbers beyond the safe range and decimals that no double carries keep their digits in a tag
  * rather than becoming their neighbours, and keys that start with `$` are doubled, so that a text cannot contain tags.
- * Undefined where the bytes are not JSON in UTF-8, which is then no answer at all.
+ * Undefined where the bytes are not JSON in UTF-8, or say two things under one key: that is then no answer at all.
  */
 export function parseJson(bytes: Buffer): Value | undefined {
   const text = bytes.toString('utf8');
   if (!Buffer.from(text, 'utf8').equals(bytes)) return undefined;
   try {
-    return JSON.parse(text, revive as (key: string, value: unknown) => unknown) as Value;
+    const value = JSON.parse(text, revive as (key: string, value: unknown) => unknown) as Value;
+    return hasRepeatedKey(text) ? undefined : value;
   } catch {
     return undefined;
   }
@@ -27,14 +29,30 @@ function revive(key: string, value: unknown, context: { readonly source?: string
 }
 
 const DIGITS_OF_A_DOUBLE = 15;
+/** Below it a double has fewer digits, and in the end none. */
+const SMALLEST_FULL_DOUBLE = 2 ** -1022;
+/** Longer numbers are written to keep a reader busy. */
+const NUMBER_LENGTH_MAX = 1000;
 
 function reviveNumber(value: number, source: string): Value {
+  if (source.length > NUMBER_LENGTH_MAX) throw new SyntaxError('a number is longer than any that is compared');
   if (/^-?\d+$/.test(source)) return encodeInteger(BigInt(source));
-  const digits = source
-    .replace(/[eE].*$/, '')
-    .replace(/[-.]/g, '')
-    .replace(/^0+/, '');
-  if (digits.length <= DIGITS_OF_A_DOUBLE && Number.isFinite(value)) return Object.is(value, -0) ? 0 : value;
+  const digits = withoutZerosAtEnd(
+    source
+      .replace(/[eE].*$/, '')
+      .replace(/[-.]/g, '')
+      .replace(/^0+/, ''),
+  );
+  if (digits === '') return 0;
+  const carried = Number.isFinite(value) && Math.abs(value) >= SMALLEST_FULL_DOUBLE;
+  if (carried && digits.length <= DIGITS_OF_A_DOUBLE) return value;
   if (/[eE]/.test(source)) throw new SyntaxError('a number has more digits than can be compared');
-  return { $dec: source.replace(/0+$/, '').replace(/\.$/, '') };
+  return { $dec: withoutZerosAtEnd(source).replace(/\.$/, '') };
+}
+
+/** By counting: a pattern for zeros at the end is tried again at every zero before them. */
+function withoutZerosAtEnd(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return digits.slice(0, end);
 }

@@ -6,7 +6,7 @@ export interface ServiceOptions {
   readonly backend: string;
   /** What only the gateway has. A function is asked for every request, so that a credential can be rotated. */
   readonly credential: { readonly header: string; readonly value: string | (() => string) };
-  /** Certificates to trust besides the ones of Node.js, as PEM. */
+  /** Certificates to trust in place of the ones of Node.js, as PEM. */
   readonly ca?: string;
   /** For one request, everything included; 10 s unless said otherwise. */
   readonly timeoutMs?: number;

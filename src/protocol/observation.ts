@@ -158,6 +158,8 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
 }
 
 function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {
+  const odd = counts.find(({ count }) => !Number.isSafeInteger(count) || count < 0);
+  if (odd !== undefined) return [`${channel} counted what is no number of writes on ${quote(odd.target)}.`];
   const witnessed = tallyCounts(counts);
   const gaps: string[] = [];
   for (const target of new Set([...tally.keys(), ...witnessed.keys()])) {

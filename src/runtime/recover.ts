@@ -1,5 +1,5 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
-import { digestRecord } from '../crypto/digest.ts';
+import { digestRecord, digestValueOf } from '../crypto/digest.ts';
 import { claimRecord } from '../protocol/binding.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { permitRecord } from '../protocol/permit.ts';
@@ -119,6 +119,11 @@ async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, e
   const approved = storedApproval(entry, record.approved);
   if (approved === undefined) {
     return unresolved('the approved outcome was stored as digests only; resolve it with evidence');
+  }
+  if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
+    return unresolved(
+      'it was approved for other registered targets than are configured here, so nothing here sees them',
+    );
   }
   const { outcome, refused } = await readBack(admitted, occurrence, approved, undefined);
   if (refused !== undefined) {

@@ -30,6 +30,14 @@ export async function executeRemote(
   if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
   deployment.reached('path:permit-consumed');
 
+  if (deployment.clock.now() - Date.parse(gate.permit.record.consumedAt) > deployment.leaseMs) {
+    // Whoever slept that long may have been given up on by an operator, who may have paid by another license since.
+    return reject('dispatch', {
+      reason: 'not-sent',
+      detail: 'the permit was older than its lease when it was to be used',
+    });
+  }
+
   // From here on the request may have left. Only `mayHaveSent: false` is proof that it did not.
   const sent = await adapter.dispatch(gate.permit, request).catch(() => ({ mayHaveSent: true as const }));
   deployment.reached('path:dispatched');
@@ -85,6 +93,12 @@ export async function readBack(
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, adapter.registration, adapter.channels);
     const outcome = classify(prepareApproved(approved), observation, evidence);
+    if (evidence.refused !== undefined && outcome.kind === 'EXACT') {
+      // Who refused a request has not done it: one of the two is not true.
+      return {
+        outcome: { kind: 'INDETERMINATE', gaps: ['the service says that it refused the request and that it did it'] },
+      };
+    }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing || outcome.kind !== 'DIVERGED') return { outcome };
     return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };

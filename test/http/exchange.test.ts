@@ -158,3 +158,12 @@ test('the connection stands before it is announced, and nothing is written befor
   await post(server.origin, { connected });
   assert.ok(announced !== undefined && announced.join('') === '');
 });
+
+test('who slept until the time was up before the first byte sends nothing', async () => {
+  await using server = await RawServer.start(() => {});
+  const sleep = () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 120);
+  const exchanged = await post(server.origin, { timeoutMs: 100, connected: sleep });
+  assert.deepEqual(exchanged, { kind: 'not-sent', why: 'the time was up before anything was written' });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(server.received.join(''), '');
+});

@@ -18,6 +18,9 @@ import { type Acknowledged, CHANNELS, readBackIssue } from './read-back.ts';
 /** The agent says nothing about the request: it follows from what was approved. */
 export type GithubAction = Readonly<Record<never, never>>;
 
+/** A page of a hundred issues with long bodies is more than a megabyte, and recovery has to read it. */
+const MAX_BYTES = 1 << 23;
+
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
 
 /** Opens the repository and learns which one it is: one that was deleted and made anew has another id. */
@@ -34,6 +37,7 @@ export async function openAdapter(options: GithubOptions, context: AdapterContex
       url,
       backend: `${owner}/${repo}`,
       credential: { header: 'authorization', value },
+      maxBytes: MAX_BYTES,
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(ca !== undefined && { ca }),
     },
@@ -149,6 +153,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     const exchanged = await this.#opened.gateway.send(
       marked(request.content as unknown as Content, occurrence),
       occurrence,
+      { certified: true },
     );
     if (exchanged.kind === 'not-sent') return { mayHaveSent: false as const, why: exchanged.why };
     if (exchanged.kind === 'response' && (exchanged.status === 200 || exchanged.status === 201)) {

@@ -22,11 +22,13 @@ export function markOf(occurrence: string): string {
   return `<!-- effectmatch:${occurrence} -->`;
 }
 
-const MARK = /\n*<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
+const MARK = /^<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
+const MARK_LENGTH = markOf(`occ_${'0'.repeat(40)}`).length;
+const GAP = '\n\n';
 
 /** A body with the mark of its occurrence. */
 export function markBody(body: Value | undefined, occurrence: string): string {
-  return typeof body === 'string' && body !== '' ? `${body}\n\n${markOf(occurrence)}` : markOf(occurrence);
+  return typeof body === 'string' && body !== '' ? `${body}${GAP}${markOf(occurrence)}` : markOf(occurrence);
 }
 
 /** The registered fields of an issue as the API shows it; undefined where the answer is not an issue. */
@@ -45,8 +47,14 @@ export function readIssue(json: Value): { readonly number: number; readonly fiel
 
 /** Without our mark; an empty body and none are the same to GitHub. */
 function plainBody(body: string | null): string | null {
-  const text = (body ?? '').replace(/\r\n/g, '\n').replace(MARK, '');
-  return text === '' ? null : text;
+  const text = (body ?? '').replace(/\r\n/g, '\n');
+  const said = MARK.test(text.slice(-MARK_LENGTH)) ? withoutGap(text.slice(0, -MARK_LENGTH)) : text;
+  return said === '' ? null : said;
+}
+
+/** Takes away what we put in, and no more: newlines at the end of a body are the body's. */
+function withoutGap(text: string): string {
+  return text.endsWith(GAP) ? text.slice(0, -GAP.length) : text;
 }
 
 function namesOf(list: Value | undefined, field: string): readonly string[] | undefined {

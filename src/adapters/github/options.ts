@@ -10,6 +10,6 @@ export interface GithubOptions {
   readonly url?: string;
   readonly values?: Registration['values'];
   readonly timeoutMs?: number;
-  /** Certificates to trust besides the ones of Node.js, as PEM. */
+  /** Certificates to trust in place of the ones of Node.js, as PEM. */
   readonly ca?: string;
 }

@@ -2,7 +2,7 @@ import type { Approval, Evidence } from '../../contract/adapter.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import type { Gateway } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+import { isObject, type Row, type Value } from '../../protocol/value.ts';
 import { FIELDS, ISSUE, markOf, readIssue } from './issue.ts';
 
 /** The fields as a fresh GET shows them. */
@@ -46,14 +46,15 @@ export async function readBackIssue(
   const cell = effect?.key?.number;
   const known = acknowledged?.number ?? (cell !== undefined && 'is' in cell ? cell.is : undefined);
   const number = known ?? (creates ? await findMarked(place, occurrence) : undefined);
-  if (typeof number !== 'number') return silent('no issue carries the mark of this occurrence; it may be on its way');
+  if (typeof number !== 'number')
+    return silent('no issue, or more than one, carries the mark of this occurrence; it may be on its way');
 
   const answer = await place.gateway.get(`${place.base}/issues/${number}`);
   if (answer.kind !== 'found') return silent(answer.kind === 'silent' ? answer.why : `there is no issue ${number}`);
   const issue = readIssue(answer.body);
   if (issue === undefined) return silent('the answer is not an issue');
   const { fields } = issue;
-  if (acknowledged === undefined && !creates && !matches(fields, effect?.after)) {
+  if (acknowledged === undefined && !matches(fields, effect?.after)) {
     return silent('the fields are not as approved, and GitHub did not say that it has done the write');
   }
   return {
@@ -69,17 +70,25 @@ function matches(fields: Row, approved: Approval['effects'][number]['after']): b
   return FIELDS.every((field) => canonical({ is: fields[field] ?? null }) === canonical(approved?.[field] ?? null));
 }
 
-/** The newest issues are looked through for the mark that only this occurrence's request carries. */
+/**
+ * The newest issues are looked through for the mark that only this occurrence's request carries. A mark is text, and text
+ * is copied and quoted: it counts where we put it, at the end of a body, and only if one issue has it.
+ */
 async function findMarked({ gateway, base }: Place, occurrence: string): Promise<number | undefined> {
   const mark = markOf(occurrence);
+  const numbers = new Set<number>();
   for (let page = 1; page <= PAGES; page += 1) {
     const answer = await gateway.get(
       `${base}/issues?state=all&sort=created&direction=desc&per_page=${PAGE}&page=${page}`,
     );
-    const listed = answer.kind === 'found' && Array.isArray(answer.body) ? (answer.body as readonly Value[]) : [];
-    const found = listed.find((entry) => String((entry as { readonly body?: unknown })?.body ?? '').includes(mark));
-    if (found !== undefined) return readIssue(found)?.number;
-    if (listed.length < PAGE) return undefined;
+    if (answer.kind !== 'found' || !Array.isArray(answer.body)) return undefined;
+    const listed = answer.body as readonly Value[];
+    for (const entry of listed) {
+      const issue = readIssue(entry);
+      if (issue !== undefined && isObject(entry) && String(entry.body ?? '').endsWith(mark)) numbers.add(issue.number);
+    }
+    if (listed.length < PAGE) break;
   }
-  return undefined;
+  const [number] = numbers;
+  return numbers.size === 1 ? number : undefined;
 }

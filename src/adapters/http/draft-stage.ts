@@ -75,6 +75,10 @@ export class DraftStage implements Stage {
         const ours = standing.published && canonical(standing.marker ?? null) === canonical(marker);
         if (ours) this.#end();
         if (ours) return { kind: 'confirmed' };
+        // It is somebody else's only if it stood there before and can be read. Made just now, or unreadable, it is ours
+        // with a marker that the service did not keep.
+        const others = !standing.published || (!standing.made && standing.marker !== undefined);
+        if (!others) return { kind: 'unknown', cause: unavailable('it published, and did not keep the marker') };
         return { kind: 'refused', reason: 'marker-conflict', detail: 'something else stands under this occurrence' };
       }
       case 'refused':

@@ -2,6 +2,7 @@ import type { AdapterContext, AdapterFactory, Approval, RemoteAdapter } from '..
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { buildContent, type Content } from '../../http/content.ts';
+import { decodeData } from '../../http/decode-data.ts';
 import { type Gateway, refused } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { canonical } from '../../protocol/canon.ts';
@@ -97,19 +98,33 @@ function deriveContent(gateway: Gateway, name: string, operation: MediatedOperat
   const { method, path, idempotency, ifMatch, request } = operation;
   const effects = planned.effects.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
   const fixed = { method, path, idempotency: idempotency.header.toLowerCase() };
-  const { headers, ...parts } = request(planOf(effects));
-  const condition = ifMatch && { 'if-match': versionRequired(name, ifMatch, planned.requires) };
-  return buildContent(name, fixed, { ...parts, headers: { ...headers, ...condition } }, [gateway.credentialHeader]);
+  const { headers, body, ...parts } = request(planOf(effects));
+  const condition = ifMatch && { 'if-match': versionRequired(name, ifMatch, planned) };
+  const whole = {
+    ...parts,
+    headers: { ...headers, ...condition },
+    ...(body !== undefined && { body: decodeData(body) }),
+  };
+  return buildContent(name, fixed, whole, [gateway.credentialHeader]);
 }
 
+/** The version of the entry that is changed: that of another one says nothing about it. */
 function versionRequired(
   name: string,
   { target, column }: NonNullable<MediatedOperation['ifMatch']>,
-  requires: Planned['requires'],
+  { effects, requires }: Planned,
 ): string {
-  const version = requires.find((requirement) => requirement.target === target)?.row?.[column];
-  if (typeof version === 'string') return version;
-  throw invalid(`operation "${name}" is conditional: require "${column}" of "${target}" as it is now`);
+  const changed = planOf(effects).effects.filter((effect) => effect.target === target);
+  const keys = new Set(changed.map(({ key }) => canonical(key)));
+  const versions = requires
+    .filter((required) => required.target === target && (keys.size === 0 || keys.has(canonical(required.key))))
+    .map(({ row }) => row?.[column])
+    .filter((version) => version !== undefined);
+  const [version] = versions;
+  if (typeof version === 'string' && new Set(versions).size === 1) return version;
+  throw invalid(
+    `operation "${name}" is conditional: require "${column}" of the one "${target}" that is changed, as it is now`,
+  );
 }
 
 function shapeOf(effects: readonly { readonly op: string; readonly target: string }[]): string {

@@ -58,11 +58,12 @@ export class Publications implements Markers {
 
   /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
   async publish(draft: string, marker: MarkerText): Promise<Standing> {
-    return await this.put(marker.occurrence, this.#options.publish(draft, canonical(marker)));
+    return await this.put(marker.occurrence, this.#options.publish(draft, canonical(marker)), { certified: true });
   }
 
-  async put(occurrence: string, body: Value): Promise<Standing> {
-    const exchanged = await this.#gateway.send(contentOf('publish', 'PUT', this.#path(occurrence), body), occurrence);
+  async put(occurrence: string, body: Value, options: { readonly certified?: boolean } = {}): Promise<Standing> {
+    const content = contentOf('publish', 'PUT', this.#path(occurrence), body);
+    const exchanged = await this.#gateway.send(content, occurrence, options);
     return this.#judge(exchanged);
   }
 

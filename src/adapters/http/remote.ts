@@ -64,7 +64,7 @@ export function openShared(
       }
       const { occurrence } = permit.record;
       sentAtMs.set(occurrence, context.clock.now());
-      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence));
+      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { certified: true }));
     },
     async readBack(occurrence, request, approved) {
       const named = (request?.content as unknown as Content | undefined)?.operation;

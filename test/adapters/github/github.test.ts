@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createEmulator, type Emulator } from 'emulate';
 import { github } from '../../../src/adapters/github/index.ts';
+import { readIssue } from '../../../src/adapters/github/issue.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { type DraftChanges, generated, insert, to, update } from '../../../src/protocol/draft.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
@@ -257,4 +258,52 @@ test('the token is in no stored byte, and another repository is another backend'
   const missing = { ...configOf(server.origin), store: join(folder, 'other.db') };
   const adapters = { tracker: github({ owner: 'octocat', repo: 'nowhere', token: TOKEN, url: server.origin }) };
   await assert.rejects(createRuntime({ ...missing, adapters }), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+});
+
+test('newlines at the end of a body are the body', async () => {
+  const row = { number: generated('issue'), title: 'new', body: 'text\n\n\n' };
+  const terminal = await run({ ...(await planOf({})), effects: [insert('issue', row)] });
+  assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
+});
+
+test('a body of nothing but newlines is read as fast as any other', () => {
+  const started = process.cpuUsage();
+  const body = `${'\n'.repeat(65_000)}x`;
+  const issue = readIssue({ number: 1, title: 't', body, state: 'open', labels: [], assignees: [] });
+  assert.equal(issue?.fields.body, body);
+  // Trying every newline again takes 10 s.
+  assert.ok(process.cpuUsage(started).user < 3_000_000);
+});
+
+/** An execution that meets trouble, and the look-up of another process that follows after `meanwhile`. */
+async function lookUpLost(trouble: Trouble, meanwhile: (mark: string) => Promise<unknown>) {
+  const request = await planOf({});
+  server.trouble = trouble;
+  const terminal = await run(request);
+  await meanwhile(`<!-- effectmatch:${terminal.occurrence} -->`);
+  server.heal();
+  await using other = await createRuntime(configOf(server.origin));
+  const results = await other.recover({ now: true });
+  return results.find(({ occurrence }) => occurrence === terminal.occurrence);
+}
+
+test('a mark that somebody else wrote is no evidence that our request did something else', async () => {
+  const forged = await lookUpLost('lost-before', (mark) => call('POST', ISSUES, { title: 'forged', body: mark }));
+  assert.equal(forged?.kind, 'unresolved');
+  const quoted = await lookUpLost('no-read-back', (mark) =>
+    call('POST', ISSUES, { title: 'copy', body: `> text\n\n${mark}\n\nseen here` }),
+  );
+  assert.equal(quoted?.kind === 'settled' && quoted.terminal.kind, 'committed');
+  const copied = await lookUpLost('no-read-back', (mark) =>
+    call('POST', ISSUES, { title: 'copy', body: `text\n\n${mark}` }),
+  );
+  assert.equal(copied?.kind, 'unresolved');
+});
+
+test('long bodies of others do not keep recovery from finding ours', async () => {
+  for (let issues = 0; issues < 30; issues += 1) {
+    await call('POST', ISSUES, { title: 'long', body: 'x'.repeat(50_000) });
+  }
+  const found = await lookUpLost('no-read-back', async () => {});
+  assert.equal(found?.kind === 'settled' && found.terminal.kind, 'committed');
 });
