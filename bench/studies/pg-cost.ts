@@ -36,27 +36,32 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   const size = quick ? QUICK : FULL;
   const load = () => loadavg()[0] ?? Number.NaN;
   const cells: Cell[] = [figure('load of the machine before (1 minute)', load(), '')];
+  // Said at once as well: a run of minutes that is cut short has still measured something.
+  const add = (measured: readonly Cell[]) => {
+    cells.push(...measured);
+    for (const { name, value, unit } of measured) progress(`${name}: ${value.toPrecision(3)} ${unit}`);
+  };
   await using server = await startBenchServer();
   {
     progress(`books with ${size.rows} rows per table`);
     await using site = await openSite(server, RELATIONS, size.rows);
     const numbers = { next: 1 };
     progress('1 client');
-    cells.push(...(await measureLatency(site, size.latency, numbers, cpuMeter(server.pid))));
+    add(await measureLatency(site, size.latency, numbers, cpuMeter(server.pid)));
     for (const { clients, least } of [
       { clients: 8, least: 0.25 },
       { clients: 32, least: 0.2 },
     ]) {
       progress(`${clients} clients`);
       const setting = { clients, least, relations: RELATIONS };
-      cells.push(...(await measureThroughput(site, setting, size.throughput, numbers)));
+      add(await measureThroughput(site, setting, size.throughput, numbers));
     }
-    cells.push(...(await measureBulk(site, size.bulk, progress)));
+    add(await measureBulk(site, size.bulk, progress));
   }
   progress(`tables with ${size.sizes.rows.join(', ')} rows`);
-  cells.push(...(await measureSizes(server, { ...size.sizes, relations: RELATIONS }, size.growth)));
+  add(await measureSizes(server, { ...size.sizes, relations: RELATIONS }, size.growth));
   progress(`${size.relations.certified.join(', ')} relations`);
-  cells.push(...(await measureRelations(server, size.relations, size.growth, size.certificates)));
+  add(await measureRelations(server, size.relations, size.growth, size.certificates));
   return [...cells, figure('load of the machine after (1 minute; the study included)', load(), '')];
 }
 

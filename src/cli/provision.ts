@@ -5,6 +5,7 @@ import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { usageError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
+import { printableLine } from './output.ts';
 import type { Verb } from './verb.ts';
 
 const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
@@ -45,15 +46,19 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
       return EXIT.done;
     }
     let steps = 0;
-    await provisioning.apply(() => {
+    const leftOut = await provisioning.apply(() => {
       steps += 1;
     });
-    output.document({ adapter: name, steps, removed: remove });
+    output.document({ adapter: name, steps, removed: remove, leftOut });
     output.line(
       remove
         ? `took away what EffectMatch had in the database of "${name}" (${steps} statements)`
         : `the database of "${name}" is prepared (${steps} statements)`,
     );
+    for (const { statement, needs } of leftOut) {
+      output.line(`${output.paint('caution', 'left out')}  needs ${needs}: ${printableLine(statement).slice(0, 100)}`);
+    }
+    if (leftOut.length > 0) output.line('`effectmatch doctor` shows what that leaves open, and the SQL that closes it');
     return EXIT.done;
   },
 };

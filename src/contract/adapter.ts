@@ -27,12 +27,21 @@ export interface AdapterFactory<Action = unknown> {
   readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
 }
 
+/** A statement that needs more rights than the administrator's login has. */
+export interface LeftOut {
+  readonly statement: string;
+  readonly needs: string;
+}
+
 /** What has to be done to a backend, and the doing of it. */
 export interface Provisioning {
   /** The statements in order, for people to read. Passwords are left out. */
   print(): string;
-  /** Runs all of them or none; `report` is called after each. */
-  apply(report?: (statement: string) => void): Promise<void>;
+  /**
+   * Runs all of them or none; `report` is called after each. Returns what was left out because the administrator's
+   * login may not do it: a survey will find what that leaves open.
+   */
+  apply(report?: (statement: string) => void): Promise<readonly LeftOut[]>;
 }
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */

@@ -15,6 +15,7 @@ export type {
   ChannelReport,
   Dispatch,
   Evidence,
+  LeftOut,
   Markers,
   PromotableAdapter,
   PromotableProbe,

@@ -1,6 +1,8 @@
 /** One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`, `{db}` are quoted names. */
 export interface EscapeCase {
   readonly name: string;
+  /** Only from this server version on. */
+  readonly from?: number;
   /** SQL as superuser, before the runtime opens the database. */
   readonly setup?: string;
   /** SQL as superuser, after the approval was signed and before it is executed. */

@@ -277,7 +277,7 @@ test('whoever still holds a license or an action cannot change what was approved
   const approve = async () => {
     const effects = [update('orders', { id: 'o1' }, { doc: [{ pay: 1 }, { pay: 2 }] })];
     const proposal = await runtime.prepare({ adapter: 'shop', task: 'pay', planRevision: 1, effects });
-    held = approver(issuer).sign(proposal, { expiresIn: '1h' });
+    held = structuredClone(approver(issuer).sign(proposal, { expiresIn: '1h' }));
     return held;
   };
   const raise = { calls: [call('forge'), call('write', { doc: { pay: 9 } })] };

@@ -54,6 +54,7 @@ export const OPENED: readonly EscapeCase[] = [
   opened(
     `create function app.login() returns event_trigger language plpgsql as 'begin end'; revoke execute on function app.login() from public; create event trigger at_login on login execute function app.login()`,
     'at_login',
+    { from: 17 },
   ),
   opened(
     `create function app.lie(app.bag) returns text language sql immutable as $$ select '' $$; revoke execute on function app.lie(app.bag) from public; create cast (app.bag as text) with function app.lie(app.bag)`,

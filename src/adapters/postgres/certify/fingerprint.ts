@@ -8,7 +8,7 @@ const permanent = (column: string) => `${column} >= 16384 and ${column} <> all((
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
   ['pg_class', `relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and (oid >= 16384 or xmin <> '1')`],
-  ['pg_attribute', 'attrelid in (select oid from tables) and attnum > 0'],
+  ['pg_attribute', 'attrelid >= 16384 and attrelid in (select oid from tables) and attnum > 0'],
   ['pg_attrdef', permanent('adrelid')],
   ['pg_constraint', 'oid >= 16384 and conrelid <> all((select oids from temporary)::oid[])'],
   ['pg_index', permanent('indrelid')],
@@ -54,10 +54,9 @@ const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
  * Catalogues where adding and removing a row leaves no version behind. Their cumulative counters show such a pair, but
  * only once the session that made it has reported its statistics: at its first commit, at its end, and otherwise after
  * one to ten seconds. Until then a pair that was undone completely is not seen; everything else is seen at once.
+ * Catalogues of the whole server are not among them: anybody's new role, in any database, would refuse what is in flight.
  */
 const COUNTED: readonly string[] = [
-  'pg_auth_members',
-  'pg_db_role_setting',
   'pg_proc',
   'pg_trigger',
   'pg_rewrite',
@@ -70,7 +69,6 @@ const COUNTED: readonly string[] = [
   'pg_cast',
   'pg_operator',
   'pg_language',
-  'pg_parameter_acl',
   'pg_publication_rel',
 ];
 

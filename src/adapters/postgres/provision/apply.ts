@@ -1,4 +1,4 @@
-import type { Provisioning } from '../../../contract/adapter.ts';
+import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { readRelations } from '../catalog.ts';
@@ -23,7 +23,7 @@ export async function planProvisioning(
     print: () => steps.map(printStep).join('\n'),
     apply: async (report) => {
       await using applying = await openAdmin(admin);
-      await applySteps(applying, steps, report);
+      return await applySteps(applying, steps, report);
     },
   };
 }
@@ -59,7 +59,13 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
     const sequences = inspection.relation.columns.flatMap(({ sequence, identity }) =>
       sequence === undefined ? [] : [{ schema: sequence.schema, name: sequence.name, byDefault: !identity }],
     );
-    return { schema: registered.schema, name: registered.name, bulk: registered.bulk, sequences };
+    return {
+      schema: registered.schema,
+      name: registered.name,
+      bulk: registered.bulk,
+      partitioned: inspection.relation.partitioned,
+      sequences,
+    };
   });
   return {
     ...{ database, relations, reads: settings.reads, entryPoints: settings.entryPoints },
@@ -72,12 +78,20 @@ async function applySteps(
   connection: Connection,
   steps: readonly ProvisionStep[],
   report: ((statement: string) => void) | undefined,
-): Promise<void> {
+): Promise<readonly LeftOut[]> {
+  const { rows } = await connection.query('select rolsuper from pg_catalog.pg_roles where rolname = current_user');
+  const isSuperuser = rows[0]?.[0] === 't';
+  const leftOut: LeftOut[] = [];
   // Two provisionings at once would trip over each other's catalogue rows.
   await connection.script(
     "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))",
   );
   for (const step of steps) {
+    // Without the right to, PostgreSQL takes nothing away and only warns: it must not look done.
+    if (step.needs.endsWith('superuser') && !isSuperuser) {
+      leftOut.push({ statement: printable(step.sql), needs: step.needs });
+      continue;
+    }
     try {
       await connection.query(step.sql);
     } catch (error) {
@@ -88,6 +102,7 @@ async function applySteps(
     report?.(printable(step.sql));
   }
   await connection.script('commit');
+  return leftOut;
 }
 
 function printStep(step: ProvisionStep, index: number, steps: readonly ProvisionStep[]): string {

@@ -3,6 +3,7 @@ import { type QualifiedName, quoteLiteral, quoteQualified } from '../../../postg
 /** A relation as provisioning needs it. */
 export interface Recorded extends QualifiedName {
   readonly bulk: boolean;
+  readonly partitioned: boolean;
 }
 
 /** The triggers that a recorded relation has, by name, with the function each calls. */
@@ -35,7 +36,17 @@ export function createRecorders(relation: Recorded, execution: string): readonly
     ...(relation.bulk ? bulk : row),
     `create trigger effectmatch_truncate before truncate on ${table} for each statement ${when} execute function effectmatch.refuse_truncate()`,
     ...recorderTriggers(relation.bulk).map(({ name }) => `alter table ${table} enable always trigger ${name}`),
+    ...(relation.partitioned ? [lendToOwner(table)] : []),
   ];
+}
+
+/** Whoever adds a partition clones the recorder, which needs the right to use it; the owner of the table does that. */
+function lendToOwner(table: string): string {
+  return `do $$ declare r name; begin
+  select pg_catalog.pg_get_userbyid(relowner) into r from pg_catalog.pg_class where oid = ${quoteLiteral(table)}::pg_catalog.regclass;
+  execute format('grant usage on schema effectmatch to %I', r);
+  execute format('grant execute on function effectmatch.record_row(), effectmatch.refuse_truncate() to %I', r);
+end $$`;
 }
 
 export function dropRecorders(relation: QualifiedName): readonly string[] {

@@ -71,6 +71,7 @@ export async function openSite({
   const relations = names.map((name) => ({
     ...(parseTarget(name) ?? { schema: '', name }),
     bulk: name === 'app.vendor',
+    partitioned: name === 'app.event',
     sequences: name === 'app.note' ? [{ schema: 'app', name: 'note_id_seq', byDefault: true }] : [],
   }));
   const steps = provisionSteps({
