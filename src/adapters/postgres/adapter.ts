@@ -116,7 +116,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     const { readable } = await this.#readBoundary();
     const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
     const stated = await normaliseReads({ relations: readable, withExecution }, reads);
-    return await readState(await this.#control(), readable, stated);
+    return await readState(await this.#control(), readable, stated).catch(unavailable('declared state'));
   }
 
   parseAction(input: unknown): CheckedAction {
@@ -173,7 +173,8 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       lockTimeoutMs: settings.lockTimeoutMs,
       quotesValues: settings.values === 'plain',
       reached: context.reached,
-      recordersIntact: async (oids) => await areRecordersIntact(await control.connection(), recorders, oids),
+      recordersIntact: async (oids) =>
+        await areRecordersIntact(await control.connection(), recorders, oids).catch(unavailable('the recorders')),
       transactionStatus: (xid) => control.transactionStatus(xid),
       readCommitted: (reads) => this.read(reads),
       lockReads: (reads) => lockReads(readable, reads),
@@ -223,6 +224,13 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     const { rows } = await control.query('select from effectmatch.probe where token = $1', [token]);
     return rows.length > 0;
   }
+}
+
+/** A server that is gone is a fault under our own code, wherever it is noticed. */
+function unavailable(what: string): (error: unknown) => never {
+  return (error) => {
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', `${what} could not be read`);
+  };
 }
 
 /** How long a void marker waits for a live transaction before it leaves the occurrence alone. */

@@ -32,8 +32,12 @@ export class Control {
 
   /** A session of its own, for what must not share a transaction with anything else. */
   async withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
-    await using connection = await Connection.open(this.options, 'effectmatch control');
-    return await use(connection);
+    try {
+      await using connection = await Connection.open(this.options, 'effectmatch control');
+      return await use(connection);
+    } catch (error) {
+      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be read');
+    }
   }
 
   /** Makes the fingerprint cover these roles and what they are members of. */

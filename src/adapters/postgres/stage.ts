@@ -1,7 +1,7 @@
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
-import { type Connection, describeError, type Reply, sqlState } from '../../postgres/connection.ts';
+import { asFault, type Connection, describeError, type Reply, sqlState } from '../../postgres/connection.ts';
 import { quoteLiteral } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -206,7 +206,9 @@ class HeldStage implements Stage {
     if (found.every((reading) => reading !== undefined)) {
       return reads.map((read, index) => narrow(found[index] as StateReading, read));
     }
-    await lockRows(this.#tools, this.#occurrence, this.#tools.lockReads(reads));
+    await lockRows(this.#tools, this.#occurrence, this.#tools.lockReads(reads)).catch((error: unknown) => {
+      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'declared state could not be locked');
+    });
     return await this.#tools.readCommitted(reads);
   }
 
