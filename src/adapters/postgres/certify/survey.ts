@@ -90,7 +90,8 @@ function contentOf(catalog: Catalog, roles: ReadonlySet<string>): unknown {
     JSON.stringify({ ...parts, settings }, (key, value: unknown) => {
       if (key === 'oid' || (key === 'object' && typeof value === 'number')) return undefined;
       if (OID_KEYS.has(key) && typeof value === 'number') return names.get(value) ?? (value < 16384 ? value : null);
-      return key === 'parents' && Array.isArray(value) ? value.map((oid: number) => names.get(oid)) : value;
+      const lists = (key === 'parents' || key === 'types') && Array.isArray(value);
+      return lists && value.every((oid) => typeof oid === 'number') ? value.map((oid) => names.get(oid)) : value;
     }),
   );
 }
