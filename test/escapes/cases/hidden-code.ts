@@ -97,4 +97,37 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
     name: 'default: a sequence moved by an insert',
     setup: "alter table app.bag alter what set default setval('app.free', 99)::text",
   }),
+  owned('null', boundary('NOTIFY'), {
+    name: 'trigger: a condition that signals',
+    setup: `${evil('evil')}; create function app.calm() returns trigger language plpgsql as $e$ begin return null; end $e$; alter function app.calm() owner to {app}; revoke execute on function app.calm() from public;
+      set role {app}; create trigger calm after update on app.invoice for each row when (app.evil() = 2) execute function app.calm(); reset role`,
+  }),
+  owned('insert into app.bag values (default)', boundary('NOTIFY'), {
+    name: 'default: a cast to a domain whose check signals',
+    setup: `${evil('evil')}; create domain app.sly as text check (app.evil() = 1); alter domain app.sly owner to {app};
+      alter table app.bag alter what set default 'x'::app.sly`,
+    approved: [...PAID, insert('app.bag', { what: 'x' })],
+  }),
+  {
+    name: 'names: a deferrable trigger that calls itself one of ours',
+    setup: `create function app.late() returns trigger language plpgsql as $e$ begin return null; end $e$; alter function app.late() owner to {app}; revoke execute on function app.late() from public;
+      create constraint trigger effectmatch_late after update on app.invoice deferrable for each row execute function app.late()`,
+    action: { sql: "update app.invoice set status = 'paid' where id = 1" },
+    approved: PAID,
+    expectation: boundary('deferrable'),
+  },
+  {
+    name: 'index: a constant that our own reads would compute',
+    setup: `create function app.fold(int) returns int language plpgsql immutable as $e$ begin return 1; end $e$; create index on app.invoice ((id + app.fold(1)))`,
+    action: { sql: "update app.invoice set status = 'paid' where id = 1" },
+    approved: PAID,
+    expectation: boundary('rights of trusted logins'),
+  },
+  {
+    name: 'control: an index expression on a column',
+    setup: `create function app.plain(text) returns text language sql immutable as $e$ select lower($1) $e$; create index on app.invoice (app.plain(status))`,
+    action: { sql: "update app.invoice set status = 'paid' where id = 1" },
+    approved: PAID,
+    expectation: { kind: 'committed' },
+  },
 ];

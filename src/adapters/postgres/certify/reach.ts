@@ -50,6 +50,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   for (const row of catalog.relations) {
     for (const parent of row.parents) children.set(parent, [...(children.get(parent) ?? []), row]);
   }
+  const expressions = expressionsOf(catalog);
   const keys = catalog.constraints.filter(({ kind }) => kind === 'f');
   const checks = Map.groupBy(keys, (row) => row.relation);
   const actions = Map.groupBy(keys, (row) => row.referenced);
@@ -100,6 +101,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
       });
     }
     addUses(uses.get(row.oid), row);
+    for (const text of expressions.get(row.oid) ?? []) addNames(text, route);
     for (const column of columns.get(row.oid) ?? []) addType(column.typeOid);
     for (const child of children.get(row.oid) ?? []) addRelation(child, route);
     for (const check of checks.get(row.oid) ?? []) addLookup(check, row, index.relation.get(check.referenced));
@@ -160,6 +162,22 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
     if (row) addFunction(row, { by: `event trigger ${object}`, close: [`ALTER EVENT TRIGGER ${object} DISABLE`] });
   }
   return { functions, relations, principals };
+}
+
+/** Texts of what is evaluated when a relation is written: they name types as well, whose checks run too. */
+function expressionsOf(catalog: Catalog): ReadonlyMap<number, readonly string[]> {
+  const texts = [
+    ...catalog.columns.map((row) => [row.relation, row.defaultText ?? ''] as const),
+    ...catalog.constraints.filter(({ kind }) => kind !== 'f').map((row) => [row.relation, row.definition] as const),
+    ...catalog.indexes.map((row) => [row.relation, row.definition] as const),
+    ...catalog.policies.map((row) => [row.relation, `${row.using ?? ''} ${row.checking ?? ''}`] as const),
+    ...catalog.triggers.filter(isLive).map((row) => [row.relation, row.definition] as const),
+  ];
+  const found = new Map<number, string[]>();
+  for (const [relation, text] of texts) {
+    if (text.trim() !== '') found.set(relation, [...(found.get(relation) ?? []), text]);
+  }
+  return found;
 }
 
 /** Takes a function away from the execution login, however it was given. */

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
+import { surveyConstantCalls } from './constant-calls.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
 import { surveyGuards } from './guards.ts';
@@ -40,6 +41,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyGuards(catalog, facts, outlets);
   surveyRegistered(catalog, facts, index, outlets);
   surveyAttached(catalog, index, reach, outlets);
+  surveyConstantCalls(catalog, facts, index, outlets);
   surveyPrivileges(catalog, facts, index, outlets);
   surveyFunctions(catalog, facts, index, reach, outlets);
   await surveyRights(control, { catalog, facts, reach, outlets });

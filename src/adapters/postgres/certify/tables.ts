@@ -198,7 +198,7 @@ export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, out
   surveyExpressions(catalog, index, reach, outlets);
   for (const trigger of catalog.triggers) {
     const row = index.relation.get(trigger.relation);
-    if (row === undefined || row.schema === 'effectmatch' || trigger.name.startsWith('effectmatch_')) continue;
+    if (row === undefined || row.schema === 'effectmatch' || trigger.functionSchema === 'effectmatch') continue;
     const outlet = `trigger ${trigger.object} on ${row.object}`;
     if (!reach.relations.has(row)) continue;
     if (!isLive(trigger)) outlets.denied(outlet, 'it is disabled');
