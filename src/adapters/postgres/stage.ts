@@ -43,20 +43,24 @@ export async function openStage(
 ): Promise<Staged> {
   const { session, deployment } = tools;
   const { action, locked } = work;
-  const { opening, reading, running, observing } = session.together(() => ({
+  const { looking, opening, reading, running, observing } = session.together(() => ({
+    looking: tools.isolation === 'serializable' ? settle(session.query(FIND_MARKER, [occurrence])) : undefined,
     opening: settle(session.script(beginStage(tools, occurrence))),
     reading: locked.queries.length === 0 ? undefined : settle(lockRows(tools, occurrence, locked)),
     running: action.statements.map(({ sql, values }) => settle(session.query(sql, values))),
     observing: settle(session.script(endAction(tools))),
   }));
 
+  const looked = await looking;
   const opened = await opening;
+  if (looked?.kind === 'rejected') return await fail(tools, looked.error, 'the stage could not be opened');
   if (opened.kind === 'rejected') return await fail(tools, opened.error, 'the stage could not be opened');
   tools.reached('adapter:stage-opened');
   const begun = readOpened(opened.value);
-  if (begun.marker !== null) {
+  const marker = looked === undefined ? begun.marker : (looked.value.rows[0]?.[0] ?? null);
+  if (marker !== null) {
     await abandon(tools);
-    return begun.marker === 'committed' ? ALREADY_COMMITTED : ALREADY_VOID;
+    return marker === 'committed' ? ALREADY_COMMITTED : ALREADY_VOID;
   }
   const read = await reading;
   if (read?.kind === 'rejected') return await fail(tools, read.error, 'declared state could not be locked');
@@ -73,6 +77,9 @@ export async function openStage(
   const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, read?.value ?? []);
   return { kind: 'held', stage };
 }
+
+/** A transaction of its own: one that is serializable would fail with every other that writes a marker meanwhile. */
+const FIND_MARKER = 'select effectmatch.find_marker($1)';
 
 /** Row share locks on declared state, taken by a trusted function; returns the rows as they were locked. */
 async function lockRows(

@@ -2,6 +2,7 @@ import type { EscapeFile } from '../case.ts';
 import { BODIES } from './bodies.ts';
 import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
+import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
 import { SCHEMA } from './shop.ts';
 import { STATEMENTS, WRITES } from './statements.ts';
@@ -11,5 +12,5 @@ export const ESCAPES: EscapeFile = {
   schema: SCHEMA,
   relations: ['app.invoice', 'app.line', 'app.note', 'app.event', 'app.bag', { name: 'app.bulk', bulk: true }],
   entryPoints: ['app.act', 'app.work'],
-  cases: [...CONTROLS, ...WRITES, ...STATEMENTS, ...BODIES, ...MORE_BODIES, ...OPENED, ...DRIFTED],
+  cases: [...CONTROLS, ...WRITES, ...STATEMENTS, ...BODIES, ...MORE_BODIES, ...HIDDEN_CODE, ...OPENED, ...DRIFTED],
 };

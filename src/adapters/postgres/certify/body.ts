@@ -1,12 +1,34 @@
 /** A word, literal or sign of SQL or PL/pgSQL text. */
 export interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
-  /** Words folded to lower case; quoted identifiers and strings without their quotes. */
+  /** Words with A to Z folded to lower case; quoted identifiers and strings without their quotes. */
   readonly text: string;
+  /** The text of a string is not what it means: it has escapes. */
+  readonly escaped?: boolean;
 }
 
-const LEXEME =
-  /(--[^\n]*)|(\/\*)|([eE]'(?:[^'\\]|''|\\[\s\S])*'|[bBxXnN]?'(?:[^']|'')*')|(\$([\p{L}_][\p{L}\p{N}_]*)?\$)|"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*)|(\d[\d.]*|\s+)|([\s\S])/gu;
+/** To the server every character beyond ASCII is part of a name, also blanks and signs; a blank is one of six. */
+const START = String.raw`[A-Za-z_\u{80}-\u{10ffff}]`;
+const INNER = String.raw`A-Za-z_0-9\u{80}-\u{10ffff}`;
+const BLANK = String.raw`[ \t\n\r\f\v]`;
+const LINE_COMMENT = String.raw`--[^\n\r]*`;
+/** Strings with a line break between them are one string, read in the way of the first. */
+const NEXT_LINE = String.raw`(?:[ \t\f\v]|${LINE_COMMENT})*[\n\r](?:${BLANK}|${LINE_COMMENT}[\n\r])*`;
+const ESCAPED = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
+
+const LEXEME = new RegExp(
+  [
+    `(${LINE_COMMENT})`,
+    String.raw`(\/\*)`,
+    `([eE]${ESCAPED}(?:${NEXT_LINE}${ESCAPED})*|[bBxXnN]?'(?:[^']|'')*')`,
+    String.raw`(\$(?:${START}[${INNER}]*)?\$)`,
+    '"((?:[^"]|"")+)"',
+    `(${START}[${INNER}$]*)`,
+    String.raw`(\d[\d.]*|${BLANK}+)`,
+    String.raw`([\s\S])`,
+  ].join('|'),
+  'gu',
+);
 
 /**
  * Splits SQL into tokens, with strings as the standard has them: a function that changes how strings are read is refused
@@ -16,20 +38,31 @@ export function tokenize(text: string): readonly Token[] {
   const tokens: Token[] = [];
   LEXEME.lastIndex = 0;
   for (let match = LEXEME.exec(text); match !== null; match = LEXEME.exec(text)) {
-    const [whole, line, block, string, dollar, , quoted, word, skipped] = match;
+    const [whole, line, block, string, dollar, quoted, word, skipped] = match;
     if (line !== undefined || skipped !== undefined) continue;
     if (block !== undefined) LEXEME.lastIndex = endOfComment(text, match.index);
-    else if (string !== undefined) tokens.push({ kind: 'string', text: string.slice(string.indexOf("'") + 1, -1) });
+    else if (string !== undefined) tokens.push(readString(string));
     else if (dollar !== undefined) {
       const end = text.indexOf(dollar, match.index + dollar.length);
       const stop = end < 0 ? text.length : end;
       tokens.push({ kind: 'string', text: text.slice(match.index + dollar.length, stop) });
       LEXEME.lastIndex = Math.min(text.length, stop + dollar.length);
     } else if (quoted !== undefined) tokens.push({ kind: 'quoted', text: quoted.replaceAll('""', '"') });
-    else if (word !== undefined) tokens.push({ kind: 'word', text: word.toLowerCase() });
+    else if (word !== undefined) tokens.push({ kind: 'word', text: foldWord(word) });
     else tokens.push({ kind: 'sign', text: whole });
   }
   return tokens;
+}
+
+function readString(string: string): Token {
+  const text = string.slice(string.indexOf("'") + 1, -1);
+  const escaped = /^[eE]/.test(string) && /[\\\n\r]/.test(text);
+  return { kind: 'string', text, ...(escaped ? { escaped } : {}) };
+}
+
+/** The server folds A to Z; whether it folds other capitals depends on its encoding. */
+function foldWord(word: string): string {
+  return word.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
 }
 
 /** Comments nest. */
@@ -78,6 +111,9 @@ export function judgeBody(text: string): readonly string[] {
     const starts = before === undefined || (before.kind !== 'string' && STATEMENT_STARTS.has(before.text));
     const why = starts ? FORBIDDEN[token.text] : undefined;
     if (why !== undefined && !isAssignment(next)) found.add(why);
+    if (starts && token.text === 'set' && next?.text === 'local' && isReading(tokens[index + 2])) {
+      found.add('changes how strings are read (SET LOCAL standard_conforming_strings)');
+    }
     if (starts && token.text === 'set' && next?.text !== 'local' && !isAssignment(next)) {
       if (next?.text !== 'constraints') found.add('changes a setting of the session (SET)');
       else found.add('changes when constraints are checked (SET CONSTRAINTS)');
@@ -92,6 +128,11 @@ export function judgeBody(text: string): readonly string[] {
   return [...found];
 }
 
+/** The setting that decides where strings end; names of settings have no case. */
+function isReading(setting: Token | undefined): boolean {
+  return setting?.text.toLowerCase() === 'standard_conforming_strings';
+}
+
 /** A variable of that name is assigned to, so it is no statement. */
 function isAssignment(next: Token | undefined): boolean {
   return next?.kind === 'sign' && (next.text === ':' || next.text === '=');
@@ -102,8 +143,13 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   const after = tokens[index + 2];
   if (argument === undefined || (argument.kind === 'word' && argument.text === 'on')) return [];
   const isWhole = after === undefined || [';', 'using', 'into', 'loop'].includes(after.text);
-  if (argument.kind === 'string' && isWhole) return judgeBody(argument.text.replaceAll("''", "'"));
+  if (argument.kind === 'string' && !argument.escaped && isWhole) return judgeBody(argument.text.replaceAll("''", "'"));
   return ['runs SQL put together at run time (EXECUTE)'];
+}
+
+/** Whether an expression moves a sequence, which outlives a rollback and which nothing counts. */
+export function movesSequence(text: string): boolean {
+  return tokenize(text).some(({ kind, text: word }) => kind !== 'string' && word === 'setval');
 }
 
 /** Every name the text could mean: words, quoted identifiers, and the words inside its strings. */
@@ -112,7 +158,23 @@ export function namesIn(text: string): ReadonlySet<string> {
   for (const token of tokenize(text)) {
     if (token.kind === 'sign') continue;
     if (token.kind === 'string') for (const name of namesIn(token.text.replaceAll("''", "'"))) names.add(name);
-    names.add(token.text);
+    for (const form of token.kind === 'word' ? [token.text, token.text.toLowerCase()] : [token.text]) {
+      for (const name of cutName(form)) names.add(name);
+    }
   }
   return names;
+}
+
+const NAME_BYTES = 63;
+const CHARACTER_BYTES = 4;
+
+/** A name and what the server may cut it to: 63 bytes, which are more or fewer characters in its own encoding. */
+function cutName(name: string): readonly string[] {
+  if (Buffer.byteLength(name) <= NAME_BYTES) return [name];
+  const characters = Array.from(name.slice(0, 2 * NAME_BYTES));
+  const shortest = Math.floor(NAME_BYTES / CHARACTER_BYTES);
+  return [
+    name,
+    ...Array.from({ length: NAME_BYTES + 1 - shortest }, (_, more) => characters.slice(0, shortest + more).join('')),
+  ];
 }

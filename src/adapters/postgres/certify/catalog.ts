@@ -110,6 +110,8 @@ export interface PolicyRow {
   readonly relation: number;
   readonly oid: number;
   readonly object: string;
+  readonly using: string | null;
+  readonly checking: string | null;
 }
 
 export interface FunctionRow {
@@ -131,6 +133,10 @@ export interface FunctionRow {
   readonly sqlBody: string | null;
   readonly definition: string;
   readonly extension: string | null;
+  /** Types of the application among its arguments and results. */
+  readonly types: readonly number[];
+  /** Volatile built-ins that an aggregate is made of. */
+  readonly parts: readonly string[];
 }
 
 /** An expression of the schema that calls a function. */
@@ -168,6 +174,9 @@ export interface TypeRow {
   readonly base: number;
   readonly element: number;
   readonly relation: number;
+  readonly short: string;
+  /** Types of the application among the fields of a composite type, or beneath a range. */
+  readonly types: readonly number[];
 }
 
 /** Everything a survey judges, from one snapshot. */
@@ -211,6 +220,8 @@ export interface Catalog {
     readonly schema: string;
     readonly name: string;
     readonly function: number;
+    /** The volatile built-in that it is a sign for. */
+    readonly builtin: string | null;
     readonly extension: string | null;
   }[];
   readonly types: readonly TypeRow[];

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { createFunction, FUNCTIONS } from '../provision/functions.ts';
 import { judgeBody } from './body.ts';
-import { isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
+import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import { type Catalog, type FunctionRow, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
 import { USABLE_BY } from './queries.ts';
@@ -158,9 +158,16 @@ function judge(row: FunctionRow, route: Route, facts: BoundaryFacts, outlets: Ou
     return;
   }
   const hint = `(or have it read and declare its digest ${digestFunction(row)})`;
-  if (row.kind === 'a' || row.language === 'internal') {
-    if (row.language === 'internal' && row.kind !== 'a' && row.volatility === 'v')
-      open(`It is another name for a volatile built-in ${hint}`, route.close);
+  if (row.kind === 'a') {
+    // Whoever calls an aggregate needs no right to its parts: its owner's right to them counts.
+    for (const part of row.parts) {
+      const danger = part === 'setval' ? 'moves a sequence' : dangerOf(part);
+      if (danger !== undefined) open(`It is made of ${part}, which ${danger}`, route.close);
+    }
+    return;
+  }
+  if (row.language === 'internal') {
+    open(`It is another name for a built-in, with a volatility of its own ${hint}`, route.close);
     return;
   }
   if (row.language !== 'sql' && row.language !== 'plpgsql') {

@@ -144,8 +144,16 @@ export function surveyObjects(catalog: Catalog, facts: BoundaryFacts, index: Ind
     'the statement is not admitted; definitions changed by code show in the counters',
   );
   surveyCasts(catalog, facts, index, outlets);
-  for (const { description, extension } of catalog.operators) {
-    if (extension === null)
+  for (const { description, extension, builtin } of catalog.operators) {
+    if (builtin === 'setval')
+      outlets.open({
+        outlet: description,
+        object: description,
+        why: 'It is a sign for setval, which moves a sequence: neither recorders nor counters see that',
+        fix: [`DROP ${description.replace('operator', 'OPERATOR')}`],
+        needs: 'the owner of the operator, or a superuser',
+      });
+    else if (extension === null)
       outlets.observed(description, 'its function is judged above; our own statements name operators by schema');
   }
 }

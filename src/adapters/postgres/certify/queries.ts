@@ -159,7 +159,11 @@ export const QUERIES = {
   functions: `select p.oid::int8 as oid, ${FUNCTION} as object, p.proname::text as name, n.nspname::text as schema, l.lanname::text as language,
     l.lanpltrusted as trusted, r.rolname::text as owner, p.prosecdef as definer, p.prorettype in ('trigger'::regtype, 'event_trigger'::regtype) as trigger, p.prokind::text as kind, p.provolatile::text as volatility,
     p.proconfig as config, p.prosrc as source, p.probin as library, pg_get_function_sqlbody(p.oid) as "sqlBody",
-    case when p.prokind <> 'a' then pg_get_functiondef(p.oid) else pg_get_function_result(p.oid) end as definition, ${extension('pg_proc', 'p.oid')} as extension
+    case when p.prokind <> 'a' then pg_get_functiondef(p.oid) else pg_get_function_result(p.oid) end as definition, ${extension('pg_proc', 'p.oid')} as extension,
+    array(select distinct t::int8 from unnest(array_append(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.prorettype)) t where t >= ${USER}) as types,
+    array(select distinct b.proname::text from pg_aggregate g join pg_proc b on b.oid = any(array[g.aggtransfn, g.aggfinalfn, g.aggcombinefn,
+      g.aggserialfn, g.aggdeserialfn, g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn]::oid[])
+      where g.aggfnoid = p.oid and b.oid < ${USER} and b.provolatile = 'v' order by 1) as parts
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang join pg_roles r on r.oid = p.proowner
     where p.oid >= ${USER} order by ${FUNCTION} collate "C"`,
   uses: sorted(
@@ -221,13 +225,18 @@ export const QUERIES = {
   ),
   operators: sorted(
     `select pg_describe_object('pg_operator'::regclass, o.oid, 0) as description, n.nspname::text as schema, o.oprname::text as name,
-    o.oprcode::oid::int8 as function, ${extension('pg_operator', 'o.oid')} as extension
+    o.oprcode::oid::int8 as function,
+    (select p.proname::text from pg_proc p where p.oid = o.oprcode and p.oid < ${USER} and p.provolatile = 'v') as builtin, ${extension('pg_operator', 'o.oid')} as extension
     from pg_operator o join pg_namespace n on n.oid = o.oprnamespace where o.oid >= ${USER}`,
     'description',
   ),
   types: sorted(
     `select t.oid::int8 as oid, format_type(t.oid, null) as name, t.typtype::text as kind, t.typbasetype::int8 as base, t.typelem::int8 as element,
-    t.typrelid::int8 as relation from pg_type t where t.oid >= ${USER}`,
+    t.typrelid::int8 as relation, t.typname::text as short,
+    array(select a.atttypid::int8 from pg_attribute a join pg_class c on c.oid = a.attrelid where c.oid = t.typrelid and c.relkind = 'c'
+      and a.attnum > 0 and not a.attisdropped and a.atttypid >= ${USER} order by a.attnum)
+    || array(select r.rngsubtype::int8 from pg_range r where t.oid in (r.rngtypid, r.rngmultitypid) and r.rngsubtype >= ${USER}) as types
+    from pg_type t where t.oid >= ${USER}`,
     'name',
   ),
   defaultAcls: sorted(

@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { namesIn } from './body.ts';
-import type { Catalog, FunctionRow, RelationRow, TriggerRow, Use } from './catalog.ts';
+import type { Catalog, ConstraintRow, FunctionRow, RelationRow, TriggerRow, Use } from './catalog.ts';
 import type { BoundaryFacts } from './facts.ts';
 
 /** How an execution arrives somewhere, and the statements that would cut this way off. */
@@ -41,6 +41,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   const principals = new Map<string, Route>();
   const byFunctionName = Map.groupBy(catalog.functions, (row) => row.name);
   const byRelationName = Map.groupBy(catalog.relations, (row) => row.name);
+  const byTypeName = Map.groupBy(catalog.types, (row) => row.short);
   const triggers = Map.groupBy(catalog.triggers, (row) => row.relation);
   const uses = Map.groupBy(catalog.uses, (use) => use.relation);
   const typeUses = Map.groupBy(catalog.uses, (use) => use.type);
@@ -49,10 +50,10 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   for (const row of catalog.relations) {
     for (const parent of row.parents) children.set(parent, [...(children.get(parent) ?? []), row]);
   }
-  const actions = Map.groupBy(
-    catalog.constraints.filter(({ kind, onDelete, onUpdate }) => kind === 'f' && /[cnd]/.test(onDelete + onUpdate)),
-    (row) => row.referenced,
-  );
+  const expressions = expressionsOf(catalog);
+  const keys = catalog.constraints.filter(({ kind }) => kind === 'f');
+  const checks = Map.groupBy(keys, (row) => row.relation);
+  const actions = Map.groupBy(keys, (row) => row.referenced);
 
   const addPrincipal = (role: string, route: Route) => {
     if (role !== facts.executor && role !== facts.owner && !principals.has(role)) principals.set(role, route);
@@ -69,6 +70,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
         if (row !== self) addFunction(row, { by: `${row.object} as named in ${route.by}`, close: route.close });
       }
       for (const row of byRelationName.get(name) ?? []) addRelation(row, route);
+      for (const { oid } of byTypeName.get(name) ?? []) addType(oid);
     }
   };
   const addFunction = (row: FunctionRow, route: Route) => {
@@ -79,6 +81,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
         by: `SECURITY DEFINER function ${row.object}, reached through ${route.by}`,
         close: [`ALTER ROUTINE ${row.object} SECURITY INVOKER`],
       });
+    for (const type of row.types) addType(type);
     if (row.language === 'sql' || row.language === 'plpgsql') addNames(row.sqlBody ?? row.source, route, row);
     addUses(
       catalog.uses.filter((use) => use.class === 'pg_proc' && use.object === row.oid),
@@ -98,11 +101,14 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
       });
     }
     addUses(uses.get(row.oid), row);
+    for (const text of expressions.get(row.oid) ?? []) addNames(text, route);
     for (const column of columns.get(row.oid) ?? []) addType(column.typeOid);
     for (const child of children.get(row.oid) ?? []) addRelation(child, route);
+    for (const check of checks.get(row.oid) ?? []) addLookup(check, row, index.relation.get(check.referenced));
     for (const action of actions.get(row.oid) ?? []) {
       const referencing = index.relation.get(action.relation);
-      if (referencing === undefined) continue;
+      addLookup(action, referencing, referencing);
+      if (referencing === undefined || !/[cnd]/.test(action.onDelete + action.onUpdate)) continue;
       const by = `foreign key ${action.object} of ${referencing.object}, whose actions run as the table's owner`;
       const reached = { by, close: [`ALTER TABLE ${referencing.object} DROP CONSTRAINT ${action.object}`] };
       addRelation(referencing, reached);
@@ -110,9 +116,18 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
         (trigger) =>
           isLive(trigger) && trigger.functionSchema !== 'effectmatch' && index.function.has(trigger.function),
       );
-      if (attached || uses.has(referencing.oid)) addPrincipal(referencing.owner, reached);
+      if (attached) addPrincipal(referencing.owner, reached);
     }
     for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid)) addNames(rule.definition, route);
+  };
+  // A key is looked up with the rights of the owner of the table that is searched. Planning that query already computes
+  // what is constant in the expressions of the table's indexes and checks.
+  const addLookup = (key: ConstraintRow, keyed: RelationRow | undefined, searched: RelationRow | undefined) => {
+    if (keyed === undefined || searched === undefined || !uses.has(searched.oid)) return;
+    const by = `foreign key ${key.object} of ${keyed.object}, whose check runs as the owner of ${searched.object}`;
+    const reached = { by, close: [`ALTER TABLE ${keyed.object} DROP CONSTRAINT ${key.object}`] };
+    addUses(uses.get(searched.oid), searched);
+    addPrincipal(searched.owner, reached);
   };
   const seenTypes = new Set<number>();
   const addType = (oid: number) => {
@@ -120,8 +135,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
     if (type === undefined || seenTypes.has(oid)) return;
     seenTypes.add(oid);
     addUses(typeUses.get(oid), undefined);
-    addType(type.base);
-    addType(type.element);
+    for (const part of [type.base, type.element, ...type.types]) addType(part);
   };
 
   for (const oid of index.registered) {
@@ -148,6 +162,22 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
     if (row) addFunction(row, { by: `event trigger ${object}`, close: [`ALTER EVENT TRIGGER ${object} DISABLE`] });
   }
   return { functions, relations, principals };
+}
+
+/** Texts of what is evaluated when a relation is written: they name types as well, whose checks run too. */
+function expressionsOf(catalog: Catalog): ReadonlyMap<number, readonly string[]> {
+  const texts = [
+    ...catalog.columns.map((row) => [row.relation, row.defaultText ?? ''] as const),
+    ...catalog.constraints.filter(({ kind }) => kind !== 'f').map((row) => [row.relation, row.definition] as const),
+    ...catalog.indexes.map((row) => [row.relation, row.definition] as const),
+    ...catalog.policies.map((row) => [row.relation, `${row.using ?? ''} ${row.checking ?? ''}`] as const),
+    ...catalog.triggers.filter(isLive).map((row) => [row.relation, row.definition] as const),
+  ];
+  const found = new Map<number, string[]>();
+  for (const [relation, text] of texts) {
+    if (text.trim() !== '') found.set(relation, [...(found.get(relation) ?? []), text]);
+  }
+  return found;
 }
 
 /** Takes a function away from the execution login, however it was given. */

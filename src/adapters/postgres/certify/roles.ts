@@ -131,6 +131,14 @@ export async function surveyRights(
         'superuser',
       );
   }
+  for (const [member, route] of reach.principals) {
+    const held = new Set([member, ...closure.filter((row) => row.member === member).map(({ role }) => role)]);
+    for (const { kind, object, privilege, grantee } of catalog.grants) {
+      if (kind !== 'PARAMETER' || !held.has(grantee)) continue;
+      const fix = [`REVOKE ${privilege} ON PARAMETER ${object} FROM ${quoteName(grantee)}`];
+      lent(outlets, member, `may ${privilege} the parameter ${object}`, route, fix, 'superuser');
+    }
+  }
   await surveyBuiltins(control, roles, reach, outlets);
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
+import { surveyConstantCalls } from './constant-calls.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
 import { surveyGuards } from './guards.ts';
@@ -40,6 +41,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyGuards(catalog, facts, outlets);
   surveyRegistered(catalog, facts, index, outlets);
   surveyAttached(catalog, index, reach, outlets);
+  surveyConstantCalls(catalog, facts, index, outlets);
   surveyPrivileges(catalog, facts, index, outlets);
   surveyFunctions(catalog, facts, index, reach, outlets);
   await surveyRights(control, { catalog, facts, reach, outlets });
@@ -90,7 +92,8 @@ function contentOf(catalog: Catalog, roles: ReadonlySet<string>): unknown {
     JSON.stringify({ ...parts, settings }, (key, value: unknown) => {
       if (key === 'oid' || (key === 'object' && typeof value === 'number')) return undefined;
       if (OID_KEYS.has(key) && typeof value === 'number') return names.get(value) ?? (value < 16384 ? value : null);
-      return key === 'parents' && Array.isArray(value) ? value.map((oid: number) => names.get(oid)) : value;
+      const lists = (key === 'parents' || key === 'types') && Array.isArray(value);
+      return lists && value.every((oid) => typeof oid === 'number') ? value.map((oid) => names.get(oid)) : value;
     }),
   );
 }

@@ -1,5 +1,6 @@
 import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
 import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
+import { movesSequence } from './body.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
 import type { BoundaryFacts, Outlets, RegisteredRelation } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
@@ -151,11 +152,53 @@ function surveyRecorders(
   }
 }
 
+/** Expressions of reached relations that move a sequence, whoever evaluates them. */
+function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
+  const expressions = [
+    ...catalog.columns.map((row) => ({
+      relation: row.relation,
+      what: `default of ${quoteName(row.name)}`,
+      text: row.defaultText ?? '',
+      close: (table: string) => `ALTER TABLE ${table} ALTER COLUMN ${quoteName(row.name)} DROP DEFAULT`,
+    })),
+    ...catalog.constraints.map((row) => ({
+      relation: row.relation,
+      what: `constraint ${row.object}`,
+      text: row.definition,
+      close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}`,
+    })),
+    ...catalog.rules.map((row) => ({
+      relation: row.relation,
+      what: `rule ${row.object}`,
+      text: row.definition,
+      close: (table: string) => (row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`),
+    })),
+    ...catalog.policies.map((row) => ({
+      relation: row.relation,
+      what: `policy ${row.object}`,
+      text: `${row.using ?? ''} ${row.checking ?? ''}`,
+      close: (table: string) => `DROP POLICY ${row.object} ON ${table}`,
+    })),
+  ];
+  for (const { relation, what, text, close } of expressions) {
+    const row = index.relation.get(relation);
+    if (row === undefined || !reach.relations.has(row) || !movesSequence(text)) continue;
+    outlets.open({
+      outlet: `${what} of ${row.object}`,
+      object: row.object,
+      why: 'It moves a sequence (setval), which neither recorders nor counters see',
+      fix: [close(row.object)],
+      needs: `${quoteName(row.owner)} or a superuser`,
+    });
+  }
+}
+
 /** Triggers, rules and deferrable checks on everything a write can lead to. */
 export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
+  surveyExpressions(catalog, index, reach, outlets);
   for (const trigger of catalog.triggers) {
     const row = index.relation.get(trigger.relation);
-    if (row === undefined || row.schema === 'effectmatch' || trigger.name.startsWith('effectmatch_')) continue;
+    if (row === undefined || row.schema === 'effectmatch' || trigger.functionSchema === 'effectmatch') continue;
     const outlet = `trigger ${trigger.object} on ${row.object}`;
     if (!reach.relations.has(row)) continue;
     if (!isLive(trigger)) outlets.denied(outlet, 'it is disabled');

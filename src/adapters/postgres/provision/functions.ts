@@ -42,6 +42,14 @@ const FACTS = `
 const POSITIONS = `(select string_agg(coalesce(pg_sequence_last_value(s)::text, '') || ' ', '' order by place)
     from unnest(sequences) with ordinality as given(s, place))`;
 
+/**
+ * This transaction's stage, by where it is stored. A look through the index would make serializable transactions
+ * conflict with every other that opens a stage meanwhile; a look at a row of one's own conflicts with nobody. The place
+ * is kept in a setting that anybody may change: whoever does finds nothing, or is refused.
+ */
+const OWN_STAGE = `s.ctid = nullif(current_setting('effectmatch.stage', true), '')::tid
+     and s.xid is not distinct from pg_current_xact_id()`;
+
 const REFUSE_OUTSIDE = `
   if not found then
     raise exception using errcode = 'EM001',
@@ -65,7 +73,7 @@ begin
          case tg_op when 'INSERT' then null else concat(old) end,
          case tg_op when 'DELETE' then null else concat(new) end
     from effectmatch.stage as s
-   where s.xid = pg_current_xact_id() and not s.sealed;${REFUSE_OUTSIDE}
+   where ${OWN_STAGE} and not s.sealed;${REFUSE_OUTSIDE}
 end`,
   },
   ...(['insert', 'update', 'delete'] as const).map((op) => ({
@@ -86,7 +94,7 @@ begin${op === 'insert' ? '' : "\n  select count(*), string_agg(concat(r), '') in
   insert into effectmatch.record (xid, relation, op, images, was, became)
   select s.xid, tg_relid, left(tg_op, 1)::"char", n, was, became
     from effectmatch.stage as s
-   where s.xid = pg_current_xact_id() and not s.sealed;${REFUSE_OUTSIDE}
+   where ${OWN_STAGE} and not s.sealed;${REFUSE_OUTSIDE}
 end`,
   })),
   {
@@ -111,7 +119,9 @@ begin
   if current_setting('synchronous_commit') in ('off', 'local') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  perform from effectmatch.marker as m where m.occurrence = new.occurrence and m.xid = new.xid;
+  perform from effectmatch.marker as m
+    where m.ctid = nullif(current_setting('effectmatch.marker', true), '')::tid
+      and m.occurrence is not distinct from new.occurrence and m.xid is not distinct from new.xid;
   if not found then
     raise exception using errcode = 'EM003',
       message = 'EffectMatch: this transaction cannot commit, because it was not promoted',
@@ -127,18 +137,36 @@ end`,
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
+declare
+  stored_at tid;
 begin
   perform set_config('lock_timeout', lock_ms::text, true), set_config('statement_timeout', deadline_ms::text, true),
     set_config('idle_in_transaction_session_timeout', deadline_ms::text, true);
   if current_setting('server_version_num')::integer >= 170000 then
     perform set_config('transaction_timeout', deadline_ms::text, true);
   end if;
-  insert into effectmatch.stage (xid, occurrence) values (pg_current_xact_id(), opened);
-  select m.disposition into marker from effectmatch.marker as m where m.occurrence = opened;
+  insert into effectmatch.stage (xid, occurrence) values (pg_current_xact_id(), opened)
+    returning ctid into stored_at;
+  perform set_config('effectmatch.stage', stored_at::text, true);
+  -- In a serializable transaction this look would conflict with every marker of its time; there it is taken before.
+  if current_setting('transaction_isolation') <> 'serializable' then
+    select m.disposition into marker from effectmatch.marker as m where m.occurrence = opened;
+  end if;
   positions := ${POSITIONS};
   xid := pg_current_xact_id()::text;
   at_ms := floor(extract(epoch from clock_timestamp()) * 1000);
   return next;
+end`,
+  },
+  {
+    name: 'find_marker',
+    parameters: 'sought text',
+    returns: 'text',
+    settings: `${PINNED} ${BY_INDEX}`,
+    caller: 'execution',
+    body: `
+begin
+  return (select m.disposition from effectmatch.marker as m where m.occurrence = sought);
 end`,
   },
   {
@@ -172,17 +200,21 @@ end`,
 declare
   counted text;
   standing text;
+  stored_at tid;
 begin${FACTS}
   update effectmatch.stage as s set sealed = true, watched = observe.watched, facts = counted || ' ' || standing
-   where s.xid = pg_current_xact_id() and not s.sealed;
+   where ${OWN_STAGE} and not s.sealed
+   returning s.ctid into stored_at;
   if not found then
     raise exception using errcode = 'EM005', message = 'EffectMatch: there is no open stage to observe';
   end if;
+  perform set_config('effectmatch.stage', stored_at::text, true);
   return query select 0::oid, 'F'::"char", floor(extract(epoch from clock_timestamp()) * 1000)::bigint,
     concat_ws(chr(10), pg_current_xact_id(), counted, standing),
     ${POSITIONS};
   return query select r.relation, r.op, r.images, r.was, r.became
-    from effectmatch.record as r where r.xid = pg_current_xact_id();
+    from effectmatch.record as r
+    where r.spread = hashtext(pg_current_xact_id()::text) and r.xid = pg_current_xact_id();
 end`,
   },
   {
@@ -192,6 +224,8 @@ end`,
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
+declare
+  stored_at tid;
 begin
   if mac is distinct from
      effectmatch.sign(concat_ws(chr(10), 'promote', candidate, promoted, seal_key, seal_mac, content)) then
@@ -201,7 +235,8 @@ begin
     raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the transaction that was observed';
   end if;
   perform from effectmatch.stage as s
-    where s.xid = pg_current_xact_id() and s.sealed and s.occurrence = promoted and s.watched = promote.watched;
+    where ${OWN_STAGE} and s.sealed and s.occurrence is not distinct from promoted
+      and s.watched is not distinct from promote.watched;
   if not found then
     raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the stage that was observed';
   end if;
@@ -210,7 +245,9 @@ begin
     perform set_config('synchronous_commit', 'on', true);
   end if;
   insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac, xid)
-  values (promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id());
+  values (promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id())
+  returning ctid into stored_at;
+  perform set_config('effectmatch.marker', stored_at::text, true);
 end`,
   },
   {
@@ -229,14 +266,14 @@ declare
   standing text;
 begin
   select array_remove(s.watched, tg_relid), s.facts into watched, observed
-    from effectmatch.stage as s where s.xid = pg_current_xact_id();${FACTS}
+    from effectmatch.stage as s where ${OWN_STAGE};${FACTS}
   if observed is distinct from counted || ' ' || standing or pg_trigger_depth() <> 1
      or exists (select from pg_cursors as c where c.is_holdable)
      or pg_stat_get_xact_tuples_inserted(tg_relid) <> 1 then
     raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation',
       detail = counted || ' ' || standing;
   end if;
-  delete from effectmatch.stage as s where s.xid = pg_current_xact_id();
+  delete from effectmatch.stage as s where ${OWN_STAGE};
   return null;
 end`,
   },

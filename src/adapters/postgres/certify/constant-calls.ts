@@ -1,0 +1,79 @@
+import { quoteName } from '../../../postgres/identifier.ts';
+import { tokenize } from './body.ts';
+import { TRUSTED_EXTENSIONS } from './builtins.ts';
+import type { Catalog, FunctionRow, RelationRow } from './catalog.ts';
+import type { BoundaryFacts, Outlets } from './facts.ts';
+import type { Index } from './reach.ts';
+import { partitionsOf } from './tables.ts';
+
+/**
+ * Calls of application functions that are the same for every row, in indexes and checks of tables that trusted logins
+ * read. The server computes them while it plans a query, with the rights of whoever asks: our own reads would run the
+ * application's code with the rights of the control login and of the owner of the evidence.
+ */
+export function surveyConstantCalls(catalog: Catalog, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
+  const expressions = [
+    ...catalog.indexes.map((row) => ({ ...row, close: () => `DROP INDEX ${row.object}` })),
+    ...catalog.constraints
+      .filter(({ kind }) => kind === 'c')
+      .map((row) => ({ ...row, close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}` })),
+  ];
+  const read = readByTrusted(catalog, facts);
+  for (const { oid, object, relation, definition, close } of expressions) {
+    const table = index.relation.get(relation);
+    if (table === undefined || !read.has(table)) continue;
+    const columns = new Set(catalog.columns.filter((row) => row.relation === relation).map(({ name }) => name));
+    const constant = catalog.uses
+      .filter((use) => use.object === oid && ['pg_class', 'pg_constraint'].includes(use.class))
+      .map((use) => index.function.get(use.function))
+      .find((row) => row !== undefined && isJudged(row, facts) && isConstantCall(definition, row.name, columns));
+    if (constant === undefined) continue;
+    outlets.open({
+      outlet: `constant call in ${object} of ${table.object}`,
+      object: table.object,
+      why: `It calls ${constant.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
+      fix: [close(table.object)],
+      needs: `${quoteName(table.owner)} or a superuser`,
+    });
+  }
+}
+
+function isJudged({ extension, volatility }: FunctionRow, facts: BoundaryFacts): boolean {
+  const isTrusted =
+    extension !== null && (TRUSTED_EXTENSIONS.has(extension) || (facts.trustedCode ?? []).includes(extension));
+  return !isTrusted && volatility !== 'v';
+}
+
+/** Tables that the control login or the owner of the evidence may read, with their partitions. */
+function readByTrusted(catalog: Catalog, facts: BoundaryFacts): ReadonlySet<RelationRow> {
+  const objects = new Set(
+    catalog.grants
+      .filter(({ kind, grantee }) => kind === 'TABLE' && (grantee === facts.control || grantee === facts.owner))
+      .map(({ object }) => object),
+  );
+  return new Set(
+    catalog.relations
+      .filter(({ object }) => objects.has(object))
+      .flatMap((row) => [row, ...partitionsOf(catalog, row)]),
+  );
+}
+
+/** Whether some call of the function has no column among its arguments; one behind an operator counts as such. */
+function isConstantCall(definition: string, name: string, columns: ReadonlySet<string>): boolean {
+  const tokens = tokenize(definition);
+  const calls = [...tokens.keys()].filter(
+    (at) => tokens[at]?.kind !== 'string' && tokens[at]?.text === name && tokens[at + 1]?.text === '(',
+  );
+  if (calls.length === 0) return true;
+  return calls.some((at) => {
+    let depth = 0;
+    for (let end = at + 1; end < tokens.length; end += 1) {
+      const token = tokens[end];
+      if (token?.kind === 'sign' && token.text === '(') depth += 1;
+      if (token?.kind === 'sign' && token.text === ')') depth -= 1;
+      if (depth === 0) return true;
+      if (token && ['word', 'quoted'].includes(token.kind) && columns.has(token.text)) return false;
+    }
+    return true;
+  });
+}
