@@ -21,6 +21,7 @@ const SLOW = [
   'test/adapters/postgres/concurrency.test.ts',
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
+  'test/postgres/frozen-server.test.ts',
   'test/postgres/server.test.ts',
   'test/postgres/server-crash.test.ts',
   'test/postgres/volatile-commit.test.ts',

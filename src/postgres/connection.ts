@@ -32,6 +32,10 @@ export function asFault<C extends ErrorCode>(error: unknown, code: C, what: stri
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
+const CLOSE_TIMEOUT_MS = 5000;
+
+/** How long a trusted login waits for an answer; its queries take milliseconds. */
+export const TRUSTED_DEADLINE_MS = 30_000;
 
 /** Text as the server sends it. */
 const AS_TEXT: pg.CustomTypesConfig = { getTypeParser: () => (text: string) => text };
@@ -52,7 +56,7 @@ export function connectionTarget(options: ConnectionOptions): {
 }
 
 /** The parts of a connection, whichever way they were given. */
-function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
+function connectionConfig(options: ConnectionOptions, application: string, deadlineMs?: number): pg.ClientConfig {
   const given = typeof options === 'string' ? { connectionString: options } : { ...options };
   return {
     ...given,
@@ -62,6 +66,7 @@ function connectionConfig(options: ConnectionOptions, application: string): pg.C
     keepAlive: true,
     pipeline: true,
     types: AS_TEXT,
+    ...(deadlineMs !== undefined && { query_timeout: deadlineMs }),
   };
 }
 
@@ -83,8 +88,12 @@ export class Connection implements AsyncDisposable {
     });
   }
 
-  static async open(options: ConnectionOptions, application: string): Promise<Connection> {
-    const connection = new Connection(new pg.Client(connectionConfig(options, application)));
+  /**
+   * Connects as one login. A query that has no answer within `deadlineMs` fails and cuts the connection: a server that
+   * stands still, or a host that is gone, must not hold the caller for ever. Without it a query may take any time.
+   */
+  static async open(options: ConnectionOptions, application: string, deadlineMs?: number): Promise<Connection> {
+    const connection = new Connection(new pg.Client(connectionConfig(options, application, deadlineMs)));
     try {
       await connection.#client.connect();
       return connection;
@@ -123,10 +132,12 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  /** Ends the session; what it held is rolled back by the server. */
+  /** Ends the session; what it held is rolled back by the server. A server that does not answer is left. */
   async close(): Promise<void> {
     this.#broken ??= new Error('the connection was closed');
+    const timer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);
     await this.#client.end().catch(() => {});
+    clearTimeout(timer);
   }
 
   /** Cuts the connection without waiting for anything. */

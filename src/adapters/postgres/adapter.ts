@@ -32,6 +32,9 @@ import { openStage, type StageTools } from './stage.ts';
 import { type Gate, loadGate } from './statement-gate.ts';
 import { mapLeaves } from './watched.ts';
 
+/** How much longer than a stage may take its answer may take. */
+const ANSWER_GRACE_MS = 5000;
+
 /** Stages after which the records of finished transactions are swept away. */
 const STAGES_BETWEEN_SWEEPS = 1000;
 
@@ -40,7 +43,7 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
   const settings = readOptions(options);
   const gate = await loadGate();
   const control = new Control(options.control);
-  const sessions = new Sessions(options.execution, options.sessions);
+  const sessions = new Sessions(options.execution, options.sessions, settings.stageTimeoutMs + ANSWER_GRACE_MS);
   try {
     await control.demandProvisioned();
     const deployment = await readDeployment(await control.connection());

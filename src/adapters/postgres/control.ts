@@ -1,4 +1,4 @@
-import { asFault, Connection, type ConnectionOptions } from '../../postgres/connection.ts';
+import { asFault, Connection, type ConnectionOptions, TRUSTED_DEADLINE_MS } from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
 
@@ -22,7 +22,7 @@ export class Control {
     if (this.#closed) throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
     const known = await this.#connection?.catch(() => undefined);
     if (known?.isAlive) return known;
-    this.#connection = Connection.open(this.options, 'effectmatch control');
+    this.#connection = Connection.open(this.options, 'effectmatch control', TRUSTED_DEADLINE_MS);
     try {
       return await this.#connection;
     } catch (error) {
@@ -33,7 +33,7 @@ export class Control {
   /** A session of its own, for what must not share a transaction with anything else. */
   async withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      await using connection = await Connection.open(this.options, 'effectmatch control');
+      await using connection = await Connection.open(this.options, 'effectmatch control', TRUSTED_DEADLINE_MS);
       return await use(connection);
     } catch (error) {
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be read');

@@ -19,6 +19,7 @@ type Waiting = (session: Connection | undefined) => boolean;
 export class Sessions {
   readonly #options: ConnectionOptions;
   readonly #max: number;
+  readonly #deadlineMs: number | undefined;
   readonly #reuse: boolean;
   readonly #idle: Connection[] = [];
   readonly #waiting: Waiting[] = [];
@@ -26,8 +27,10 @@ export class Sessions {
   #opening = 0;
   #closed = false;
 
-  constructor(options: ConnectionOptions, { max = 10, reuse = true }: SessionOptions = {}) {
+  /** `deadlineMs` is how long any answer may take: longer than the server itself lets an operation run. */
+  constructor(options: ConnectionOptions, { max = 10, reuse = true }: SessionOptions = {}, deadlineMs?: number) {
     this.#options = options;
+    this.#deadlineMs = deadlineMs;
     this.#max = max;
     this.#reuse = reuse;
   }
@@ -89,7 +92,7 @@ export class Sessions {
   async #open(): Promise<Connection> {
     this.#opening += 1;
     try {
-      const session = await Connection.open(this.#options, 'effectmatch execution');
+      const session = await Connection.open(this.#options, 'effectmatch execution', this.#deadlineMs);
       this.#all.add(session);
       return session;
     } catch (error) {
