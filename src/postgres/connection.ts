@@ -70,6 +70,16 @@ function connectionConfig(options: ConnectionOptions, application: string, deadl
   };
 }
 
+/** What is used of the driver's socket. */
+interface Stream {
+  cork(): void;
+  uncork(): void;
+  destroy(error?: Error): void;
+  prependListener(event: 'data', listener: (chunk: Uint8Array) => void): void;
+}
+
+const MAX_ANSWER_BYTES = 256 * 2 ** 20;
+
 /**
  * One session. Queries are sent at once and answered in order (a pipeline), each with its own Sync: an error does not
  * skip what follows, so whoever sends several must not let a later one matter after an earlier one failed.
@@ -77,6 +87,7 @@ function connectionConfig(options: ConnectionOptions, application: string, deadl
 export class Connection implements AsyncDisposable {
   readonly #client: pg.Client;
   #broken: unknown;
+  #received = 0;
 
   private constructor(client: pg.Client) {
     this.#client = client;
@@ -96,11 +107,30 @@ export class Connection implements AsyncDisposable {
     const connection = new Connection(new pg.Client(connectionConfig(options, application, deadlineMs)));
     try {
       await connection.#client.connect();
+      connection.#boundAnswers();
       return connection;
     } catch (error) {
       await connection.close();
       throw error;
     }
+  }
+
+  /**
+   * Cuts the session when the answer to what was sent last grows too large. The driver keeps an answer in memory and
+   * makes texts of it, and where that fails it takes the process along: a statement of an agent must not do that.
+   */
+  #boundAnswers(): void {
+    const stream = this.#stream();
+    stream.prependListener('data', (chunk) => {
+      this.#received += chunk.length;
+      if (this.#received <= MAX_ANSWER_BYTES) return;
+      const limit = `${MAX_ANSWER_BYTES / 2 ** 20} MiB`;
+      stream.destroy(new Error(`the database answered with more than ${limit}; select or write less at once`));
+    });
+  }
+
+  #stream(): Stream {
+    return (this.#client as unknown as { connection: { stream: Stream } }).connection.stream;
   }
 
   /** Whether the session can still be used, as far as this side knows. */
@@ -110,20 +140,21 @@ export class Connection implements AsyncDisposable {
 
   /** One statement over the extended protocol: text that follows the first statement is an error of the server. */
   async query(text: string, values: readonly unknown[] = []): Promise<Reply> {
+    this.#received = 0;
     const query = { text, values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
     return replyOf(await this.#client.query<(string | null)[]>(query));
   }
 
   /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */
   async script(text: string): Promise<readonly Reply[]> {
+    this.#received = 0;
     const results: unknown = await this.#client.query<(string | null)[]>({ text, rowMode: 'array' });
     return (Array.isArray(results) ? results : [results]).map(replyOf);
   }
 
   /** What is sent in `send` leaves in one write: a write of its own for every message costs more than its content. */
   together<T>(send: () => T): T {
-    const { stream } = (this.#client as unknown as { connection: { stream: { cork(): void; uncork(): void } } })
-      .connection;
+    const stream = this.#stream();
     stream.cork();
     try {
       return send();
@@ -144,7 +175,7 @@ export class Connection implements AsyncDisposable {
   destroy(): void {
     this.#broken ??= new Error('the connection was cut');
     // `end` waits for what is still in the pipeline; the socket does not.
-    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    this.#stream().destroy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

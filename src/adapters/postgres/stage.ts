@@ -150,6 +150,9 @@ function explain({ quotesValues }: StageTools, error: unknown): string {
 function reasonOf(state: string | undefined): string {
   switch (state) {
     case undefined:
+    case '57P01':
+    case '57P02':
+    case '57P03':
       return 'unavailable';
     case '55P03':
       return 'busy';
