@@ -74,7 +74,16 @@ async function promote(given: Case): Promise<Result> {
     },
     prepare(sql: string) {
       if (given.marker !== undefined && sql.startsWith('insert into main.marker')) throw given.marker;
-      return real.prepare(sql);
+      const statement = real.prepare(sql);
+      const stand = stands[sql];
+      return stand === undefined
+        ? statement
+        : overlay(statement, {
+            run() {
+              stand(() => statement.run());
+              return { changes: 0, lastInsertRowid: 0 };
+            },
+          });
     },
   });
   const steps: string[] = [];

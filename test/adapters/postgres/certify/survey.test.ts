@@ -4,20 +4,26 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PostgresSurvey } from '../../../../src/adapters/postgres/certify/facts.ts';
 import { fixStatements } from '../../../../src/adapters/postgres/certify/render.ts';
-import { isInstalled } from '../../../postgres/server.ts';
+import { isInstalled, startServer, type TestServer } from '../../../postgres/server.ts';
 import { OPENINGS, type Opening } from './openings.ts';
 import { openSite, type Site } from './site.ts';
 
 for (const version of [17, 15] as const) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
   describe(`on PostgreSQL ${version}`, { skip }, () => {
+    // Of its own: some openings concern the whole server, and other tests survey the shared one.
+    let server: TestServer;
     let site: Site;
     let together: PostgresSurvey;
     const openings = OPENINGS.filter(({ from = 15 }) => from <= version);
     before(async () => {
-      site = await openSite({ version });
+      server = await startServer({ version });
+      site = await openSite({ server });
     });
-    after(async () => site[Symbol.asyncDispose]());
+    after(async () => {
+      await site[Symbol.asyncDispose]();
+      await server.stop();
+    });
 
     test('a provisioned and hardened database is closed, for a control login without superuser', async () => {
       const survey = await site.survey();
