@@ -30,6 +30,7 @@ import {
   renewLease,
 } from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
+import { GroupCommit } from './group.ts';
 import { type Connections, unusable } from './open.ts';
 import { createSession, lastRows, listRows, pageRows, type Session } from './session.ts';
 import {
@@ -56,12 +57,14 @@ export class SqliteLedgers implements Ledgers {
   readonly #context: LedgerContext;
   readonly #flushed: Session;
   readonly #relaxed: Session;
+  readonly #claims: GroupCommit;
 
   constructor(context: LedgerContext, connections: Connections) {
     this.#context = context;
     this.#file = connections.file;
     this.#flushed = createSession(context, connections.flushed, connections.patience);
     this.#relaxed = createSession(context, connections.relaxed, connections.patience);
+    this.#claims = new GroupCommit(this.#flushed);
   }
 
   async announcePlan(task: string, planRevision: number): Promise<void> {
@@ -74,7 +77,7 @@ export class SqliteLedgers implements Ledgers {
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     const checked = checkRequest(this.#context, request);
-    return await this.#write(this.#flushed, (session) => claimOccurrence(session, checked, request));
+    return await this.#guard(this.#claims.run((session) => claimOccurrence(session, checked, request)));
   }
 
   /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
