@@ -1,3 +1,4 @@
+import { type Fields, readFields, refuseAction, refuseUnknown } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
@@ -55,17 +56,17 @@ export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
 }
 
 function readAction(tools: ActionTools, input: unknown): CheckedAction {
-  const action = readObject(input, 'the action');
+  const action = readFields(input, 'the action');
   if (!Object.hasOwn(action, 'statements')) return { statements: [readStatement(tools, action, 'the action')] };
   refuseUnknown(action, ['statements'], 'the action');
   const { statements } = action;
   if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
-    throw refuse(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
+    throw refuseAction(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
   }
   return {
     statements: Array.from(statements, (statement: unknown, index) => {
       const where = `statement ${index + 1}`;
-      return readStatement(tools, readObject(statement, where), where);
+      return readStatement(tools, readFields(statement, where), where);
     }),
   };
 }
@@ -74,14 +75,18 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Ch
   if (Object.hasOwn(statement, 'call')) return readCall(tools, statement, where);
   refuseUnknown(statement, ['sql', 'values'], where);
   const { sql } = statement;
-  if (typeof sql !== 'string' || sql.trim() === '') throw refuse(`${where}: sql must be a text with one statement`);
-  if (sql.length > MAX_SQL_CHARACTERS) throw refuse(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
-  if (sql.includes('\0') || !sql.isWellFormed()) throw refuse(`${where}: sql is not well-formed text`);
+  if (typeof sql !== 'string' || sql.trim() === '')
+    throw refuseAction(`${where}: sql must be a text with one statement`);
+  if (sql.length > MAX_SQL_CHARACTERS)
+    throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
+  if (sql.includes('\0') || !sql.isWellFormed()) throw refuseAction(`${where}: sql is not well-formed text`);
   const values = readValues(statement.values, where);
   const finding = tools.gate.check(sql, proceduresOf(tools.entries));
-  if (finding.kind === 'refused') throw refuse(`${where}: ${finding.why}`);
+  if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
   if (finding.parameters !== values.length) {
-    throw refuse(`${where}: sql has parameters up to $${finding.parameters}, and there are ${values.length} values`);
+    throw refuseAction(
+      `${where}: sql has parameters up to $${finding.parameters}, and there are ${values.length} values`,
+    );
   }
   return { sql, values };
 }
@@ -96,12 +101,12 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): C
   const entry = call === undefined ? undefined : entries.get(call);
   if (call === undefined || entry === undefined) {
     const known = entries.size === 0 ? 'none is registered' : `registered are ${[...entries.keys()].join(', ')}`;
-    throw refuse(`${where}: call must name a registered entry point; ${known}`);
+    throw refuseAction(`${where}: call must name a registered entry point; ${known}`);
   }
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
   if (values.length !== inputs)
-    throw refuse(`${where}: ${call} takes ${inputs} values, and there are ${values.length}`);
+    throw refuseAction(`${where}: ${call} takes ${inputs} values, and there are ${values.length}`);
   return { sql: writeCall(entry), values, call };
 }
 
@@ -118,8 +123,8 @@ function writeCall(entry: Entry): string {
 
 function readValues(values: unknown, where: string): readonly (string | null)[] {
   if (values === undefined) return [];
-  if (!Array.isArray(values)) throw refuse(`${where}: values must be a list; PostgreSQL has no named parameters`);
-  if (values.length > MAX_PARAMETERS) throw refuse(`${where}: more than ${MAX_PARAMETERS} values`);
+  if (!Array.isArray(values)) throw refuseAction(`${where}: values must be a list; PostgreSQL has no named parameters`);
+  if (values.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
   return Array.from(values, (value: unknown, index) => readValue(value, `${where}, value ${index + 1}`, 0));
 }
 
@@ -130,12 +135,12 @@ function readValue(value: unknown, where: string, depth: number): string | null 
       return String(value);
     case 'number':
       if (Number.isNaN(value))
-        throw refuse(`${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`);
+        throw refuseAction(`${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`);
       return Object.is(value, -0) ? '-0' : String(value);
     case 'string':
-      if (value.includes('\0')) throw refuse(`${where}: PostgreSQL cannot store a NUL character in text`);
-      if (!value.isWellFormed()) throw refuse(`${where}: the text has a lone surrogate, which would be replaced`);
-      if (value.length > MAX_VALUE_CHARACTERS) throw refuse(`${where}: the text is too long`);
+      if (value.includes('\0')) throw refuseAction(`${where}: PostgreSQL cannot store a NUL character in text`);
+      if (!value.isWellFormed()) throw refuseAction(`${where}: the text has a lone surrogate, which would be replaced`);
+      if (value.length > MAX_VALUE_CHARACTERS) throw refuseAction(`${where}: the text is too long`);
       return value;
     default:
       return value === null ? null : readObjectValue(value, where, depth);
@@ -145,7 +150,7 @@ function readValue(value: unknown, where: string, depth: number): string | null 
 /** A list, bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$dec`, `$real`, `$bytes`. */
 function readObjectValue(value: unknown, where: string, depth: number): string {
   if (Array.isArray(value)) {
-    if (depth >= MAX_NESTED_LISTS) throw refuse(`${where}: an array has at most ${MAX_NESTED_LISTS} dimensions`);
+    if (depth >= MAX_NESTED_LISTS) throw refuseAction(`${where}: an array has at most ${MAX_NESTED_LISTS} dimensions`);
     const items = Array.from(value, (item: unknown) => {
       const text = readValue(item, where, depth + 1);
       if (text === null || Array.isArray(item)) return text ?? 'NULL';
@@ -154,12 +159,12 @@ function readObjectValue(value: unknown, where: string, depth: number): string {
     return `{${items.join(',')}}`;
   }
   if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
-    if (value.byteLength > MAX_VALUE_CHARACTERS) throw refuse(`${where}: too many bytes`);
+    if (value.byteLength > MAX_VALUE_CHARACTERS) throw refuseAction(`${where}: too many bytes`);
     return `\\x${readTag(encodeBytes(value))?.text ?? ''}`;
   }
-  const tagged = typeof value === 'object' ? readTag(readObject(value, where) as Value) : undefined;
+  const tagged = typeof value === 'object' ? readTag(readFields(value, where) as Value) : undefined;
   if (tagged === undefined || tagged.tag === '$text' || tagged.tag === '$digest') {
-    throw refuse(
+    throw refuseAction(
       `${where}: a value is null, a boolean, a number, a bigint, a text, a Uint8Array or a list; JSON is text`,
     );
   }
@@ -190,24 +195,4 @@ export function probeAction(token: string): CheckedAction {
 
 export function isProbe(action: CheckedAction): boolean {
   return probes.has(action);
-}
-
-type Fields = { readonly [name: string]: unknown };
-
-function readObject(input: unknown, where: string): Fields {
-  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
-  if (prototype !== Object.prototype && prototype !== null) throw refuse(`${where} must be a plain object`);
-  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
-  if (fields.some(([, field]) => !('value' in field))) throw refuse(`${where} must be plain data, without accessors`);
-  return Object.fromEntries(fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]));
-}
-
-function refuseUnknown(object: object, known: readonly string[], where: string): void {
-  const unknown = Object.keys(object).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw refuse(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
-}
-
-function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
 }

@@ -1,4 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite';
+import { readFields, refuseAction, refuseUnknown } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 import { MAX_VALUE_BYTES } from '../../sqlite/connection.ts';
@@ -44,17 +45,17 @@ export function parseAction(input: unknown): CheckedAction {
 }
 
 function readAction(input: unknown): CheckedAction {
-  const action = readObject(input, 'the action');
+  const action = readFields(input, 'the action');
   if (!Object.hasOwn(action, 'statements')) return { statements: [parseStatement(action, 'the action')] };
   refuseUnknown(action, ['statements'], 'the action');
   const { statements } = action;
   if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
-    throw refuse(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
+    throw refuseAction(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
   }
   return {
     statements: Array.from(statements, (statement: unknown, index) => {
       const where = `statement ${index + 1}`;
-      return parseStatement(readObject(statement, where), where);
+      return parseStatement(readFields(statement, where), where);
     }),
   };
 }
@@ -62,21 +63,24 @@ function readAction(input: unknown): CheckedAction {
 function parseStatement(statement: { readonly [name: string]: unknown }, where: string): CheckedStatement {
   refuseUnknown(statement, ['sql', 'values'], where);
   const { sql, values } = statement;
-  if (typeof sql !== 'string' || sql.trim() === '') throw refuse(`${where}: sql must be a text with one statement`);
-  if (sql.length > MAX_SQL_CHARACTERS) throw refuse(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
-  if (sql.includes('\0')) throw refuse(`${where}: sql contains a NUL character, after which SQLite would stop reading`);
-  if (!sql.isWellFormed()) throw refuse(`${where}: sql is not well-formed Unicode`);
+  if (typeof sql !== 'string' || sql.trim() === '')
+    throw refuseAction(`${where}: sql must be a text with one statement`);
+  if (sql.length > MAX_SQL_CHARACTERS)
+    throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
+  if (sql.includes('\0'))
+    throw refuseAction(`${where}: sql contains a NUL character, after which SQLite would stop reading`);
+  if (!sql.isWellFormed()) throw refuseAction(`${where}: sql is not well-formed Unicode`);
   if (values === undefined) return { sql, positional: [], named: {} };
   if (Array.isArray(values)) {
-    if (values.length > MAX_PARAMETERS) throw refuse(`${where}: more than ${MAX_PARAMETERS} values`);
+    if (values.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
     const positional = Array.from(values, (value: unknown, index) => parseValue(value, `${where}, value ${index + 1}`));
     return { sql, positional, named: {} };
   }
-  const entries = Object.entries(readObject(values, `${where}: values`));
-  if (entries.length > MAX_PARAMETERS) throw refuse(`${where}: more than ${MAX_PARAMETERS} values`);
+  const entries = Object.entries(readFields(values, `${where}: values`));
+  if (entries.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
   const named = entries.map(([name, value]) => {
     if (!/^[:@$]?[\p{L}_][\p{L}\p{N}_]*$/u.test(name) || name === '__proto__')
-      throw refuse(`${where}: "${name}" is not the name of a parameter`);
+      throw refuseAction(`${where}: "${name}" is not the name of a parameter`);
     return [name, parseValue(value, `${where}, value "${name}"`)] as const;
   });
   return { sql, positional: [], named: Object.fromEntries(named) };
@@ -87,14 +91,15 @@ function parseValue(value: unknown, where: string): SQLInputValue {
     case 'boolean':
       return value ? 1n : 0n;
     case 'number':
-      if (Number.isNaN(value)) throw refuse(`${where}: NaN would silently become NULL`);
+      if (Number.isNaN(value)) throw refuseAction(`${where}: NaN would silently become NULL`);
       return bindNumber(value);
     case 'bigint':
-      if (!isInt64(value)) throw refuse(`${where}: the integer does not fit into 64 bits`);
+      if (!isInt64(value)) throw refuseAction(`${where}: the integer does not fit into 64 bits`);
       return value;
     case 'string':
-      if (!value.isWellFormed()) throw refuse(`${where}: the text has a lone surrogate, which SQLite would replace`);
-      if (value.length > MAX_VALUE_BYTES) throw refuse(`${where}: the text is too long`);
+      if (!value.isWellFormed())
+        throw refuseAction(`${where}: the text has a lone surrogate, which SQLite would replace`);
+      if (value.length > MAX_VALUE_BYTES) throw refuseAction(`${where}: the text is too long`);
       return value;
     default:
       return parseObjectValue(value, where);
@@ -105,13 +110,13 @@ function parseValue(value: unknown, where: string): SQLInputValue {
 function parseObjectValue(value: unknown, where: string): SQLInputValue {
   if (value === null) return null;
   if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
-    if (value.byteLength > MAX_VALUE_BYTES) throw refuse(`${where}: too many bytes`);
+    if (value.byteLength > MAX_VALUE_BYTES) throw refuseAction(`${where}: too many bytes`);
     return Uint8Array.from(value);
   }
   const tag = typeof value === 'object' ? readTag(value as Value) : undefined;
   const bound = tag === undefined || tag.tag === '$text' ? undefined : bindValue({ [tag.tag]: tag.text });
   if (bound === undefined) {
-    throw refuse(`${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`);
+    throw refuseAction(`${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`);
   }
   return bound.parameter;
 }
@@ -151,22 +156,4 @@ export function probeAction(token: string): CheckedAction {
 
 export function isProbe(action: CheckedAction): boolean {
   return probes.has(action);
-}
-
-function readObject(input: unknown, where: string): { readonly [name: string]: unknown } {
-  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
-  if (prototype !== Object.prototype && prototype !== null) throw refuse(`${where} must be a plain object`);
-  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
-  if (fields.some(([, field]) => !('value' in field))) throw refuse(`${where} must be plain data, without accessors`);
-  return Object.fromEntries(fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]));
-}
-
-function refuseUnknown(object: object, known: readonly string[], where: string): void {
-  const unknown = Object.keys(object).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw refuse(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
-}
-
-function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
 }

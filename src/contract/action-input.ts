@@ -1,0 +1,27 @@
+import { EffectMatchError } from '../errors.ts';
+
+/** Names and values of an object that was taken apart once. */
+export type Fields = { readonly [name: string]: unknown };
+
+/** The own fields of untrusted input, read once: nothing that it still holds can change or answer for them later. */
+export function readFields(input: unknown, where: string): Fields {
+  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
+  if (prototype !== Object.prototype && prototype !== null) throw refuseAction(`${where} must be a plain object`);
+  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
+  if (fields.some(([, field]) => !('value' in field))) {
+    throw refuseAction(`${where} must be plain data, without accessors`);
+  }
+  return Object.fromEntries(fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]));
+}
+
+/** Closed: a field that nobody knows is refused by name. */
+export function refuseUnknown(object: object, known: readonly string[], where: string): void {
+  const unknown = Object.keys(object).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw refuseAction(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
+}
+
+/** An action that is not one, in words that say what to change. */
+export function refuseAction(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
+  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
+}
