@@ -12,6 +12,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
 }
 
 export { defineConfig } from './cli/config.ts';
+export { fromEnvironment } from './cli/environment.ts';
 export {
   type Approver,
   type ApproverKey,

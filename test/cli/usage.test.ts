@@ -8,7 +8,22 @@ import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { MAIN, runCommand } from './command.ts';
 
-const VERBS = ['demo', 'provision', 'doctor', 'journal', 'show', 'recover', 'resolve', 'export', 'verify'];
+const VERBS = [
+  'demo',
+  'init',
+  'keygen',
+  'provision',
+  'doctor',
+  'plan',
+  'approve',
+  'run',
+  'journal',
+  'show',
+  'recover',
+  'resolve',
+  'export',
+  'verify',
+];
 
 test('every verb explains itself, and the overview names every verb', async () => {
   const overview = await runCommand(['help']);
