@@ -1,4 +1,5 @@
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import { adviseCause } from './cause-advice.ts';
 
 /** A fault of which the command line knows better than the table below what to do next. */
 export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchError<C> {
@@ -49,7 +50,7 @@ export function describeFault(error: unknown): {
 } {
   if (hasOurCode(error)) {
     const { code, message } = error;
-    return { code, message, next: error instanceof GuidedError ? error.next : NEXT[code] };
+    return { code, message, next: error instanceof GuidedError ? error.next : (adviseCause(error) ?? NEXT[code]) };
   }
   const message = error instanceof Error ? error.message : String(error);
   return { code: 'ERR_EM_INVARIANT', message: `unexpected: ${message}`, next: NEXT.ERR_EM_INVARIANT };

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
-import { loadApproverKey } from '../crypto/approver.ts';
+import { generateApprover, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { suggest } from '../protocol/nearest.ts';
+import { nameSchema } from '../protocol/record.ts';
 import type { Arguments } from './arguments.ts';
 import { ask, canAsk, confirm } from './ask.ts';
 import { EXIT } from './exit-code.ts';
@@ -12,7 +13,7 @@ import { type ConfigPlan, configText, describeTable, literal } from './init/conf
 import { type FoundDatabase, strayTriggers, usableTables } from './init/found.ts';
 import { inspectSqlite } from './init/inspect-sqlite.ts';
 import { reachPostgres } from './init/reach-postgres.ts';
-import { keyFileOf, makeKey } from './keygen.ts';
+import { keyFileOf } from './keygen.ts';
 import { type Output, printableLine } from './output.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Verb } from './verb.ts';
@@ -71,22 +72,23 @@ or an answer says so, and keys never are.`,
     if (known !== undefined && known.issuer !== approver) {
       throw usageError(`${keyFile} is the key of "${known.issuer}", not of "${approver}"`, 'init');
     }
+    const key = approver === undefined ? undefined : (known ?? generateApprover(approver));
+    const [adapter, profile] = [chooseName(args, found), chooseProfile(args, found)];
     const { reach, written } = await found.reach();
     const made = [...written];
     if (!existsSync(keyring)) {
       createKeyring(keyring);
       made.push(keyring);
     }
-    if (keyFile !== undefined && known === undefined) made.push(keyFile);
-    const key = keyFile === undefined ? undefined : (known ?? makeKey(approver ?? '', keyFile));
+    if (key !== undefined && keyFile !== undefined && known === undefined) {
+      saveApproverKey(keyFile, key);
+      made.push(keyFile);
+    }
     const plan: ConfigPlan = {
-      adapter: chooseName(args, found),
+      ...{ adapter, profile, relations, reach },
       store: chooseStore(found, file),
       keyring: KEYRING,
-      relations,
       ...(key !== undefined && { approver: { issuer: key.issuer, publicKey: key.publicKey } }),
-      reach,
-      profile: chooseProfile(args, found),
     };
     const text = configText(plan, found);
     await writePrivateFile(file, text.trimEnd().split('\n'), { force: existsSync(file) });
@@ -172,7 +174,11 @@ async function chooseApprover(args: Arguments, asks: boolean): Promise<string | 
 
 function chooseName(args: Arguments, { suggestedName }: FoundDatabase): string {
   const plain = suggestedName.replace(/[^\w.-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
-  return args.value('name') ?? (plain === '' ? 'database' : plain);
+  const name = args.value('name') ?? (plain === '' ? 'database' : plain);
+  if (!nameSchema.safeParse(name).success) {
+    throw usageError('an adapter is named by letters, digits and . _ : / @ -, starting with a letter or digit', 'init');
+  }
+  return name;
 }
 
 /** The ledger never shares a file with the business. */

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { type ApproverKey, generateApprover, saveApproverKey } from '../crypto/approver.ts';
+import { generateApprover, saveApproverKey } from '../crypto/approver.ts';
 import { EXIT } from './exit-code.ts';
 import type { Verb } from './verb.ts';
 
@@ -16,7 +16,9 @@ run this where the approver works, and send only what is printed. An existing fi
   async run(args, output) {
     const [issuer = ''] = args.positionals;
     const file = resolve(args.value('out') ?? keyFileOf(issuer));
-    const { publicKey } = makeKey(issuer, file);
+    const key = generateApprover(issuer);
+    saveApproverKey(file, key);
+    const { publicKey } = key;
     output.document({ issuer, publicKey, file });
     output.line(`${output.paint('good', 'written')}  ${file}: the private key of ${issuer}, for ${issuer} alone`);
     output.line();
@@ -25,13 +27,6 @@ run this where the approver works, and send only what is printed. An existing fi
     return EXIT.done;
   },
 };
-
-/** Generates a key and saves it to a new file. */
-export function makeKey(issuer: string, file: string): ApproverKey {
-  const key = generateApprover(issuer);
-  saveApproverKey(file, key);
-  return key;
-}
 
 /** The usual name of an approver's key file. */
 export function keyFileOf(issuer: string): string {
