@@ -1,8 +1,11 @@
 /** What to do about the usual ways in which a server, a file or a package is not there, by the code of the cause. */
 const ADVICE: Readonly<Record<string, string>> = {
-  '28000': 'check the login in the address: it must exist and be allowed to connect from here',
+  '28000':
+    'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',
   '28P01': 'correct the password in the address; `effectmatch provision` sets those of the two logins anew',
+  '3F000': 'prepare the database with `effectmatch provision`',
   '3D000': 'correct the name of the database in the address, or create it',
+  '42883': 'prepare the database with `effectmatch provision`',
   '53300': 'the server has no connection left: close some, then try again',
   '57P03': 'the server is starting or stopping: wait a moment, then try again',
   EAI_AGAIN: 'correct the host in the address, or check the network',

@@ -13,7 +13,8 @@ export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchErr
 
 const NEXT: Record<ErrorCode, string> = {
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was claimed, so the license can still be used',
-  ERR_EM_ADAPTER_REFUSED: 'close what the probe names, or configure the adapter with the capability it really has',
+  ERR_EM_ADAPTER_REFUSED:
+    'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE: 'check that the backend can be reached and is not locked, then run the command again',
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID: 'this should not happen: report it with the version of Node and of SQLite',

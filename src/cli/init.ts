@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
 import { generateApprover, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
@@ -59,6 +59,7 @@ or an answer says so, and keys never are.`,
         'replace it with --force, or write another file with --out FILE',
       );
     }
+    assertWritable(dirname(file));
     const found = await inspect(args, file);
     if (usableTables(found).length === 0) throw nothingUsable(found);
     if (asks) listTables(found, output);
@@ -96,6 +97,15 @@ or an answer says so, and keys never are.`,
     return EXIT.done;
   },
 };
+
+function assertWritable(folder: string): void {
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch (cause) {
+    const next = 'use a folder that exists, on a disk that can be written, or name one with --out FILE';
+    throw new GuidedError('ERR_EM_USAGE', `${folder} cannot be written, and nothing was written`, next, { cause });
+  }
+}
 
 /** A database that was looked at, and how a configuration beside `file` reaches it. */
 interface Inspected extends FoundDatabase {

@@ -50,7 +50,7 @@ const MAKERS = {
 function absent(what: keyof typeof MAKERS, path: string): GuidedError<'ERR_EM_NOT_FOUND'> {
   return new GuidedError(
     'ERR_EM_NOT_FOUND',
-    `there is no ${what} at ${resolve(path)}, and this verb does not create one`,
+    `there is no ${what} at ${resolve(path)}, and this verb does not create one; nothing was done`,
     `check \`${what}\` in the configuration; ${MAKERS[what]}`,
   );
 }

@@ -3,7 +3,8 @@ import { resolve } from 'node:path';
 import { EffectMatchError } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { createRuntime, type RuntimeConfig } from '../runtime/runtime.ts';
+import type { PlanRequest } from '../runtime/rehearse.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, chooseAdapterName, readAction } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
@@ -13,6 +14,7 @@ import { assertKeyring } from './open-store.ts';
 import { printRendering } from './print-rendering.ts';
 import { writePrivateFile } from './private-file.ts';
 import { watchProgress } from './progress.ts';
+import { openRuntime } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
 /** Rehearses an action and writes down what it would do, for somebody to approve. */
@@ -66,12 +68,10 @@ by table and operation with samples; --full shows every line. The proposal holds
   },
 };
 
-type Rehearsal = Parameters<Awaited<ReturnType<typeof createRuntime>>['plan']>[0];
-
-async function rehearse(config: RuntimeConfig, request: Rehearsal): Promise<Proposal> {
+async function rehearse(config: RuntimeConfig, request: PlanRequest): Promise<Proposal> {
   assertKeyring(config);
   using _progress = watchProgress('rehearsing', 'interrupted: what was held is rolled back, and nothing was changed');
-  await using runtime = await createRuntime(config);
+  await using runtime = await openRuntime(config);
   try {
     return await runtime.plan(request);
   } catch (cause) {

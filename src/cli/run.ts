@@ -1,6 +1,6 @@
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { createRuntime, type RuntimeConfig } from '../runtime/runtime.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, readAction } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
@@ -10,6 +10,7 @@ import { assertKeyring } from './open-store.ts';
 import { printable } from './output.ts';
 import { watchProgress } from './progress.ts';
 import { readTextFile } from './text-file.ts';
+import { openRuntime } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
 /** Executes an action under a license, and prints the recorded verdict. */
@@ -46,7 +47,7 @@ async function execute(config: RuntimeConfig, license: string, action: unknown):
     'running',
     'interrupted: what was held is discarded; `effectmatch recover` records the verdict',
   );
-  await using runtime = await createRuntime(config);
+  await using runtime = await openRuntime(config);
   return await runtime.execute(license, action);
 }
 
