@@ -13,7 +13,7 @@ import { loadConfig } from './load-config.ts';
 import { assertKeyring } from './open-store.ts';
 import { printRendering } from './print-rendering.ts';
 import { writePrivateFile } from './private-file.ts';
-import { watchProgress } from './progress.ts';
+import { showProgress } from './progress.ts';
 import { openRuntime } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
@@ -70,7 +70,7 @@ by table and operation with samples; --full shows every line. The proposal holds
 
 async function rehearse(config: RuntimeConfig, request: PlanRequest): Promise<Proposal> {
   assertKeyring(config);
-  using _progress = watchProgress('rehearsing', 'interrupted: what was held is rolled back, and nothing was changed');
+  using _progress = showProgress('rehearsing');
   await using runtime = await openRuntime(config);
   try {
     return await runtime.plan(request);

@@ -1,12 +1,7 @@
-import { EXIT } from './exit-code.ts';
-
 const QUIET_MS = 1000;
 
-/**
- * Says on a terminal that something is under way once it takes over a second, and ends the process in an orderly way on
- * Ctrl-C: the backend rolls back what a vanished client held, and `interrupted` says what that means here.
- */
-export function watchProgress(what: string, interrupted: string): Disposable {
+/** Says on a terminal that something is under way once it takes over a second. */
+export function showProgress(what: string): Disposable {
   const started = performance.now();
   let shown = false;
   const timer = setInterval(() => {
@@ -15,20 +10,23 @@ export function watchProgress(what: string, interrupted: string): Disposable {
     process.stderr.write(`\r${what}: ${Math.round((performance.now() - started) / 1000)} s`);
   }, QUIET_MS);
   timer.unref();
-  const clear = () => {
-    clearInterval(timer);
-    if (shown) process.stderr.write('\r\u001b[K');
-  };
-  const end = () => {
-    clear();
-    process.stderr.write(`${interrupted}\n`);
-    process.exit(EXIT.halted);
-  };
-  process.once('SIGINT', end);
   return {
     [Symbol.dispose]() {
-      clear();
-      process.removeListener('SIGINT', end);
+      clearInterval(timer);
+      if (shown) process.stderr.write('\r\u001b[K');
+    },
+  };
+}
+
+/** Ctrl-C as a promise instead of the end of the process; a second one ends it after all. */
+export function catchInterrupt(): Disposable & { readonly interrupted: Promise<'interrupted'> } {
+  const { promise, resolve } = Promise.withResolvers<'interrupted'>();
+  const once = () => resolve('interrupted');
+  process.once('SIGINT', once);
+  return {
+    interrupted: promise,
+    [Symbol.dispose]() {
+      process.removeListener('SIGINT', once);
     },
   };
 }

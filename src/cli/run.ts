@@ -1,16 +1,14 @@
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, readAction } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
+import { executeInterruptibly } from './execute-interruptibly.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
 import { toneOf } from './journal-entries.ts';
 import { loadConfig } from './load-config.ts';
 import { assertKeyring } from './open-store.ts';
 import { printable } from './output.ts';
-import { watchProgress } from './progress.ts';
 import { readTextFile } from './text-file.ts';
-import { openRuntime } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
 /** Executes an action under a license, and prints the recorded verdict. */
@@ -20,7 +18,7 @@ export const run: Verb = {
   about: `Spends the license: the action runs in a held transaction, what it really did is compared with what was approved,
 and exactly that is committed, or nothing. Whatever happens is a recorded verdict. A license that came from a rehearsal
 is for the very action that was planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected and
-nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate.`,
+nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
   flags: { ...ACTION_FLAGS, full: { about: 'show every difference in full' }, ...CONFIG_FLAG },
   examples: [
@@ -32,7 +30,7 @@ nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate.
     const license = readTextFile(args.positionals[0] ?? '', 'name the file that `effectmatch approve --out` wrote');
     const config = await loadConfig(args);
     assertKeyring(config);
-    const terminal = await execute(config, license, action);
+    const terminal = await executeInterruptibly(config, license, action);
     const text = renderTerminal(terminal, { full: args.has('full') });
     const next = adviseTerminal(terminal);
     output.document({ terminal, text, next });
@@ -41,15 +39,6 @@ nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate.
     return exitCodeOf(terminal);
   },
 };
-
-async function execute(config: RuntimeConfig, license: string, action: unknown): Promise<Terminal> {
-  using _progress = watchProgress(
-    'running',
-    'interrupted: what was held is discarded; `effectmatch recover` records the verdict',
-  );
-  await using runtime = await openRuntime(config);
-  return await runtime.execute(license, action);
-}
 
 const AGAIN = 'nothing was changed; plan it again and have it approved again';
 
@@ -64,6 +53,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'nothing was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
   'frame-changed': AGAIN,
+  interrupted: 'nothing was changed, and the license is spent; plan it again and have it approved again',
   'issuer-not-designated': 'nothing was changed; add the adapter to `may` of this issuer, or ask another approver',
   'issuer-unknown': 'nothing was changed; add the approver to `issuers` in the configuration',
   'other-action': 'nothing was changed, and the license is still good; run the very action that was planned',

@@ -3,10 +3,13 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import type { TestDatabase } from '../postgres/database.ts';
 import { startServer, type TestServer } from '../postgres/server.ts';
-import type { Ended } from './command.ts';
+import { type Ended, startCommand } from './command.ts';
 import { Desk } from './newcomer.ts';
 
 const PLAN = ['plan', '--sql', "update invoice set status = 'paid' where id = 1"];
@@ -107,4 +110,34 @@ test('a database that another release provisioned, and a license for another dat
   assert.equal(code, 2, stdout);
   assert.match(stdout, /rejected at authority \(adapter-changed\)[\s\S]*next: nothing was changed; plan it again/);
   assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
+});
+
+test('Ctrl-C while the action waits discards it and records that, whatever the database does later', async () => {
+  const config = desk.read('effectmatch.config.ts');
+  writeFileSync(desk.path('effectmatch.config.ts'), config.replace('postgres({', 'postgres({ lockTimeoutMs: 25_000,'));
+  const planned = await desk.run([...PLAN, '--out', 'slow.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const signed = ['approve', 'slow.json', '--key', 'alice.key.json', '--yes', '--out', 'slow-license.json'];
+  assert.equal((await desk.run(signed)).code, 0);
+  const holder = new pg.Client({ connectionString: db.url() });
+  await holder.connect();
+  try {
+    await holder.query('begin; select from invoice where id = 1 for update');
+    const words = ['run', 'slow-license.json', ...PLAN.slice(1), '--json'];
+    const { child, ended } = startCommand(words, { cwd: desk.folder });
+    const printed = text(child.stdout);
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    while ((await db.run(waiting)).length === 0) await sleep(50);
+    child.kill('SIGINT');
+    assert.equal((await ended).code, 2);
+    const { terminal } = JSON.parse(await printed);
+    assert.equal(terminal.kind, 'rejected');
+    assert.equal(terminal.reason, 'interrupted');
+  } finally {
+    await holder.query('rollback');
+    await holder.end();
+  }
+  assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
+  const recovered = await desk.run(['recover']);
+  assert.match(recovered.stdout, /nothing to recover/);
 });
