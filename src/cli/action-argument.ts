@@ -1,3 +1,4 @@
+import { parseInput } from '../runtime/propose.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments, Flags } from './arguments.ts';
 import { GuidedError, usageError } from './guided-error.ts';
@@ -6,21 +7,51 @@ import { readTextFile } from './text-file.ts';
 /** How an action is given to the verbs that need one. */
 export const ACTION_FLAGS = {
   action: { value: 'FILE', about: 'the action as JSON: { "sql": …, "values": … } or { "statements": […] }' },
+  input: { value: 'JSON', about: 'with --operation: its input' },
+  operation: { value: 'NAME', about: 'the action of an operation of the configuration' },
   sql: { value: 'TEXT', about: 'the action as one statement' },
   values: { value: 'JSON', about: 'values for its parameters, as a JSON list or object' },
 } satisfies Flags;
 
-/** The action of a command line: one statement, or a file. What it says is checked by the adapter. */
-export function readAction(args: Arguments, verb: string): unknown {
-  const [sql, values, file] = [args.value('sql'), args.value('values'), args.value('action')];
-  if ((sql === undefined) === (file === undefined)) {
-    throw usageError('say what to run: either --sql TEXT or --action FILE', verb);
+/** What a command line asks for: an action, or an operation that computes one. What it says is checked where it is used. */
+export type Asked =
+  | { readonly kind: 'action'; readonly action: unknown }
+  | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
+
+/** One statement, a file, or an operation with its input: exactly one of them, with only the flags that belong to it. */
+export function readAsked(args: Arguments, verb: string): Asked {
+  const { sql, action, operation } = {
+    sql: args.value('sql'),
+    action: args.value('action'),
+    operation: args.value('operation'),
+  };
+  if ([sql, action, operation].filter((way) => way !== undefined).length !== 1) {
+    throw usageError('say what to run: one of --sql TEXT, --action FILE and --operation NAME', verb);
   }
-  if (file !== undefined) {
-    if (values !== undefined) throw usageError('--values belongs to --sql; a file has its own values', verb);
-    return parseJson(readTextFile(file, `give --action the path of a JSON file`), `the file ${file}`);
+  if (args.has('values') && sql === undefined) throw usageError('--values belongs to --sql', verb);
+  if (args.has('input') && operation === undefined) throw usageError('--input belongs to --operation', verb);
+  if (operation !== undefined) {
+    return { kind: 'operation', name: operation, input: parseJson(args.value('input') ?? 'null', '--input') };
   }
-  return { sql, ...(values !== undefined && { values: parseJson(values, '--values') }) };
+  if (action !== undefined) {
+    const text = readTextFile(action, 'give --action the path of a JSON file');
+    return { kind: 'action', action: parseJson(text, `the file ${action}`) };
+  }
+  const values = args.value('values');
+  return { kind: 'action', action: { sql, ...(values !== undefined && { values: parseJson(values, '--values') }) } };
+}
+
+/** The action that is asked for; an operation's is computed from its checked input, as when it was proposed. */
+export async function actionOf({ operations = {} }: RuntimeConfig, asked: Asked): Promise<unknown> {
+  if (asked.kind === 'action') return asked.action;
+  const operation = Object.hasOwn(operations, asked.name) ? operations[asked.name] : undefined;
+  if (operation !== undefined) return operation.action(await parseInput(operation, asked.input));
+  const known = Object.keys(operations).join(', ') || 'none';
+  throw new GuidedError(
+    'ERR_EM_NOT_FOUND',
+    `no operation named "${asked.name}" is configured; nothing was done`,
+    `the configuration has: ${known}`,
+  );
 }
 
 function parseJson(text: string, what: string): unknown {

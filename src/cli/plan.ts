@@ -3,9 +3,10 @@ import { resolve } from 'node:path';
 import { EffectMatchError } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
+import type { ProposeOptions } from '../runtime/propose.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, chooseAdapterName, readAction } from './action-argument.ts';
+import { ACTION_FLAGS, type Asked, chooseAdapterName, readAsked } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError } from './guided-error.ts';
@@ -14,7 +15,7 @@ import { assertKeyring } from './open-store.ts';
 import { printRendering } from './print-rendering.ts';
 import { writePrivateFile } from './private-file.ts';
 import { showProgress } from './progress.ts';
-import { openRuntime } from './unchanged.ts';
+import { openRuntime, sayUnchanged } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
 /** Rehearses an action and writes down what it would do, for somebody to approve. */
@@ -24,7 +25,8 @@ export const plan: Verb = {
   about: `Runs the action twice in a held transaction, rolls it back both times, and shows every change that it would leave
 behind, those of triggers and cascades included: + added, ~ changed, - removed. Values that the database assigns are
 shown as generated, times as now. With --out it writes the proposal that an approver signs. Large outcomes are summarised
-by table and operation with samples; --full shows every line. The proposal holds all of it either way.`,
+by table and operation with samples; --full shows every line. The proposal holds all of it either way. An operation of the
+configuration is not rehearsed: its contract computes the outcome from the input and the state it reads.`,
   positionals: [],
   flags: {
     adapter: { value: 'NAME', about: 'the adapter, where the configuration has several' },
@@ -41,24 +43,39 @@ by table and operation with samples; --full shows every line. The proposal holds
     `effectmatch plan --sql "update invoice set status = 'paid' where id = 4711"`,
     `effectmatch plan --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]' --out proposal.json`,
     'effectmatch plan --action action.json --task invoice-4711 --full',
+    `effectmatch plan --operation payInvoice --input '{"invoice": 4711}' --out proposal.json`,
   ],
   async run(args, output) {
-    const action = readAction(args, 'plan');
+    const asked = readAsked(args, 'plan');
     const named = args.value('out');
     const out = named === undefined ? undefined : resolve(named);
     const config = await loadConfig(args);
-    const adapter = chooseAdapterName(config, args.value('adapter'), 'plan');
-    const continuations = args.value('continuations')?.split(',') ?? [];
-    const task = args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`;
-    const planRevision = args.count('revision', 0) ?? 1;
-    const proposal = await rehearse(config, { adapter, action, task, planRevision, continuations });
+    const terms = {
+      task: args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`,
+      planRevision: args.count('revision', 0) ?? 1,
+    };
+    const proposal = await propose(
+      config,
+      asked,
+      (action) => ({
+        ...terms,
+        action,
+        adapter: chooseAdapterName(config, args.value('adapter'), 'plan'),
+        continuations: args.value('continuations')?.split(',') ?? [],
+      }),
+      terms,
+    );
     if (out !== undefined) await writePrivateFile(out, [JSON.stringify(proposal)], { force: args.has('force') });
     const { draft, approved, rendering } = proposal;
     const shown = args.has('full') ? renderLicense(draft, approved, { full: true }) : rendering;
     output.document({ proposal, rendering: shown, file: out ?? null });
     printRendering(shown, output);
     output.line();
-    output.line('Rehearsed twice and rolled back: nothing was changed.');
+    output.line(
+      asked.kind === 'operation'
+        ? 'Computed by the operation from its input and the state it read: nothing was run.'
+        : 'Rehearsed twice and rolled back: nothing was changed.',
+    );
     output.line(
       out === undefined
         ? 'next: write it to a file for the approver with --out proposal.json'
@@ -68,12 +85,19 @@ by table and operation with samples; --full shows every line. The proposal holds
   },
 };
 
-async function rehearse(config: RuntimeConfig, request: PlanRequest): Promise<Proposal> {
+/** An operation computes its outcome itself; everything else is rehearsed. */
+async function propose(
+  config: RuntimeConfig,
+  asked: Asked,
+  request: (action: unknown) => PlanRequest,
+  terms: ProposeOptions,
+): Promise<Proposal> {
   assertKeyring(config);
-  using _progress = showProgress('rehearsing');
+  using _progress = showProgress('planning');
   await using runtime = await openRuntime(config);
+  if (asked.kind === 'operation') return await sayUnchanged(() => runtime.propose(asked.name, asked.input, terms));
   try {
-    return await runtime.plan(request);
+    return await runtime.plan(request(asked.action));
   } catch (cause) {
     if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_REHEARSAL_REFUSED') throw cause;
     throw new GuidedError(cause.code, cause.message, adviseRehearsal(cause.message), { cause });

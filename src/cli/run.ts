@@ -1,6 +1,6 @@
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { ACTION_FLAGS, readAction } from './action-argument.ts';
+import { ACTION_FLAGS, actionOf, readAsked } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { executeInterruptibly } from './execute-interruptibly.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
@@ -26,11 +26,11 @@ nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate.
     'effectmatch run license.json --action action.json --json',
   ],
   async run(args, output) {
-    const action = readAction(args, 'run');
+    const asked = readAsked(args, 'run');
     const license = readTextFile(args.positionals[0] ?? '', 'name the file that `effectmatch approve --out` wrote');
     const config = await loadConfig(args);
     assertKeyring(config);
-    const terminal = await executeInterruptibly(config, license, action);
+    const terminal = await executeInterruptibly(config, license, await actionOf(config, asked));
     const text = renderTerminal(terminal, { full: args.has('full') });
     const next = adviseTerminal(terminal);
     output.document({ terminal, text, next });

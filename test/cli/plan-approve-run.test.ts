@@ -91,6 +91,39 @@ test('a proposal whose text says something else than it does is not signed', asy
   assert.equal(existsSync(desk.path('license.json')), false);
 });
 
+test('an operation of the configuration is planned from its contract and run by its name', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const contract = `
+const rename = defineOperation({
+  name: 'rename', adapter: 'books',
+  input: { '~standard': { version: 1, vendor: 'test', validate: (value) =>
+    Number.isInteger(value?.id) ? { value } : { issues: [{ message: 'must be a whole number', path: ['id'] }] } } },
+  approve: ({ id }) => ({ effects: [update('invoice', { id }, { status: ['pending', 'late'] })] }),
+  action: ({ id }) => ({ sql: 'update invoice set status = ? where id = ?', values: ['late', id] }),
+});
+export default defineConfig({
+  operations: { rename },`;
+  const config = desk
+    .read('effectmatch.config.ts')
+    .replace('import { defineConfig }', 'import { defineConfig, defineOperation, update }');
+  writeFileSync(desk.path('effectmatch.config.mjs'), config.replace('export default defineConfig({', contract));
+  const calls = (words: string[], input: string) =>
+    desk.run([...words, '--operation', 'rename', '--input', input, '--config', 'effectmatch.config.mjs']);
+  const wrong = await calls(['plan'], '{"id": "x"}');
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.stderr, /ERR_EM_INPUT_INVALID: .*id: must be a whole number; nothing was changed/);
+  const planned = await calls(['plan', '--out', 'proposal.json'], '{"id": 2}');
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.match(planned.stdout, /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*approved from: contract rename/);
+  assert.equal((await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json'])).code, 0);
+  const other = await calls(['run', 'license.json'], '{"id": 3}');
+  assert.equal(other.code, 2, other.stderr);
+  assert.match(other.stdout, /\(other-action\)/);
+  assert.equal((await calls(['run', 'license.json'], '{"id": 2}')).code, 0);
+  assert.deepEqual(desk.query("select id from invoice where status = 'late'"), [{ id: 2 }]);
+});
+
 test('fifty thousand changes are summarised by table and operation, shown in full on request, and signed as a whole', async () => {
   using desk = new Desk();
   desk.change(`create table stock (id integer primary key, amount integer not null);
