@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { approve } from './approve.ts';
 import { readArguments, unknownWord } from './arguments.ts';
+import { completionOf } from './completion.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -25,6 +26,7 @@ const VERBS: readonly Verb[] = [
   ...[plan, approve, run],
   ...[journal, show, recover, resolve],
   ...[exportReceipts, verify],
+  completionOf(() => VERBS),
 ];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
