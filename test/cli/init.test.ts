@@ -1,10 +1,12 @@
 // Goal: a database becomes a configuration that compiles and works, and nothing of value is ever overwritten.
 // Method: the real command in folders of its own on real SQLite files; the compiler itself checks what was written.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { MAIN } from './command.ts';
 import { Desk, SHOP } from './newcomer.ts';
 
 /** The project's compiler with the project's strictness, on the one file that was written. */
@@ -123,6 +125,46 @@ test('what cannot be done is refused before anything is written', async () => {
   await Promise.all(calls);
   assert.deepEqual(readdirSync(desk.folder).sort(), before);
 });
+
+test('on a terminal init shows the tables, asks, and replaces nothing without a yes', async (context) => {
+  if (spawnSync('script', ['--version']).error !== undefined) return context.skip('there is no `script` here');
+  using desk = new Desk();
+  desk.change(SHOP);
+  const first = await converse(desk, [
+    [/Which tables may operations write\?.*\[all\] $/, 'invoice, notification'],
+    [/Who approves\?.*\] $/, 'alice'],
+  ]);
+  assert.equal(first.code, 0, first.printed);
+  assert.match(first.printed, /log {2}cannot be registered: it has no PRIMARY KEY/);
+  assert.match(desk.read('effectmatch.config.ts'), /issuers: \{\n {4}alice: \{ key: 'ed25519:/);
+  const config = desk.read('effectmatch.config.ts');
+  const second = await converse(desk, [[/exists\. Replace it\? \[y\/N\] $/, '']]);
+  assert.equal(second.code, 1, second.printed);
+  assert.match(second.printed, /exists, and nothing was written/);
+  assert.equal(desk.read('effectmatch.config.ts'), config);
+});
+
+/** Runs init on a terminal and answers each question when it is asked. */
+async function converse(
+  desk: Desk,
+  answers: readonly (readonly [RegExp, string])[],
+): Promise<{ readonly code: number | null; readonly printed: string }> {
+  const command = `'${process.execPath}' '${MAIN}' init books.db --no-color`;
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd: desk.folder,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const left = [...answers];
+  let printed = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal moves its cursor with them.
+    printed += String(chunk).replace(/\u001b\[[\d;?]*[A-Za-z]/g, '');
+    if (left[0]?.[0].test(printed) === true) child.stdin.write(`${left.shift()?.[1]}\r`);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  assert.deepEqual(left, [], printed);
+  return { code, printed };
+}
 
 test('keygen writes a key that nobody else can read, once', async () => {
   using desk = new Desk();
