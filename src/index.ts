@@ -54,6 +54,7 @@ export { type RenderOptions, renderApproved, renderDiff } from './protocol/rende
 export { renderTerminal } from './protocol/render-terminal.ts';
 export type { Finding, Resolution } from './protocol/resolution.ts';
 export type { Terminal } from './protocol/terminal.ts';
+export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export { type Contracted, defineOperation, type Operation, type StandardSchema } from './runtime/operation.ts';

@@ -3,12 +3,12 @@ import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
 import { generateApprover, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
-import { suggest } from '../protocol/nearest.ts';
 import { nameSchema } from '../protocol/record.ts';
 import type { Arguments } from './arguments.ts';
 import { ask, canAsk, confirm } from './ask.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
+import { chooseRelations } from './init/choose.ts';
 import { type ConfigPlan, configText, describeTable, literal } from './init/config-text.ts';
 import { type FoundDatabase, strayTriggers, usableTables } from './init/found.ts';
 import { inspectSqlite } from './init/inspect-sqlite.ts';
@@ -63,7 +63,7 @@ or an answer says so, and keys never are.`,
     const found = await inspect(args, file);
     if (usableTables(found).length === 0) throw nothingUsable(found);
     if (asks) listTables(found, output);
-    const relations = await chooseRelations(args, found, asks);
+    const relations = chooseRelations(await askRelations(args, asks), found);
     const approver = await chooseApprover(args, asks);
     const keyFile = approver === undefined ? undefined : resolve(dirname(file), keyFileOf(approver));
     const keyring = resolve(dirname(file), KEYRING);
@@ -155,24 +155,9 @@ function listTables({ tables }: FoundDatabase, { line, paint }: Output): void {
   }
 }
 
-async function chooseRelations(args: Arguments, found: FoundDatabase, asks: boolean): Promise<readonly string[]> {
-  const usable = usableTables(found).map(({ name }) => name);
+async function askRelations(args: Arguments, asks: boolean): Promise<string> {
   const question = 'Which tables may operations write? Names separated by commas, or';
-  const answer = args.value('relations') ?? (asks ? await ask(question, 'all') : 'all');
-  if (answer === 'all') return usable;
-  const chosen = answer.split(',').map((name) => name.trim());
-  for (const name of chosen) {
-    if (usable.includes(name)) continue;
-    const why = found.tables.find((table) => table.name === name)?.unusable;
-    throw new GuidedError(
-      'ERR_EM_USAGE',
-      why === undefined
-        ? `there is no table "${name}"${suggest(name, usable)}; nothing was written`
-        : `table "${name}" cannot be registered: ${why}; nothing was written`,
-      why === undefined ? `the tables are ${usable.join(', ')}` : 'change the table as it says, or leave it out',
-    );
-  }
-  return chosen;
+  return args.value('relations') ?? (asks ? await ask(question, 'all') : 'all');
 }
 
 async function chooseApprover(args: Arguments, asks: boolean): Promise<string | undefined> {

@@ -18,11 +18,12 @@ import { recover } from './recover.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
 import { show } from './show.ts';
+import { types } from './types.ts';
 import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
 const VERBS: readonly Verb[] = [
-  ...[demo, init, keygen, provision, doctor],
+  ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run],
   ...[journal, show, recover, resolve],
   ...[exportReceipts, verify],

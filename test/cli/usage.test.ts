@@ -12,6 +12,7 @@ const VERBS = [
   'demo',
   'init',
   'keygen',
+  'types',
   'provision',
   'doctor',
   'plan',

@@ -2,6 +2,8 @@
 export interface FoundTable {
   readonly name: string;
   readonly key: readonly string[];
+  /** Columns that can be stated, with the TypeScript type of what the adapter takes for them. */
+  readonly columns: readonly { readonly name: string; readonly type: string; readonly nullable: boolean }[];
   /** Why it cannot be registered, with what would help; absent where it can. */
   readonly unusable?: string;
   /** Columns that a trigger sets to the current time: proposed as volatile, because nobody can approve their value. */

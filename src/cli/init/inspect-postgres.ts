@@ -29,6 +29,17 @@ export async function inspectPostgres(url: string): Promise<FoundServer> {
     return {
       name: target,
       key,
+      columns:
+        inspection?.kind === 'usable'
+          ? inspection.relation.columns.map(({ name, type, notNull }) => ({
+              name,
+              type:
+                type.kind === 'b' && type.baseSchema === 'pg_catalog'
+                  ? (TYPES[type.base] ?? ANY)
+                  : (OTHERS[type.kind] ?? ANY),
+              nullable: !notNull,
+            }))
+          : [],
       ...(inspection?.kind === 'unusable' && { unusable: inspection.why }),
       // A table without a key compares whole rows, so nothing of it can be left out.
       volatile: columns
@@ -49,6 +60,22 @@ export async function inspectPostgres(url: string): Promise<FoundServer> {
   const suffix = taken ? `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40) : '';
   return { kind: 'postgres', suggestedName: database, tables, functions, roleSuffix: suffix };
 }
+
+const NUMBER = 'number | bigint | string';
+const ANY = 'string | number | bigint | boolean | readonly string[]';
+const OTHERS: Readonly<Record<string, string>> = { e: 'string' };
+/** What a manifest may say for a type of the server; what is not here takes any plain value. */
+const TYPES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(['int2', 'int4'].map((type) => [type, 'number | bigint'])),
+  ...Object.fromEntries(['int8', 'numeric'].map((type) => [type, NUMBER])),
+  ...Object.fromEntries(['float4', 'float8'].map((type) => [type, 'number'])),
+  ...Object.fromEntries(['text', 'varchar', 'bpchar', 'name', 'uuid'].map((type) => [type, 'string'])),
+  ...Object.fromEntries(
+    ['date', 'time', 'timetz', 'timestamp', 'timestamptz', 'interval'].map((type) => [type, 'string']),
+  ),
+  bool: 'boolean',
+  bytea: 'Uint8Array',
+};
 
 interface TableRow {
   readonly schema: string;

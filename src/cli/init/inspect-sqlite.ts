@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, extname, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { type Catalog, readCatalog } from '../../adapters/sqlite/catalog.ts';
+import { affinityOf, type Catalog, readCatalog } from '../../adapters/sqlite/catalog.ts';
 import { isControlName } from '../../adapters/sqlite/control.ts';
 import { inspectRelation } from '../../adapters/sqlite/relation.ts';
 import { openDatabase, quoteName } from '../../sqlite/connection.ts';
@@ -44,14 +44,29 @@ function readSchema(db: DatabaseSync, file: string): FoundDatabase {
   };
 }
 
+const TYPES = {
+  INTEGER: 'number | bigint',
+  REAL: 'number',
+  TEXT: 'string',
+  BLOB: 'Uint8Array | string | number | bigint',
+  NUMERIC: 'number | bigint | string',
+} as const;
+
 function describeTable(db: DatabaseSync, catalog: Catalog, name: string): FoundTable {
   const inspection = inspectRelation(catalog, name);
   const key = catalog.relations.get(name)?.key ?? [];
-  const columns = catalog.relations.get(name)?.columns.map((column) => column.name) ?? [];
+  const relation = catalog.relations.get(name);
+  const columns = relation?.columns.map((column) => column.name) ?? [];
   const triggers = catalog.objects.filter(({ type, table }) => type === 'trigger' && equalNames(table, name));
   return {
     name,
     key,
+    columns:
+      relation?.columns.map((column) => ({
+        name: column.name,
+        type: TYPES[affinityOf(relation, column)],
+        nullable: !column.notNull && !key.includes(column.name),
+      })) ?? [],
     ...(inspection.kind === 'unusable' && { unusable: inspection.why }),
     volatile: columns
       .filter((column) => !key.includes(column))

@@ -50,7 +50,8 @@ export async function reachPostgres(
   };
 }
 
-async function loadDriver(): Promise<typeof import('./inspect-postgres.ts')> {
+/** Loads what needs the optional packages, or says how to install them. */
+export async function loadDriver(): Promise<typeof import('./inspect-postgres.ts')> {
   try {
     return await import('./inspect-postgres.ts');
   } catch (cause) {
