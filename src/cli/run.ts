@@ -54,8 +54,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
   'frame-changed': AGAIN,
   interrupted: 'nothing was changed, and the license is spent; plan it again and have it approved again',
-  'issuer-not-designated': 'nothing was changed; add the adapter to `may` of this issuer, or ask another approver',
-  'issuer-unknown': 'nothing was changed; add the approver to `issuers` in the configuration',
+  'issuer-not-designated':
+    'nothing was changed; add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
+  'issuer-unknown':
+    'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action': 'nothing was changed, and the license is still good; run the very action that was planned',
   'outlet-denied':
     'nothing was changed, and the license is spent; register the table in `relations`, or keep the action away from it',
@@ -63,7 +65,8 @@ const ADVICE: Readonly<Record<string, string>> = {
     'nothing was changed; run `effectmatch doctor`, close what it names, then plan and approve again',
   'policy-changed': AGAIN,
   'registration-mismatch': AGAIN,
-  'signature-invalid': 'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it',
+  'signature-invalid':
+    'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it, then plan and approve again',
   'source-not-allowed': "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
   'stale-state': AGAIN,
 };

@@ -30,11 +30,11 @@ before(() => {
 });
 
 /** What `npm install` would leave behind, from the tarball and from the packages that this project has. */
-function install(desk: string): void {
+function install(desk: string, packages = ['zod', 'pg', 'libpg-query']): void {
   const home = join(desk, 'node_modules/effectmatch');
   mkdirSync(home, { recursive: true });
   execFileSync('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
-  for (const name of ['zod', 'pg', 'libpg-query']) {
+  for (const name of packages) {
     symlinkSync(join(root, 'node_modules', name), join(desk, 'node_modules', name));
   }
   mkdirSync(join(desk, 'node_modules/.bin'));
@@ -125,4 +125,22 @@ test('the quick start on PostgreSQL works as printed', async () => {
     { id: 4712, status: 'pending' },
   ]);
   assert.deepEqual(await db.run('select text from notification'), [{ text: 'paid' }]);
+});
+
+test('without the packages for PostgreSQL the command says which to install, and everything else works', () => {
+  const desk = join(folder, 'bare');
+  mkdirSync(desk);
+  install(desk, ['zod']);
+  const call = (...words: string[]) =>
+    spawnSync(process.execPath, [join(desk, 'node_modules/effectmatch/dist/cli/main.js'), ...words], {
+      cwd: desk,
+      encoding: 'utf8',
+    });
+  const { status, stderr } = call('init', 'postgres://postgres@127.0.0.1:1/books');
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /needs the packages pg and libpg-query\nnext: run `npm install pg libpg-query`.*nothing was written/,
+  );
+  assert.equal(call('keygen', 'alice').status, 0);
 });
