@@ -12,6 +12,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
 }
 
 export { defineConfig } from './cli/config.ts';
+export { fromEnvironment } from './cli/environment.ts';
 export {
   type Approver,
   type ApproverKey,
@@ -53,6 +54,7 @@ export { type RenderOptions, renderApproved, renderDiff } from './protocol/rende
 export { renderTerminal } from './protocol/render-terminal.ts';
 export type { Finding, Resolution } from './protocol/resolution.ts';
 export type { Terminal } from './protocol/terminal.ts';
+export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export { type Contracted, defineOperation, type Operation, type StandardSchema } from './runtime/operation.ts';

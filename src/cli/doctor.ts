@@ -7,6 +7,7 @@ import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { loadConfig } from './load-config.ts';
 import { type Output, printableLine } from './output.ts';
+import { sayUnchanged } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
 /** Shows every way by which an operation could leave something behind, and what is still open. */
@@ -34,7 +35,9 @@ it. Nothing is changed. The exit code is 0 when everything is closed, and 2 when
       throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `there is no adapter "${wanted}"; there are ${names}`);
     }
     const surveys: { readonly name: string; readonly survey: Survey }[] = [];
-    for (const [name, factory] of chosen) surveys.push({ name, survey: await surveyOf(name, factory) });
+    for (const [name, factory] of chosen) {
+      surveys.push({ name, survey: await sayUnchanged(() => surveyOf(name, factory)) });
+    }
     output.document({ adapters: surveys.map(({ name, survey }) => ({ adapter: name, ...describe(survey) })) });
     for (const { name, survey } of surveys) {
       if (args.has('sql')) for (const sql of fixes(survey)) output.line(`${sql};`);

@@ -1,4 +1,5 @@
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import { adviseCause } from './cause-advice.ts';
 
 /** A fault of which the command line knows better than the table below what to do next. */
 export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchError<C> {
@@ -12,7 +13,8 @@ export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchErr
 
 const NEXT: Record<ErrorCode, string> = {
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was claimed, so the license can still be used',
-  ERR_EM_ADAPTER_REFUSED: 'close what the probe names, or configure the adapter with the capability it really has',
+  ERR_EM_ADAPTER_REFUSED:
+    'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE: 'check that the backend can be reached and is not locked, then run the command again',
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID: 'this should not happen: report it with the version of Node and of SQLite',
@@ -49,7 +51,7 @@ export function describeFault(error: unknown): {
 } {
   if (hasOurCode(error)) {
     const { code, message } = error;
-    return { code, message, next: error instanceof GuidedError ? error.next : NEXT[code] };
+    return { code, message, next: error instanceof GuidedError ? error.next : (adviseCause(error) ?? NEXT[code]) };
   }
   const message = error instanceof Error ? error.message : String(error);
   return { code: 'ERR_EM_INVARIANT', message: `unexpected: ${message}`, next: NEXT.ERR_EM_INVARIANT };

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { JournalEntry } from '../contract/ledgers.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError } from '../errors.ts';
 import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
@@ -10,6 +11,7 @@ import { createLineWriter, ENTRY_KINDS, readEntries } from './journal-entries.ts
 import { loadConfig } from './load-config.ts';
 import { openStore, type Store } from './open-store.ts';
 import type { Output } from './output.ts';
+import { catchInterrupt } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 const DEFAULT_LIMIT = 50;
@@ -27,6 +29,7 @@ store that was put back to an earlier day, is found out.`,
     limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
     after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
     kind: { value: 'KIND', about: `only rows of one kind: ${ENTRY_KINDS.join(', ')}` },
+    follow: { about: 'go on printing rows as they are recorded, until Ctrl-C' },
     verify: { about: 'check every row and checkpoint; exit code 1 when something was altered' },
     against: { value: 'FILE', about: 'with --verify: also check against an exported checkpoint' },
     checkpoint: { about: 'seal the rows since the last checkpoint' },
@@ -37,6 +40,7 @@ store that was put back to an earlier day, is found out.`,
   examples: [
     'effectmatch journal --limit 10',
     'effectmatch journal --kind terminal --json',
+    'effectmatch journal --follow --kind terminal',
     'effectmatch journal --checkpoint --export checkpoint-42.json',
     'effectmatch journal --checkpoint --signed --export checkpoint-42.json',
     'effectmatch journal --verify --against checkpoint-42.json',
@@ -60,6 +64,7 @@ interface Listing {
   readonly limit: number;
   readonly after: number | undefined;
   readonly kind: JournalEntry['kind'] | undefined;
+  readonly follow: boolean;
 }
 
 type Request =
@@ -73,7 +78,7 @@ function readRequest(args: Arguments): Request {
   const belongs = {
     verify: ['verify', 'against'],
     checkpoint: ['checkpoint', 'export', 'signed'],
-    list: ['limit', 'after', 'kind'],
+    list: ['limit', 'after', 'kind', 'follow'],
   };
   for (const [owner, flags] of Object.entries(belongs)) {
     const stray = owner === mode ? undefined : flags.find((flag) => args.has(flag));
@@ -95,16 +100,35 @@ function readRequest(args: Arguments): Request {
   if (word !== undefined && kind === undefined) {
     throw usageError(`--kind takes one of ${ENTRY_KINDS.join(', ')}, not "${word}"`, 'journal');
   }
-  return { mode, limit: args.count('limit', 1) ?? DEFAULT_LIMIT, after: args.count('after', 0), kind };
+  const follow = args.has('follow');
+  if (follow && args.has('json'))
+    throw usageError('--follow has no end, so it cannot print one JSON document', 'journal');
+  return { mode, limit: args.count('limit', 1) ?? DEFAULT_LIMIT, after: args.count('after', 0), kind, follow };
 }
 
 async function list({ ledgers }: Store, listing: Listing, output: Output): Promise<ExitCode> {
   const entries = await readEntries(ledgers, listing);
   output.document({ entries });
-  if (entries.length === 0) output.line('no such rows: nothing of this kind has been recorded');
+  if (entries.length === 0 && !listing.follow) output.line('no such rows: nothing of this kind has been recorded');
   const writeLine = createLineWriter(ledgers, output);
   for (const entry of output.json ? [] : entries) output.line(await writeLine(entry));
+  if (listing.follow) await follow(ledgers, { ...listing, after: entries.at(-1)?.seq ?? listing.after ?? 0 }, output);
   return EXIT.done;
+}
+
+const FOLLOW_MS = 500;
+
+/** Asks for what is new twice a second until somebody interrupts; rows are never missed, because they are numbered. */
+async function follow(ledgers: Ledgers, listing: Listing, output: Output): Promise<void> {
+  using interrupt = catchInterrupt();
+  const writeLine = createLineWriter(ledgers, output);
+  let { after } = listing;
+  while ((await Promise.race([interrupt.interrupted, sleep(FOLLOW_MS)])) !== 'interrupted') {
+    for (const entry of await readEntries(ledgers, { ...listing, after })) {
+      output.line(await writeLine(entry));
+      after = entry.seq;
+    }
+  }
 }
 
 async function verify(store: Store, against: string | undefined, output: Output): Promise<ExitCode> {

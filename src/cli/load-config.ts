@@ -22,9 +22,21 @@ export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
+    const [, missing] = /^Cannot find package '([^']+)'/.exec(words) ?? [];
+    if (missing !== undefined) throw notInstalled(file, missing, cause);
     throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `${file} cannot be loaded: ${words}`, { cause });
   }
   return checkConfig(file, module.default);
+}
+
+function notInstalled(file: string, name: string, cause: unknown): GuidedError<'ERR_EM_CONFIG_INVALID'> {
+  const wanted = name === 'effectmatch' ? name : 'pg libpg-query';
+  return new GuidedError(
+    'ERR_EM_CONFIG_INVALID',
+    `${file} cannot be loaded: the package "${name}" is not installed beside it`,
+    `run \`npm install ${wanted}\` in ${dirname(file)}; nothing was done`,
+    { cause },
+  );
 }
 
 function findConfig(named: string | undefined): string {
@@ -35,7 +47,9 @@ function findConfig(named: string | undefined): string {
     named === undefined
       ? `no configuration in ${process.cwd()}: none of ${NAMES.join(', ')} is there`
       : `no configuration at ${resolve(named)}`;
-  const next = `name the file with --config FILE, or create ${named === undefined ? NAMES[0] : basename(named)}:\n\n${CONFIG_EXAMPLE}`;
+  const next =
+    'write one with `effectmatch init DATABASE`, name the file with --config FILE, or create ' +
+    `${named === undefined ? NAMES[0] : basename(named)}:\n\n${CONFIG_EXAMPLE}`;
   throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next);
 }
 

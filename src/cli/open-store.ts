@@ -28,20 +28,29 @@ export async function openStore(config: RuntimeConfig): Promise<Store> {
 
 /** A deployment that has run once has a keyring and a store. Without them a path is wrong, or nothing ever ran. */
 export function assertPresent(config: RuntimeConfig): void {
-  const { keyring } = config;
-  if (typeof keyring === 'string' && !existsSync(keyring)) throw absent('keyring', keyring);
+  assertKeyring(config);
   const store = typeof config.store === 'string' ? config.store : config.store.file;
   if (store !== undefined && !existsSync(store)) throw absent('store', store);
+}
+
+/** Verbs that begin a deployment's records make the store, but no keys: a second keyring could not read the first's. */
+export function assertKeyring({ keyring }: RuntimeConfig): void {
+  if (typeof keyring === 'string' && !existsSync(keyring)) throw absent('keyring', keyring);
 }
 
 function openPresentKeyring({ keyring }: RuntimeConfig): Keyring {
   return typeof keyring === 'string' ? loadKeyring(keyring) : openKeyring(keyring);
 }
 
-function absent(what: string, path: string): GuidedError<'ERR_EM_NOT_FOUND'> {
+const MAKERS = {
+  keyring: '`effectmatch init` makes one, and so does an application the first time it calls createRuntime',
+  store: '`effectmatch plan` and `run` make it, and so does an application the first time it calls createRuntime',
+};
+
+function absent(what: keyof typeof MAKERS, path: string): GuidedError<'ERR_EM_NOT_FOUND'> {
   return new GuidedError(
     'ERR_EM_NOT_FOUND',
-    `there is no ${what} at ${resolve(path)}, and this verb does not create one`,
-    `check \`${what}\` in the configuration; an application creates it the first time it calls createRuntime`,
+    `there is no ${what} at ${resolve(path)}, and this verb does not create one; nothing was done`,
+    `check \`${what}\` in the configuration; ${MAKERS[what]}`,
   );
 }

@@ -1,24 +1,33 @@
 import { readFileSync } from 'node:fs';
+import { approve } from './approve.ts';
 import { readArguments, unknownWord } from './arguments.ts';
+import { completionOf } from './completion.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { exportReceipts } from './export.ts';
 import { describeFault, usageError } from './guided-error.ts';
 import { printOverview, printVerbHelp } from './help.ts';
+import { init } from './init.ts';
 import { journal } from './journal.ts';
+import { keygen } from './keygen.ts';
 import { createOutput, type Output, printable } from './output.ts';
+import { plan } from './plan.ts';
 import { provision } from './provision.ts';
 import { recover } from './recover.ts';
 import { resolve } from './resolve.ts';
+import { run } from './run.ts';
 import { show } from './show.ts';
+import { types } from './types.ts';
 import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
 const VERBS: readonly Verb[] = [
-  ...[demo, provision, doctor],
+  ...[demo, init, keygen, types, provision, doctor],
+  ...[plan, approve, run],
   ...[journal, show, recover, resolve],
   ...[exportReceipts, verify],
+  completionOf(() => VERBS),
 ];
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];

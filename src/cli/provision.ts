@@ -6,6 +6,7 @@ import { EXIT } from './exit-code.ts';
 import { usageError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
 import { printableLine } from './output.ts';
+import { sayUnchanged } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
 const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
@@ -38,7 +39,7 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     const admin = readAdmin(args);
     const { name, factory } = chooseAdapter(await loadConfig(args), args.value('adapter'));
     const remove = args.has('remove');
-    const provisioning = await factory.provisioning(admin, remove ? 'remove' : 'provision');
+    const provisioning = await sayUnchanged(() => factory.provisioning(admin, remove ? 'remove' : 'provision'));
     if (args.has('print')) {
       const sql = provisioning.print();
       output.document({ adapter: name, sql });

@@ -20,6 +20,8 @@ export function sqlState(error: unknown): string | undefined {
 
 /** Server errors as they read in refusals: message, state, and the hint where there is one. Never the statement. */
 export function describeError(error: unknown): string {
+  // Where a host has several addresses, the error about all of them says nothing itself.
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(describeError).join('; ');
   if (!(error instanceof pg.DatabaseError)) return String(error);
   const hint = error.hint === undefined ? '' : ` (${error.hint})`;
   return `${error.message} [${error.code ?? 'no SQLSTATE'}]${hint}`;

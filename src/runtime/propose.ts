@@ -56,7 +56,8 @@ function operationNamed(deployment: Deployment, name: string): Operation {
   throw new EffectMatchError('ERR_EM_NOT_FOUND', `no operation named "${name}" is configured (configured: ${known})`);
 }
 
-async function parseInput({ name, input }: Operation, untrusted: unknown): Promise<unknown> {
+/** The input of an operation as its schema understands it; throws `ERR_EM_INPUT_INVALID` with the places that are wrong. */
+export async function parseInput({ name, input }: Operation, untrusted: unknown): Promise<unknown> {
   const result = await input['~standard'].validate(untrusted);
   if (result.issues === undefined) return result.value;
   const issues = result.issues.slice(0, 5).map(describeIssue).join('; ');

@@ -29,6 +29,8 @@ export type Recovered = { readonly occurrence: OccurrenceId; readonly task: stri
 export interface RecoverOptions {
   /** Also take attempts whose lease has not run out. Safe: a live attempt then loses and is refused. */
   readonly now?: boolean;
+  /** Only attempts under the license with this digest. */
+  readonly license?: Digest;
 }
 
 /**
@@ -38,7 +40,8 @@ export interface RecoverOptions {
 export async function recover(deployment: Deployment, options: RecoverOptions = {}): Promise<readonly Recovered[]> {
   const results: Recovered[] = [];
   for (const entry of await deployment.ledgers.unsettled({ includeLeased: true })) {
-    const { occurrence, task } = entry.claim.record;
+    const { occurrence, task, license } = entry.claim.record;
+    if (options.license !== undefined && options.license !== license) continue;
     const result =
       entry.leaseExpired || options.now === true
         ? await recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)))

@@ -15,7 +15,10 @@ test('without a configuration the message shows one', async () => {
     const ended = await runCommand(argv, { cwd: office.subfolder('empty') });
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /^error ERR_EM_CONFIG_INVALID: no configuration in .*effectmatch\.config\.ts/);
-    assert.match(ended.stderr, /\nnext: name the file with --config FILE, or create effectmatch\.config\.ts:/);
+    assert.match(
+      ended.stderr,
+      /\nnext: write one with `effectmatch init DATABASE`, name the file with --config FILE, or create effectmatch\.config\.ts:/,
+    );
     assert.match(ended.stderr, /export default defineConfig\(\{/);
   }
 });

@@ -1,11 +1,13 @@
 // Goal: an operator sees what happened in order, and finds out when somebody altered it.
 // Method: a real store with a known sequence of rows, read by real processes; then altered or cut with plain SQL.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
-import { Office, runCommand } from './command.ts';
-import { makePayments } from './payments.ts';
+import { createRuntime } from '../../src/index.ts';
+import { Office, runCommand, startCommand } from './command.ts';
+import { makePayments, paying, proposePayment } from './payments.ts';
 
 const office = new Office();
 after(() => office[Symbol.dispose]());
@@ -145,4 +147,25 @@ test('an altered row is found out, and so is a store put back to an earlier day 
     assert.match(ended.stderr, /^error ERR_EM_JOURNAL_TAMPERED: the journal was tampered with: /);
     assert.match(ended.stderr, /\nnext: stop using this store/);
   }
+});
+
+test('--follow prints what is there and what is recorded later, and ends with Ctrl-C', async () => {
+  using other = new Office();
+  await makePayments(other);
+  const { child, ended } = startCommand(['journal', '--follow', '--kind', 'terminal'], { cwd: other.folder });
+  const printed: string[] = [];
+  const until = async (lines: number) => {
+    while (printed.join('').split('\n').length <= lines) {
+      const chunk = await once(child.stdout, 'data');
+      printed.push(String(chunk[0]));
+    }
+  };
+  await until(4);
+  await using runtime = await createRuntime(other.config);
+  const license = other.approver.sign(await proposePayment(runtime, 3), { expiresIn: '1h' });
+  const { occurrence } = await runtime.execute(license, paying(3));
+  await until(5);
+  assert.match(printed.join(''), new RegExp(`terminal +committed +${occurrence.slice(0, 16)}`));
+  child.kill('SIGINT');
+  assert.equal((await ended).code, 0);
 });

@@ -8,7 +8,24 @@ import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { MAIN, runCommand } from './command.ts';
 
-const VERBS = ['demo', 'provision', 'doctor', 'journal', 'show', 'recover', 'resolve', 'export', 'verify'];
+const VERBS = [
+  'demo',
+  'init',
+  'keygen',
+  'types',
+  'provision',
+  'doctor',
+  'plan',
+  'approve',
+  'run',
+  'journal',
+  'show',
+  'recover',
+  'resolve',
+  'export',
+  'verify',
+  'completion',
+];
 
 test('every verb explains itself, and the overview names every verb', async () => {
   const overview = await runCommand(['help']);
@@ -76,6 +93,21 @@ test('a stack is printed only when it is asked for', async () => {
   const { stderr } = await runCommand(['joural'], { env: { EFFECTMATCH_DEBUG: '1' } });
   assert.match(stderr, /^error ERR_EM_USAGE/);
   assert.match(stderr, /\n {4}at /);
+});
+
+test('bash completes verbs and the flags of a verb from the script that is printed', async () => {
+  const { code, stdout } = await runCommand(['completion', 'bash']);
+  assert.equal(code, 0);
+  const complete = (...words: string[]) => {
+    const script = `${stdout}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _effectmatch; echo "\${COMPREPLY[@]}"`;
+    return spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout.trim();
+  };
+  assert.equal(complete('effectmatch', 're'), 'recover resolve');
+  assert.equal(complete('effectmatch', 'approve', '--e'), '--expires');
+  assert.equal(complete('effectmatch', 'verify', '--expi'), '');
+  const fish = await runCommand(['completion', 'fish']);
+  assert.match(fish.stdout, /-n '__fish_seen_subcommand_from approve' -l expires -r -d /);
+  assert.equal((await runCommand(['completion', 'tcsh'])).code, 1);
 });
 
 test('an older Node gets a sentence and exit code 1', (t) => {

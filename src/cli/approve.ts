@@ -1,0 +1,84 @@
+import { resolve } from 'node:path';
+import { approver, loadApproverKey } from '../crypto/approver.ts';
+import { parseProposal } from '../crypto/proposal.ts';
+import { EffectMatchError } from '../errors.ts';
+import { renderLicense } from '../protocol/render-license.ts';
+import type { Arguments } from './arguments.ts';
+import { canAsk, confirm } from './ask.ts';
+import { EXIT } from './exit-code.ts';
+import { GuidedError, usageError } from './guided-error.ts';
+import { printRendering } from './print-rendering.ts';
+import { writePrivateFile } from './private-file.ts';
+import { readTextFile } from './text-file.ts';
+import type { Verb } from './verb.ts';
+
+const EXPIRES = '10m';
+
+/** Shows what a proposal says and signs it. It needs the key alone: no configuration, store, database or network. */
+export const approve: Verb = {
+  name: 'approve',
+  summary: 'read a proposal, and sign it with your key',
+  about: `Renders the proposal again from the very bytes that will be signed, and refuses when that is not the text it came
+with. You read every change, what is not compared, how often it may run and what it releases; then you confirm, and the
+license is written. It needs your key and nothing else, so run it on your own machine. Nothing becomes real by this: the
+license buys one execution whose outcome is exactly this, until it expires.`,
+  positionals: ['proposal'],
+  flags: {
+    expires: { value: 'DURATION', about: `how long the license is valid: 30s, 10m, 1h, 2d (default: ${EXPIRES})` },
+    force: { about: 'replace the file that --out names' },
+    full: { about: 'show every change and every value in full' },
+    key: { value: 'FILE', about: 'your key file, as `effectmatch keygen` writes it' },
+    out: { value: 'FILE', about: 'where to write the license' },
+    yes: { about: 'sign without asking; for scripts, where somebody has decided already' },
+  },
+  examples: [
+    'effectmatch approve proposal.json --key ap-team.key.json --out license.json',
+    'effectmatch approve proposal.json --key ap-team.key.json --expires 1h --yes --out license.json',
+  ],
+  async run(args, output) {
+    const out = needed(args, 'out');
+    const keyFile = needed(args, 'key');
+    const text = readTextFile(args.positionals[0] ?? '', 'name the file that `effectmatch plan --out` wrote');
+    const proposal = parseProposal(text);
+    const key = loadKey(keyFile);
+    const expiresIn = args.value('expires') ?? EXPIRES;
+    const signer = approver(key);
+    const full = args.has('full');
+    const rendering = full ? renderLicense(proposal.draft, proposal.approved, { full }) : proposal.rendering;
+    printRendering(rendering, output);
+    output.line();
+    if (!args.has('yes')) {
+      if (!canAsk(output)) {
+        const next = 'run it on a terminal, or decide beforehand with --yes; nothing was signed';
+        throw new GuidedError('ERR_EM_USAGE', 'nobody is here to confirm', next);
+      }
+      if (!(await confirm(`Sign all of this as ${key.issuer}, valid for ${expiresIn}?`))) {
+        output.line('not signed: nothing was written');
+        return EXIT.rejected;
+      }
+    }
+    const license = signer.sign(proposal, { expiresIn });
+    await writePrivateFile(resolve(out), [JSON.stringify(license)], { force: args.has('force') });
+    const { expiresAt } = license.license;
+    output.document({ issuer: key.issuer, expiresAt, rendering, file: resolve(out) });
+    output.line(`${output.paint('good', 'signed')}  ${out}, by ${key.issuer}, valid until ${expiresAt}`);
+    output.line(`next: effectmatch run ${out} --sql "…", with the action that was planned`);
+    return EXIT.done;
+  },
+};
+
+function needed(args: Arguments, flag: string): string {
+  const value = args.value(flag);
+  if (value === undefined) throw usageError(`--${flag} is needed`, 'approve');
+  return value;
+}
+
+function loadKey(file: string) {
+  try {
+    return loadApproverKey(file);
+  } catch (cause) {
+    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_NOT_FOUND') throw cause;
+    const next = 'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
+    throw new GuidedError(cause.code, `there is no key at ${resolve(file)}; nothing was signed`, next, { cause });
+  }
+}

@@ -1,0 +1,25 @@
+import { createInterface } from 'node:readline/promises';
+import type { Output } from './output.ts';
+
+/** Whether a person is there to answer: both ends are a terminal, and no document for a program is asked for. */
+export function canAsk({ json }: Output): boolean {
+  return !json && process.stdin.isTTY === true && process.stdout.isTTY === true;
+}
+
+/** Asks one question on the terminal; an empty answer is the one that is offered. The end of input answers nothing. */
+export async function ask(question: string, offered = ''): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    const hint = offered === '' ? '' : ` [${offered}]`;
+    const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
+    const answer = await Promise.race([terminal.question(`${question}${hint} `), ended]);
+    return answer.trim() === '' ? offered : answer.trim();
+  } finally {
+    terminal.close();
+  }
+}
+
+/** Asks for a yes. Anything else, and no answer at all, is a no. */
+export async function confirm(question: string): Promise<boolean> {
+  return /^(?:y|yes)$/i.test(await ask(`${question} [y/N]`));
+}

@@ -1,0 +1,122 @@
+import { printableLine } from '../output.ts';
+import type { FoundDatabase, FoundTable } from './found.ts';
+
+/** What goes into a configuration file besides what was found in the database. */
+export interface ConfigPlan {
+  readonly adapter: string;
+  readonly store: string;
+  readonly keyring: string;
+  /** The tables to register; every other usable one is listed as left out. */
+  readonly relations: readonly string[];
+  /** Undefined where nobody may approve yet. */
+  readonly approver?: { readonly issuer: string; readonly publicKey: string };
+  /** Lines of the adapter's options that say how to reach the database, as code. */
+  readonly reach: readonly string[];
+  readonly profile: string;
+}
+
+/**
+ * The text of `effectmatch.config.ts`. It compiles against the package's own types, and every choice has a comment. Names
+ * from the database are literals or printable comments, so no name can become code.
+ */
+export function configText(plan: ConfigPlan, found: FoundDatabase): string {
+  const { adapter, store, keyring } = plan;
+  const helper = found.kind === 'postgres' ? ', fromEnvironment' : '';
+  return `// Written by \`effectmatch init\`; from here on it is yours. Commands count relative paths from this folder.
+import { defineConfig${helper} } from 'effectmatch';
+import { ${found.kind} } from 'effectmatch/adapters/${found.kind}';
+
+export default defineConfig({
+  // The ledger: claims, verdicts, the journal. A file of its own, never the business database.
+  store: ${literal(store)},
+  // The keys by which the runtime seals its own records. Back it up; keep it out of version control.
+  keyring: ${literal(keyring)},
+${issuersText(plan)}
+  adapters: {
+    ${propertyName(adapter)}: ${found.kind}({
+${plan.reach.map((line) => `      ${line}`).join('\n')}
+${profileText(plan.profile)}
+      // Tables that approved operations may write, those of triggers and cascades included. A write to any other table
+      // is refused. \`volatile\` columns are not compared on rows that an approval names; approvers read which they are.
+      relations: [
+${relationLines(plan, found)}
+      ],
+${leftOutLines(plan, found)}    }),
+  },
+});
+`;
+}
+
+function issuersText({ approver, adapter }: ConfigPlan): string {
+  const comment = '  // Who may approve, by public key; approvers keep their private keys to themselves.';
+  const body = (issuer: string, key: string) =>
+    `    ${issuer}: { key: ${key}, may: [${literal(adapter)}], sources: ['manifest', 'contract', 'rehearsed'] },`;
+  if (approver === undefined) {
+    const hint = `  // Nobody may yet. \`effectmatch keygen NAME\` makes a key and prints the line that belongs here:`;
+    const example = body("'ap-team'", "'ed25519:…'").replace(/^ {4}/, '  //   ');
+    return `${comment}\n${hint}\n${example}\n  issuers: {},`;
+  }
+  const hint = '  // `rehearsed` lets an approver sign what `effectmatch plan` has shown.';
+  return `${comment}\n${hint}\n  issuers: {\n${body(propertyName(approver.issuer), literal(approver.publicKey))}\n  },`;
+}
+
+const PROFILES: Readonly<Record<string, string>> = {
+  'net-state': 'the net change of each row; two writes that cancel out are nothing',
+  'row-event': 'every write of every row; two writes that cancel out are two changes',
+  'relation-write': 'only how often each table is written, and by which operation',
+};
+
+function profileText(profile: string): string {
+  return `      // What is compared: ${PROFILES[profile] ?? profile}.\n      profile: ${literal(profile)},`;
+}
+
+function relationLines({ relations }: ConfigPlan, { tables }: FoundDatabase): string {
+  return tables
+    .filter(({ name }) => relations.includes(name))
+    .map((table) => {
+      const columns = table.volatile.map(({ column }) => literal(column)).join(', ');
+      const entry = columns === '' ? literal(table.name) : `{ name: ${literal(table.name)}, volatile: [${columns}] }`;
+      return `        ${entry}, // ${printableLine(describeTable(table))}`;
+    })
+    .join('\n');
+}
+
+/** Key, triggers and cascades of a table in one line. */
+export function describeTable({ key, volatile, triggers, cascadesFrom }: FoundTable): string {
+  return [
+    key.length === 0 ? 'no key: rows compare whole' : `key ${key.join(', ')}`,
+    ...volatile.map(({ column, by }) => `${column} is set to the time by trigger ${by}`),
+    ...triggers
+      .filter(({ name }) => !volatile.some(({ by }) => by === name))
+      .map(({ name, writes }) => `trigger ${name}${writes.length === 0 ? '' : ` writes ${writes.join(', ')}`}`),
+    ...(cascadesFrom.length === 0 ? [] : [`changes with ${cascadesFrom.join(', ')} (foreign key)`]),
+  ].join('; ');
+}
+
+function leftOutLines({ relations }: ConfigPlan, { tables, functions }: FoundDatabase): string {
+  const left = tables.filter(({ name }) => !relations.includes(name));
+  const lines = [
+    ...(left.length === 0 ? [] : ['// Left out:']),
+    ...left.map(
+      ({ name, unusable }) => `//   ${name}: ${unusable ?? 'not chosen; add it to `relations` to allow writes'}`,
+    ),
+    ...(functions.length === 0
+      ? []
+      : [
+          '// Functions that agents may call. None unless you list them, for example:',
+          `// entryPoints: [${functions.slice(0, 5).map(literal).join(', ')}],`,
+        ]),
+  ];
+  return lines.map((line) => `      ${printableLine(line)}\n`).join('');
+}
+
+/** A name as TypeScript text, whatever characters it holds. */
+export function literal(text: string): string {
+  if (/^[\w .:/@-]*$/.test(text)) return `'${text}'`;
+  const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'");
+  return `'${escaped.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)}'`;
+}
+
+function propertyName(name: string): string {
+  return /^[A-Za-z]\w*$/.test(name) ? name : literal(name);
+}

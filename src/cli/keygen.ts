@@ -1,0 +1,34 @@
+import { resolve } from 'node:path';
+import { generateApprover, saveApproverKey } from '../crypto/approver.ts';
+import { EXIT } from './exit-code.ts';
+import type { Verb } from './verb.ts';
+
+/** A new key for a person who approves. It needs no configuration: it runs on that person's machine. */
+export const keygen: Verb = {
+  name: 'keygen',
+  summary: 'make a key for somebody who approves',
+  about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that only its owner can read,
+and prints the public key with the line that belongs into the configuration. The private key never leaves that file:
+run this where the approver works, and send only what is printed. An existing file is never overwritten.`,
+  positionals: ['name'],
+  flags: { out: { value: 'FILE', about: 'where to write the key (default: NAME.key.json)' } },
+  examples: ['effectmatch keygen ap-team', 'effectmatch keygen ap-team --out ~/.ap-team.key.json'],
+  async run(args, output) {
+    const [issuer = ''] = args.positionals;
+    const file = resolve(args.value('out') ?? keyFileOf(issuer));
+    const key = generateApprover(issuer);
+    saveApproverKey(file, key);
+    const { publicKey } = key;
+    output.document({ issuer, publicKey, file });
+    output.line(`${output.paint('good', 'written')}  ${file}: the private key of ${issuer}, for ${issuer} alone`);
+    output.line();
+    output.line('Into `issuers` of effectmatch.config.ts, with the name of your adapter:');
+    output.line(`  '${issuer}': { key: '${publicKey}', may: ['…'], sources: ['manifest', 'contract', 'rehearsed'] },`);
+    return EXIT.done;
+  },
+};
+
+/** The usual name of an approver's key file. */
+export function keyFileOf(issuer: string): string {
+  return `${issuer.replace(/[^\w.-]/g, '-')}.key.json`;
+}

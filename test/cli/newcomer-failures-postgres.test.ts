@@ -1,0 +1,143 @@
+// Goal: with PostgreSQL too, every failure that a newcomer can cause says what happened, that nothing changed, and what to do.
+// Method: each is caused for real on a server of its own: a closed port, a password that is checked, other provisioning.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { TestDatabase } from '../postgres/database.ts';
+import { startServer, type TestServer } from '../postgres/server.ts';
+import { type Ended, startCommand } from './command.ts';
+import { Desk } from './newcomer.ts';
+
+const PLAN = ['plan', '--sql', "update invoice set status = 'paid' where id = 1"];
+const SHOP = `
+  create table invoice (id integer primary key, status text not null);
+  create table outbox (id integer generated always as identity primary key, text text);
+  create view open_invoice as select * from invoice where status = 'pending';
+  insert into invoice values (1, 'pending')`;
+
+let server: TestServer;
+let db: TestDatabase;
+let desk: Desk;
+const env = () => ({ EFFECTMATCH_ADMIN_URL: db.url() });
+
+before(async () => {
+  server = await startServer();
+  db = await server.createDatabase();
+  await db.run(SHOP);
+  desk = new Desk();
+});
+after(async () => {
+  desk[Symbol.dispose]();
+  await server.stop();
+});
+
+function assertFault({ code, stdout, stderr }: Ended, what: RegExp, next: RegExp): void {
+  assert.equal(code, 1, stdout + stderr);
+  assert.match(stderr, what);
+  assert.match(stderr, /nothing was (?:changed|written|signed|done)/);
+  assert.match(stderr.slice(stderr.indexOf('\nnext: ')), next);
+  assert.doesNotMatch(stderr, /\n {4}at /, 'no stack');
+}
+
+test('no server, no such host, no such database, a wrong password: init says so and writes nothing', async () => {
+  await db.run(`create role locked login password 'right'`);
+  const rules = join(server.folder, 'data', 'pg_hba.conf');
+  writeFileSync(rules, `host all locked 127.0.0.1/32 scram-sha-256\n${readFileSync(rules, 'utf8')}`);
+  await db.run('select pg_reload_conf()');
+  const files = readdirSync(desk.folder);
+  const wrong = new URL(db.url());
+  wrong.username = 'locked';
+  wrong.password = 'wrong';
+  const cases: readonly (readonly [string, RegExp, RegExp])[] = [
+    ['postgres://postgres@127.0.0.1:1/books', /ERR_EM_ADAPTER_UNAVAILABLE: .*ECONNREFUSED/, /start the server/],
+    ['postgres://postgres@localhost:1/books', /ERR_EM_ADAPTER_UNAVAILABLE: .*ECONNREFUSED/, /start the server/],
+    ['postgres://postgres@no-such-host.invalid/books', /ERR_EM_ADAPTER_UNAVAILABLE/, /correct the host/],
+    [db.url().replace(/[^/]+$/, 'nowhere'), /database "nowhere" does not exist/, /name of the database/],
+    [wrong.href, /password authentication failed/, /correct the password/],
+    ['postgres://localhost', /postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE/, /nothing was done/],
+  ];
+  for (const [url, what, next] of cases) {
+    const ended = await desk.run(['init'], { env: { EFFECTMATCH_ADMIN_URL: url } });
+    assertFault(ended, what, next);
+    assert.doesNotMatch(ended.stderr, /wrong@|:wrong/, 'no password is printed');
+  }
+  assert.deepEqual(readdirSync(desk.folder), files);
+  // The same for the verbs that use the configured logins.
+  assert.equal((await desk.run(['init', '--approver', 'alice', '--relations', 'invoice'], { env: env() })).code, 0);
+  assertFault(await desk.run(['doctor']), /role "effectmatch_\w+" does not exist/, /effectmatch provision/);
+  const locked = { EFFECTMATCH_CONTROL_URL: wrong.href };
+  for (const words of [['doctor'], PLAN]) {
+    assertFault(await desk.run(words, { env: locked }), /password authentication failed/, /correct the password/);
+  }
+  const nobody = { EFFECTMATCH_ADMIN_URL: 'postgres://postgres@127.0.0.1:1/books' };
+  assertFault(await desk.run(['provision'], { env: nobody }), /ECONNREFUSED/, /start the server/);
+});
+
+test('an unregistered table, a trigger that leads to one, and a view', async () => {
+  const provisioned = await desk.run(['provision'], { env: env() });
+  assert.equal(provisioned.code, 0, provisioned.stderr);
+  const direct = await desk.run(['plan', '--sql', "insert into outbox (text) values ('x')"]);
+  assertFault(direct, /ERR_EM_REHEARSAL_REFUSED: .*outbox/, /add the table to `relations`/);
+  await db.run(`create function tell() returns trigger language plpgsql as $$
+      begin insert into outbox (text) values ('paid'); return null; end $$;
+    create trigger tell after update on invoice for each row execute function tell()`);
+  const byTrigger = await desk.run(PLAN);
+  assertFault(byTrigger, /ERR_EM_REHEARSAL_REFUSED/, /add the table to `relations`|effectmatch doctor/);
+  assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
+  assert.deepEqual(await db.run('select * from outbox'), []);
+  await db.run('drop trigger tell on invoice; drop function tell');
+  const config = desk.read('effectmatch.config.ts');
+  writeFileSync(desk.path('view.config.ts'), config.replace("'invoice', //", "'invoice', 'open_invoice', //"));
+  const view = await desk.run(['provision', '--config', 'view.config.ts'], { env: env() });
+  assertFault(view, /"open_invoice" cannot be registered: it is a view/, /do what the message says/);
+});
+
+test('a database that another release provisioned, and a license for another database', async () => {
+  const words = ['approve', 'proposal.json', '--key', 'alice.key.json', '--yes', '--out', 'license.json'];
+  const planned = await desk.run([...PLAN, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.equal((await desk.run(words)).code, 0);
+  await db.run('update effectmatch.deployment set version = 99');
+  assertFault(await desk.run(PLAN), /provisioned by another release \(99/, /effectmatch provision/);
+  await db.run('drop schema effectmatch cascade');
+  assertFault(await desk.run(PLAN), /effectmatch/, /effectmatch provision/);
+  assert.equal((await desk.run(['provision'], { env: env() })).code, 0);
+  const { code, stdout } = await desk.run(['run', 'license.json', ...PLAN.slice(1)]);
+  assert.equal(code, 2, stdout);
+  assert.match(stdout, /rejected at authority \(adapter-changed\)[\s\S]*next: nothing was changed; plan it again/);
+  assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
+});
+
+test('Ctrl-C while the action waits discards it and records that, whatever the database does later', async () => {
+  const config = desk.read('effectmatch.config.ts');
+  writeFileSync(desk.path('effectmatch.config.ts'), config.replace('postgres({', 'postgres({ lockTimeoutMs: 25_000,'));
+  const planned = await desk.run([...PLAN, '--out', 'slow.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const signed = ['approve', 'slow.json', '--key', 'alice.key.json', '--yes', '--out', 'slow-license.json'];
+  assert.equal((await desk.run(signed)).code, 0);
+  const holder = new pg.Client({ connectionString: db.url() });
+  await holder.connect();
+  try {
+    await holder.query('begin; select from invoice where id = 1 for update');
+    const words = ['run', 'slow-license.json', ...PLAN.slice(1), '--json'];
+    const { child, ended } = startCommand(words, { cwd: desk.folder });
+    const printed = text(child.stdout);
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    while ((await db.run(waiting)).length === 0) await sleep(50);
+    child.kill('SIGINT');
+    assert.equal((await ended).code, 2);
+    const { terminal } = JSON.parse(await printed);
+    assert.equal(terminal.kind, 'rejected');
+    assert.equal(terminal.reason, 'interrupted');
+  } finally {
+    await holder.query('rollback');
+    await holder.end();
+  }
+  assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
+  const recovered = await desk.run(['recover']);
+  assert.match(recovered.stdout, /nothing to recover/);
+});

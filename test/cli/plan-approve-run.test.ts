@@ -1,0 +1,152 @@
+// Goal: what `plan` shows is what is signed and what commits; nothing is signed unseen, and nothing runs that was not signed.
+// Method: the real commands on a real SQLite file, a terminal of the operating system where one is needed, edited files.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { MAIN } from './command.ts';
+import { Desk, SHOP } from './newcomer.ts';
+
+const PAY = ['--sql', 'update invoice set status = ? where id = ?', '--values', '["paid", 1]'];
+const SIGN = ['--key', 'alice.key.json', '--yes'];
+
+async function openShop(desk: Desk): Promise<void> {
+  desk.change(SHOP);
+  const { code, stderr } = await desk.run(['init', 'books.db', '--approver', 'alice']);
+  assert.equal(code, 0, stderr);
+}
+
+test('plan changes nothing, approve signs what it shows, run commits exactly that, once', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const planned = await desk.run(['plan', ...PAY, '--task', 'pay 1', '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.match(planned.stdout, /\+ notification id=<generated .*> {2}invoice=1, text="paid"/);
+  assert.match(planned.stdout, /~ invoice id=1 {2}status: "pending" -> "paid"/);
+  assert.match(planned.stdout, /Not compared: invoice\.updated_at/);
+  assert.match(planned.stdout, /nothing was changed/);
+  assert.deepEqual(desk.query('select status from invoice where id = 1'), [{ status: 'pending' }]);
+
+  const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json', '--json']);
+  assert.equal(approved.code, 0, approved.stderr);
+  const { rendering, issuer } = JSON.parse(approved.stdout);
+  assert.equal(issuer, 'alice');
+  assert.ok(planned.stdout.startsWith(rendering), 'the approver reads what the planner read');
+
+  const other = await desk.run(['run', 'license.json', '--sql', "update invoice set status = 'paid' where id = 2"]);
+  assert.equal(other.code, 2);
+  assert.match(other.stdout, /\(other-action\)[\s\S]*the license is still good/);
+  const committed = await desk.run(['run', 'license.json', ...PAY]);
+  assert.equal(committed.code, 0, committed.stdout);
+  assert.match(committed.stdout, /^committed: .*\nnext: effectmatch show occ_/);
+  assert.deepEqual(desk.query('select id, status from invoice order by id'), [
+    { id: 1, status: 'paid' },
+    { id: 2, status: 'pending' },
+    { id: 3, status: 'pending' },
+  ]);
+  const again = await desk.run(['run', 'license.json', ...PAY, '--json']);
+  assert.equal(again.code, 2);
+  assert.equal(JSON.parse(again.stdout).terminal.reason, 'spent');
+});
+
+test('without a terminal nothing is signed unless somebody decided before', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
+  const silent = await desk.run(['approve', 'proposal.json', '--key', 'alice.key.json', '--out', 'license.json']);
+  assert.equal(silent.code, 1);
+  assert.match(silent.stderr, /nobody is here to confirm\nnext: .*nothing was signed/);
+  assert.equal(existsSync(desk.path('license.json')), false);
+});
+
+test('on a terminal a yes signs, and anything else does not', async (context) => {
+  if (spawnSync('script', ['--version']).error !== undefined) return context.skip('there is no `script` here');
+  using desk = new Desk();
+  await openShop(desk);
+  assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
+  const command = `'${process.execPath}' '${MAIN}' approve proposal.json --key alice.key.json --out license.json`;
+  const answer = (input: string) =>
+    spawnSync('script', ['-qec', command, '/dev/null'], { cwd: desk.folder, input, encoding: 'utf8' });
+  const no = answer('n\n');
+  assert.equal(no.status, 2, no.stdout);
+  assert.match(no.stdout, /Sign all of this as alice, valid for 10m\? \[y\/N\][\s\S]*not signed/);
+  assert.equal(existsSync(desk.path('license.json')), false);
+  const yes = answer('y\n');
+  assert.equal(yes.status, 0, yes.stdout);
+  assert.ok(existsSync(desk.path('license.json')));
+  assert.equal((await desk.run(['run', 'license.json', ...PAY])).code, 0);
+});
+
+test('a proposal whose text says something else than it does is not signed', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
+  writeFileSync(
+    desk.path('proposal.json'),
+    desk.read('proposal.json').replace(/"rendering":"books: 2/, '"rendering":"books: 1'),
+  );
+  const refused = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /contradicts itself.*do not sign it/);
+  assert.equal(existsSync(desk.path('license.json')), false);
+});
+
+test('an operation of the configuration is planned from its contract and run by its name', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const contract = `
+const rename = defineOperation({
+  name: 'rename', adapter: 'books',
+  input: { '~standard': { version: 1, vendor: 'test', validate: (value) =>
+    Number.isInteger(value?.id) ? { value } : { issues: [{ message: 'must be a whole number', path: ['id'] }] } } },
+  approve: ({ id }) => ({ effects: [update('invoice', { id }, { status: ['pending', 'late'] })] }),
+  action: ({ id }) => ({ sql: 'update invoice set status = ? where id = ?', values: ['late', id] }),
+});
+export default defineConfig({
+  operations: { rename },`;
+  const config = desk
+    .read('effectmatch.config.ts')
+    .replace('import { defineConfig }', 'import { defineConfig, defineOperation, update }');
+  writeFileSync(desk.path('effectmatch.config.mjs'), config.replace('export default defineConfig({', contract));
+  const calls = (words: string[], input: string) =>
+    desk.run([...words, '--operation', 'rename', '--input', input, '--config', 'effectmatch.config.mjs']);
+  const wrong = await calls(['plan'], '{"id": "x"}');
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.stderr, /ERR_EM_INPUT_INVALID: .*id: must be a whole number; nothing was changed/);
+  const planned = await calls(['plan', '--out', 'proposal.json'], '{"id": 2}');
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.match(planned.stdout, /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*approved from: contract rename/);
+  assert.equal((await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json'])).code, 0);
+  const other = await calls(['run', 'license.json'], '{"id": 3}');
+  assert.equal(other.code, 2, other.stderr);
+  assert.match(other.stdout, /\(other-action\)/);
+  assert.equal((await calls(['run', 'license.json'], '{"id": 2}')).code, 0);
+  assert.deepEqual(desk.query("select id from invoice where status = 'late'"), [{ id: 2 }]);
+});
+
+test('fifty thousand changes are summarised by table and operation, shown in full on request, and signed as a whole', async () => {
+  using desk = new Desk();
+  desk.change(`create table stock (id integer primary key, amount integer not null);
+    with recursive n (id) as (select 1 union all select id + 1 from n where id < 50000)
+    insert into stock select id, 1 from n`);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const raise = ['--sql', 'update stock set amount = amount + 1'];
+  const planned = await desk.run(['plan', ...raise, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.match(planned.stdout, /^books: 50000 approved changes/);
+  assert.match(planned.stdout, /~ stock: 50000 updates/);
+  assert.match(planned.stdout, /49980 more of these, not shown/);
+  assert.match(planned.stdout, /Shortened: an approval covers all of it/);
+  assert.ok(planned.stdout.split('\n').length < 50);
+  const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--full', '--out', 'license.json']);
+  assert.equal(approved.code, 0, approved.stderr);
+  assert.equal(approved.stdout.match(/^ +~ stock id=\d+ {2}amount: 1 -> 2$/gm)?.length, 50_000);
+  // The last row, which no sample showed, is covered as well.
+  desk.change(
+    'create trigger hidden after update on stock when new.id = 50000 begin update stock set amount = 9 where id = 50000; end',
+  );
+  const refused = await desk.run(['run', 'license.json', ...raise]);
+  assert.equal(refused.code, 2, refused.stdout);
+  assert.match(refused.stdout, /1 difference: 0 extra, 0 missing, 1 altered\naltered {2}~ stock id=50000/);
+  assert.deepEqual(desk.query('select distinct amount from stock'), [{ amount: 1 }]);
+});
