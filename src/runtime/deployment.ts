@@ -5,6 +5,7 @@ import type { Sealer } from '../contract/seal.ts';
 import type { Reached } from '../contract/steps.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Frame, Policy } from '../protocol/frame.ts';
+import type { classify } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Operation } from './operation.ts';
@@ -32,6 +33,8 @@ export interface Deployment {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;
+  /** How A meets E before a promotion. Only an ablation replaces it. */
+  readonly classify: typeof classify;
   readonly adapters: ReadonlyMap<string, Admitted>;
   readonly operations: ReadonlyMap<string, Operation>;
   readonly policy: Policy;

@@ -14,6 +14,7 @@ import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from '../ledger/sqlite/index.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import { classify as classifyOutcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -55,6 +56,8 @@ export interface Internals {
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly reached?: Reached;
+  /** Another comparison than ours, for the ablations of the evaluation. */
+  readonly classify?: Deployment['classify'];
 }
 
 /** A running deployment. */
@@ -96,7 +99,7 @@ const LEASE_MAX_MS = 86_400_000;
 
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
-  const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
+  const { clock = systemClock, ids = randomIds, reached = unobserved, classify = classifyOutcome } = internals;
   checkConfig(config);
   const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
@@ -119,6 +122,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     clock,
     ids,
     reached,
+    classify,
     adapters,
     operations,
     policy,
