@@ -8,6 +8,7 @@ import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
+import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { type Cell, NotRun, type Study, type StudyOptions } from './study.ts';
 
@@ -18,6 +19,7 @@ const STUDIES: readonly Study[] = [
   pgCostStudy,
   boundaryStudy,
   integratedStudy,
+  publicOutcomesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json] [--data <folder>]

@@ -11,10 +11,10 @@ export const KEY = 'record';
 /** Namespaces of a domain and the fields of their records, as all initial states of the domain have them. */
 export type Schema = ReadonlyMap<string, readonly string[]>;
 
-/** What an application registers once for all its tasks. */
-export function schemaOf(domain: string, tasks: readonly StateTask[]): Schema {
+/** What an application registers once for all its tasks, which are those of one domain. */
+export function schemaOf(tasks: readonly StateTask[]): Schema {
   const fields = new Map<string, Set<string>>();
-  for (const { packet } of tasks.filter((task) => task.packet.domain === domain)) {
+  for (const { packet } of tasks) {
     for (const [namespace, records] of Object.entries(packet.initial)) {
       const known = fields.get(namespace) ?? new Set();
       for (const field of Object.values(records).flatMap((record) => Object.keys(record))) known.add(field);
@@ -44,14 +44,12 @@ function effectsOn(
   from: StateRecord | undefined,
   to: StateRecord | undefined,
 ): readonly ApprovedEffect[] {
-  if (from === undefined) return [insert(namespace, { [KEY]: id, ...(to as Drafted) })];
-  if (to === undefined) return [remove(namespace, { [KEY]: id }, from as Drafted)];
+  if (from === undefined) return to === undefined ? [] : [insert(namespace, { [KEY]: id, ...to })];
+  if (to === undefined) return [remove(namespace, { [KEY]: id }, from)];
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])];
   const changed = names.filter((name) => !isDeepStrictEqual(from[name], to[name]));
   if (changed.length === 0) return [];
-  const side = (value: Json | undefined) => (value === undefined ? absentField : (value as Drafted));
+  const side = (value: Json | undefined) => (value === undefined ? absentField : value);
   const changes = Object.fromEntries(changed.map((name) => [name, [side(from[name]), side(to[name])] as const]));
   return [update(namespace, { [KEY]: id }, changes)];
 }
-
-type Drafted = Parameters<typeof insert>[1];
