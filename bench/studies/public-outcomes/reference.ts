@@ -8,6 +8,8 @@ import { CONDITIONS } from './state-conditions.ts';
 import { countRuns, runStatePlan, type StateVariant } from './state-runs.ts';
 
 const REPETITIONS = 3;
+/** A quick run takes one task of so many. */
+const QUICK_SHARE = 20;
 const { direct, errorReject, effectMatch, noComparison } = CONDITIONS;
 
 const RECORDED = { omit: 'omitFirstWrite', duplicate: 'duplicateFirstWrite' } as const;
@@ -53,7 +55,7 @@ export async function runReference(
   { quick, progress }: { readonly quick: boolean; progress(line: string): void },
 ): Promise<readonly Cell[]> {
   const repetitions = quick ? 1 : REPETITIONS;
-  const tasks = all.filter(({ cohort206 }, index) => cohort206 && (!quick || index % 12 === 0));
+  const tasks = all.filter(({ cohort206 }, index) => cohort206 && (!quick || index % QUICK_SHARE === 0));
   const runs = await runStatePlan(
     {
       part: 'c',

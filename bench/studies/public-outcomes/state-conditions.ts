@@ -74,16 +74,18 @@ const effectMatch: Condition = {
   readBack: readSnapshot,
 };
 
-/** The same with the comparison switched off: a complete observation counts as the approved one. */
+/** The ablation of the comparison: a complete observation counts as the approved one. */
+export const withoutComparison: Internals = {
+  classify: (_, observation) =>
+    observation.kind === 'complete'
+      ? { kind: 'EXACT', effects: observation.effects }
+      : { kind: 'INDETERMINATE', gaps: observation.gaps },
+};
+
+/** The same runtime with the comparison switched off, and nothing else. */
 const noComparison: Condition = {
   name: 'no comparison',
-  run: (execution, folder) =>
-    runHeld(execution, folder, {
-      classify: (_, observation) =>
-        observation.kind === 'complete'
-          ? { kind: 'EXACT', effects: observation.effects }
-          : { kind: 'INDETERMINATE', gaps: observation.gaps },
-    }),
+  run: (execution, folder) => runHeld(execution, folder, withoutComparison),
   readBack: readSnapshot,
 };
 
