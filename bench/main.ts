@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { ablationsStudy } from './studies/ablations.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
@@ -20,6 +21,7 @@ const STUDIES: readonly Study[] = [
   boundaryStudy,
   integratedStudy,
   publicOutcomesStudy,
+  ablationsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json] [--data <folder>]

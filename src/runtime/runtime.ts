@@ -10,6 +10,7 @@ import { type KeyringSource, openKeyring } from '../crypto/keyring.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
+import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from '../ledger/sqlite/index.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
@@ -56,8 +57,9 @@ export interface Internals {
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly reached?: Reached;
-  /** Another comparison than ours, for the ablations of the evaluation. */
+  /** Other checks than ours, for the ablations of the evaluation. */
   readonly classify?: Deployment['classify'];
+  readonly verifyLicense?: Deployment['verifyLicense'];
 }
 
 /** A running deployment. */
@@ -99,7 +101,8 @@ const LEASE_MAX_MS = 86_400_000;
 
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
-  const { clock = systemClock, ids = randomIds, reached = unobserved, classify = classifyOutcome } = internals;
+  const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
+  const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
   checkConfig(config);
   const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
@@ -123,6 +126,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ids,
     reached,
     classify,
+    verifyLicense,
     adapters,
     operations,
     policy,

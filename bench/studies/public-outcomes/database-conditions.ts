@@ -3,14 +3,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
-import { createRuntime, type Internals } from '../../../src/runtime/runtime.ts';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
+import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { TestDatabase } from '../../../test/postgres/server.ts';
 import { findForbidden, type WritePolicy } from './call-rules.ts';
 import type { Keys } from './database-effects.ts';
 import { connectAsApplication, protect } from './database-site.ts';
-import { type Decision, withoutComparison } from './state-conditions.ts';
+import { type Decision, decisionOf, withoutComparison } from './state-conditions.ts';
 
 /** One execution to be. Which fault lies beneath it is not in it. */
 export interface DatabaseExecution {
@@ -70,30 +72,47 @@ export const DATABASE_CONDITIONS = { direct, callRules, effectMatch, noCompariso
 
 const KEYS = generateApprover('study');
 
-async function runHeld(
-  { statements, keys, approved }: DatabaseExecution,
+/** A runtime in front of a database that is provisioned for it, with what it keeps in a folder of its own. */
+export async function openHeldDatabase(
+  { keys }: DatabaseExecution,
   db: TestDatabase,
-  internals: Internals,
-): Promise<Decision> {
+  internals: Internals = {},
+  change: (factory: AdapterFactory) => AdapterFactory = (factory) => factory,
+): Promise<Runtime> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    const { factory } = await protect(db, keys);
-    await using runtime = await createRuntime(
-      {
-        store: join(folder, 'ledger.db'),
-        keyring: join(folder, 'keys.json'),
-        issuers: { study: { key: KEYS.publicKey, may: ['chinook'] } },
-        adapters: { chinook: factory() },
-      },
-      internals,
-    );
-    const request = { adapter: 'chinook', task: 'task', planRevision: 1, effects: approved };
-    const license = approver(KEYS).sign(await runtime.prepare(request), { expiresIn: '10m' });
-    const terminal = await runtime.execute(license, { statements: statements.map((sql) => ({ sql })) });
-    if (terminal.kind === 'committed') return { committed: true };
-    if (terminal.kind === 'rejected') return { committed: false, why: `${terminal.at}: ${terminal.reason}` };
-    throw new Error(`a promotable backend ended ${terminal.kind}`);
-  } finally {
+  const { factory } = await protect(db, keys);
+  const runtime = await createRuntime(
+    {
+      store: join(folder, 'ledger.db'),
+      keyring: join(folder, 'keys.json'),
+      issuers: { study: { key: KEYS.publicKey, may: ['chinook'] } },
+      adapters: { chinook: change(factory()) },
+    },
+    internals,
+  );
+  const close = async () => {
+    await runtime.close();
     rmSync(folder, { recursive: true, force: true });
-  }
+  };
+  return { ...runtime, close, [Symbol.asyncDispose]: close };
+}
+
+/** The approver's license for the rows that the task has to leave, asked for at this runtime. */
+export async function approveRowsAt(runtime: Runtime, { approved }: DatabaseExecution): Promise<SignedLicense> {
+  const request = { adapter: 'chinook', task: 'task', planRevision: 1, effects: approved };
+  return approver(KEYS).sign(await runtime.prepare(request), { expiresIn: '10m' });
+}
+
+/** Runs the statements under a license. */
+export async function executeStatements(
+  runtime: Runtime,
+  license: SignedLicense,
+  { statements }: DatabaseExecution,
+): Promise<Decision> {
+  return decisionOf(await runtime.execute(license, { statements: statements.map((sql) => ({ sql })) }));
+}
+
+async function runHeld(execution: DatabaseExecution, db: TestDatabase, internals: Internals): Promise<Decision> {
+  await using runtime = await openHeldDatabase(execution, db, internals);
+  return await executeStatements(runtime, await approveRowsAt(runtime, execution), execution);
 }

@@ -12,7 +12,7 @@ import { DATABASE_TASKS, EXPLICIT_WRITE, type Fixture } from './database-tasks.t
 const REPETITIONS = 3;
 const { direct, callRules, effectMatch } = DATABASE_CONDITIONS;
 
-const FIXTURES: readonly Fixture[] = ['hidden extra write', 'missing row', 'altered value'];
+export const FIXTURES: readonly Fixture[] = ['hidden extra write', 'missing row', 'altered value'];
 const VARIANTS = ['clean', ...FIXTURES, 'explicit extra write'] as const;
 type Variant = (typeof VARIANTS)[number];
 /** The task with inserts, updates, deletes and a relation without a key. */
@@ -48,7 +48,14 @@ export async function runDatabase(
     await using site = await openDatabaseSite(folder);
     for (const task of tasks) {
       progress(`a: ${task}`);
-      runs.push(...(await runTask(site, folder, task, { raw, repetitions })));
+      runs.push(
+        ...(await runTask(site, folder, task, {
+          raw,
+          repetitions,
+          variants: VARIANTS,
+          conditions: [direct, callRules, effectMatch],
+        })),
+      );
     }
   }
   const all = tasks.length * repetitions;
@@ -88,28 +95,39 @@ function isRejected({ committed, isInitial }: DatabaseRun): boolean {
   return !committed && isInitial;
 }
 
-async function runTask(
-  site: DatabaseSite,
-  folder: string,
-  task: TaskName,
-  { raw, repetitions }: { readonly raw: RawRecords; readonly repetitions: number },
-): Promise<readonly DatabaseRun[]> {
+/** A task with its approval, ready to be run. */
+export async function prepareTask(site: DatabaseSite, folder: string, task: TaskName) {
   const { keys, policy } = DATABASE_TASKS[task];
   const packet = await site.packet(task);
   const expected = approveRows(packet);
   const approved = approvedRowEffects(keys, packet.initial, expected);
   const statements = splitStatements(loadCandidate(folder, task));
+  const clean: DatabaseExecution = { keys, policy, approved, statements };
+  return { clean, expected, initial: packet.initial };
+}
+
+export interface DatabasePlan {
+  readonly raw: RawRecords;
+  readonly repetitions: number;
+  readonly variants: readonly Variant[];
+  readonly conditions: readonly DatabaseCondition[];
+}
+
+/** Runs a task in every way, each time on a fresh copy of the database. */
+export async function runTask(
+  site: DatabaseSite,
+  folder: string,
+  task: TaskName,
+  { raw, repetitions, variants, conditions }: DatabasePlan,
+): Promise<readonly DatabaseRun[]> {
+  const { clean, expected, initial } = await prepareTask(site, folder, task);
+  const { keys, statements } = clean;
   const runs: DatabaseRun[] = [];
-  for (const variant of VARIANTS) {
+  for (const variant of variants) {
     const isExplicit = variant === 'explicit extra write';
     const fixture: Fixture | undefined = variant === 'clean' || isExplicit ? undefined : variant;
-    const execution: DatabaseExecution = {
-      keys,
-      policy,
-      approved,
-      statements: isExplicit ? [...statements, EXPLICIT_WRITE] : statements,
-    };
-    for (const condition of [direct, callRules, effectMatch]) {
+    const execution = { ...clean, statements: isExplicit ? [...statements, EXPLICIT_WRITE] : statements };
+    for (const condition of conditions) {
       for (let repetition = 1; repetition <= repetitions; repetition += 1) {
         const facts = { task, variant, condition: condition.name };
         const run = await raw.run(['a', ...Object.values(facts), repetition].join('|'), async () => {
@@ -122,7 +140,7 @@ async function runTask(
             repetition,
             ...decision,
             isApproved,
-            isInitial: sameTables(keys, durable, packet.initial),
+            isInitial: sameTables(keys, durable, initial),
           };
         });
         runs.push(run);

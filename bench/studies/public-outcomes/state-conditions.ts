@@ -2,9 +2,12 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { snapshot } from '../../../src/adapters/snapshot/index.ts';
+import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
-import { createRuntime, type Internals } from '../../../src/runtime/runtime.ts';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
+import type { Terminal } from '../../../src/protocol/terminal.ts';
+import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot } from '../../data/state-bench.ts';
 import { type ReplayedCall, Simulator } from './replay.ts';
 import { KEY, type Schema } from './state-effects.ts';
@@ -95,11 +98,13 @@ const KEYS = generateApprover('study');
 const HELD_FILE = 'state.db';
 const PLAIN_FILE = 'plain.db';
 
-async function runHeld(
-  { initial, schema, calls, tools, approved }: Execution,
+/** A runtime in front of the durable state in this folder. `change` is for ablations of the adapter. */
+export async function openHeld(
+  { initial, schema, calls, tools }: Execution,
   folder: string,
-  internals: Internals,
-): Promise<Decision> {
+  internals: Internals = {},
+  change: (factory: AdapterFactory) => AdapterFactory = (factory) => factory,
+): Promise<Runtime> {
   const simulator = new Simulator(calls);
   const run = (tool: string) => (state: { [namespace: string]: unknown }, args: unknown) =>
     void simulator.run(state, tool, args);
@@ -107,31 +112,48 @@ async function runHeld(
     namespace,
     { path: `/${namespace}`, key: KEY, map: true, fields },
   ]);
-  await using runtime = await createRuntime(
+  const factory = snapshot({
+    file: join(folder, HELD_FILE),
+    initial,
+    collections: Object.fromEntries(collections),
+    tools: Object.fromEntries(tools.map((tool) => [tool, run(tool)])),
+  });
+  return await createRuntime(
     {
       store: join(folder, 'ledger.db'),
       keyring: join(folder, 'keys.json'),
       issuers: { study: { key: KEYS.publicKey, may: ['state'] } },
-      adapters: {
-        state: snapshot({
-          file: join(folder, HELD_FILE),
-          initial,
-          collections: Object.fromEntries(collections),
-          tools: Object.fromEntries(tools.map((tool) => [tool, run(tool)])),
-        }),
-      },
+      adapters: { state: change(factory) },
     },
     internals,
   );
+}
+
+/** The approver's license for what the execution has to leave, asked for at this runtime. */
+export async function approveHeld(runtime: Runtime, { approved }: Execution): Promise<SignedLicense> {
   const proposal = await runtime.prepare({ adapter: 'state', task: 'task', planRevision: 1, effects: approved });
-  const license = approver(KEYS).sign(proposal, { expiresIn: '10m' });
-  const terminal = await runtime.execute(license, { calls: calls.map(({ tool, args }) => ({ tool, args })) });
+  return approver(KEYS).sign(proposal, { expiresIn: '10m' });
+}
+
+/** Runs the calls under a license. */
+export async function executeHeld(runtime: Runtime, license: SignedLicense, { calls }: Execution): Promise<Decision> {
+  return decisionOf(await runtime.execute(license, { calls: calls.map(({ tool, args }) => ({ tool, args })) }));
+}
+
+/** A backend that holds candidates commits them or does not; anything else would be another study. */
+export function decisionOf(terminal: Terminal): Decision {
   if (terminal.kind === 'committed') return { committed: true };
   if (terminal.kind === 'rejected') return { committed: false, why: `${terminal.at}: ${terminal.reason}` };
   throw new Error(`a promotable backend ended ${terminal.kind}`);
 }
 
-function readSnapshot(folder: string): unknown {
+async function runHeld(execution: Execution, folder: string, internals: Internals): Promise<Decision> {
+  await using runtime = await openHeld(execution, folder, internals);
+  return await executeHeld(runtime, await approveHeld(runtime, execution), execution);
+}
+
+/** The durable state behind a runtime, read by a connection of its own. */
+export function readSnapshot(folder: string): unknown {
   using db = new DatabaseSync(join(folder, HELD_FILE), { readOnly: true });
   const row = db.prepare('select text from effectmatch_pointer join effectmatch_state using (version)').get();
   return JSON.parse(String(row?.text));

@@ -68,9 +68,11 @@ export async function runStatePlan(
   return runs;
 }
 
+/** What is registered once for a domain. */
 type Application = Pick<Execution, 'schema' | 'tools'>;
 
-function describeApplication(domain: string, all: readonly StateTask[]): Application {
+/** The application of a domain, as all tasks of the domain show it. */
+export function describeApplication(domain: string, all: readonly StateTask[]): Application {
   const own = all.filter(({ packet }) => packet.domain === domain);
   const tools = new Set(own.flatMap(({ calls }) => calls.map(({ tool }) => tool)));
   return { schema: schemaOf(own), tools: [...tools].sort() };
