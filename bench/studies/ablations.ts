@@ -7,9 +7,13 @@ import { loadStateTasks, STATE_FILES } from '../data/state-bench.ts';
 import { RawRecords } from '../raw.ts';
 import type { Cell, Study, StudyOptions } from '../study.ts';
 import { APPROVAL_SOURCE, COMPLETE_OBSERVATION } from './ablations/books.ts';
+import { CANDIDATE_BINDING } from './ablations/candidate.ts';
+import { certificateReuse } from './ablations/certificate.ts';
+import { DURABLE_HAZARD } from './ablations/hazard.ts';
 import { type Pair, runPair } from './ablations/pair.ts';
 import * as tasks from './ablations/public-tasks.ts';
 import { REPLAY } from './ablations/replay.ts';
+import { openSite as openShop } from './boundary/site.ts';
 import { loadParser } from './public-outcomes/call-rules.ts';
 import { prepareTask } from './public-outcomes/database.ts';
 import { openDatabaseSite } from './public-outcomes/database-site.ts';
@@ -29,9 +33,17 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
     progress(pair.name);
     cells.push(...(await runPair(pair, quick ? 1 : repetitions, raw, quick)));
   };
-  for (const pair of [COMPLETE_OBSERVATION, APPROVAL_SOURCE, REPLAY]) await play(pair, DEDICATED_RUNS);
+  for (const pair of [COMPLETE_OBSERVATION, APPROVAL_SOURCE, REPLAY, DURABLE_HAZARD, CANDIDATE_BINDING]) {
+    await play(pair, DEDICATED_RUNS);
+  }
+  {
+    await using shop = await openShop();
+    await play(certificateReuse(shop), DEDICATED_RUNS);
+  }
   const all = loadStateTasks(folder);
-  for (const make of [tasks.comparisonOnState, tasks.occurrenceOnState]) await play(make(all), TASK_RUNS);
+  const approved = all.filter(({ approved12 }) => approved12);
+  const chosen = quick ? approved.filter((_, index) => index % 4 === 0) : approved;
+  for (const make of [tasks.comparisonOnState, tasks.occurrenceOnState]) await play(make({ all, chosen }), TASK_RUNS);
 
   await loadParser();
   await using site = await openDatabaseSite(folder);

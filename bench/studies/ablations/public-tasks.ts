@@ -146,19 +146,23 @@ interface StateCase {
   readonly target: unknown;
 }
 
-function stateCases(all: readonly StateTask[], variants: typeof VARIANTS): readonly StateCase[] {
-  return all
-    .filter(({ approved12 }) => approved12)
-    .flatMap((task) => {
-      const { domain, taskId, initial } = task.packet;
-      const target = approveState(task.packet);
-      const common = { ...describeApplication(domain, all), initial, approved: approvedEffects(initial, target) };
-      return variants.map((variant) => ({
-        name: `${domain}/${taskId} ${variant.name}`,
-        execution: { ...common, calls: variant.calls(task) },
-        target,
-      }));
-    });
+/** The tasks to run, and all there are: those tell what the applications have. */
+export interface StateTasks {
+  readonly all: readonly StateTask[];
+  readonly chosen: readonly StateTask[];
+}
+
+function stateCases({ all, chosen }: StateTasks, variants: typeof VARIANTS): readonly StateCase[] {
+  return chosen.flatMap((task) => {
+    const { domain, taskId, initial } = task.packet;
+    const target = approveState(task.packet);
+    const common = { ...describeApplication(domain, all), initial, approved: approvedEffects(initial, target) };
+    return variants.map((variant) => ({
+      name: `${domain}/${taskId} ${variant.name}`,
+      execution: { ...common, calls: variant.calls(task) },
+      target,
+    }));
+  });
 }
 
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
@@ -180,21 +184,21 @@ function lookIn(folder: string, { execution, target }: StateCase, decision: Deci
 }
 
 /** The 39 of 48 faults of the twelve tasks whose result is not the approved one. */
-export function comparisonOnState(all: readonly StateTask[]): Pair {
+export function comparisonOnState(tasks: StateTasks): Pair {
   const { effectMatch, noComparison } = CONDITIONS;
   const run = (one: StateCase, removed: boolean) =>
     inFolder(async (folder) =>
       lookIn(folder, one, await (removed ? noComparison : effectMatch).run(one.execution, folder)),
     );
   const faults = stateCases(
-    all,
+    tasks,
     VARIANTS.filter(({ name }) => name !== 'clean'),
   ).filter(({ execution, target }) => {
     const final = execution.calls.findLast(({ after }) => after !== undefined)?.after ?? execution.initial;
     return !isDeepStrictEqual(final, target);
   });
   const clean = stateCases(
-    all,
+    tasks,
     VARIANTS.filter(({ name }) => name === 'clean'),
   );
   return {
@@ -207,7 +211,7 @@ export function comparisonOnState(all: readonly StateTask[]): Pair {
 }
 
 /** An approval that was asked for at another store with the same state. */
-export function occurrenceOnState(all: readonly StateTask[]): Pair {
+export function occurrenceOnState(tasks: StateTasks): Pair {
   const run = (one: StateCase, removed: boolean) =>
     inFolder(
       async (elsewhere) =>
@@ -224,6 +228,6 @@ export function occurrenceOnState(all: readonly StateTask[]): Pair {
   return {
     name: 'execution binding, STATE occurrence',
     paper: 36,
-    runs: (removed) => stateCases(all, clean).map((one) => ({ name: one.name, run: () => run(one, removed) })),
+    runs: (removed) => stateCases(tasks, clean).map((one) => ({ name: one.name, run: () => run(one, removed) })),
   };
 }
