@@ -7,6 +7,7 @@ import { ablationsStudy } from './studies/ablations.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
+import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
@@ -22,6 +23,7 @@ const STUDIES: readonly Study[] = [
   integratedStudy,
   publicOutcomesStudy,
   ablationsStudy,
+  informationStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json] [--data <folder>]

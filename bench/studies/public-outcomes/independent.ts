@@ -42,7 +42,8 @@ function alterValue({ domain, taskId }: Packet): (final: Snapshot) => Snapshot {
   return (final) => replaceIn(final, path, Number(final[namespace]?.[id]?.[field]) + 1);
 }
 
-function changeEmail({ domain, userId }: Packet): (final: Snapshot) => Snapshot {
+/** A change that no call shows: the customer's own e-mail address. */
+export function changeEmail({ domain, userId }: Packet): (final: Snapshot) => Snapshot {
   const path = `/${domain === 'travel' ? 'users' : 'customers'}/${userId}/email`;
   return (final) => replaceIn(final, path, 'changed@example.com');
 }
