@@ -11,6 +11,7 @@ import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
+import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { type Cell, NotRun, type Study, type StudyOptions } from './study.ts';
 
@@ -24,6 +25,7 @@ const STUDIES: readonly Study[] = [
   publicOutcomesStudy,
   ablationsStudy,
   informationStudy,
+  recoveryStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json] [--data <folder>]

@@ -94,17 +94,24 @@ const noComparison: Condition = {
 
 export const CONDITIONS = { direct, errorReject, effectMatch, noComparison } as const;
 
-const KEYS = generateApprover('study');
+/** The approver of this process. */
+export const KEYS = generateApprover('study');
 const HELD_FILE = 'state.db';
 const PLAIN_FILE = 'plain.db';
 
 /** A runtime in front of the durable state in this folder. `change` is for ablations of the adapter. */
 export async function openHeld(
-  { initial, schema, calls, tools }: Execution,
+  execution: Execution,
   folder: string,
   internals: Internals = {},
   change: (factory: AdapterFactory) => AdapterFactory = (factory) => factory,
 ): Promise<Runtime> {
+  const { adapters, ...config } = heldConfig(execution, folder, KEYS.publicKey);
+  return await createRuntime({ ...config, adapters: { state: change(adapters.state) } }, internals);
+}
+
+/** The deployment in this folder: the same in every process that knows the approver's public key. */
+export function heldConfig({ initial, schema, calls, tools }: Execution, folder: string, publicKey: string) {
   const simulator = new Simulator(calls);
   const run = (tool: string) => (state: { [namespace: string]: unknown }, args: unknown) =>
     void simulator.run(state, tool, args);
@@ -118,20 +125,27 @@ export async function openHeld(
     collections: Object.fromEntries(collections),
     tools: Object.fromEntries(tools.map((tool) => [tool, run(tool)])),
   });
-  return await createRuntime(
-    {
-      store: join(folder, 'ledger.db'),
-      keyring: join(folder, 'keys.json'),
-      issuers: { study: { key: KEYS.publicKey, may: ['state'] } },
-      adapters: { state: change(factory) },
-    },
-    internals,
-  );
+  return {
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { study: { key: publicKey, may: ['state'] } },
+    adapters: { state: factory as AdapterFactory },
+  };
 }
 
 /** The approver's license for what the execution has to leave, asked for at this runtime. */
-export async function approveHeld(runtime: Runtime, { approved }: Execution): Promise<SignedLicense> {
-  const proposal = await runtime.prepare({ adapter: 'state', task: 'task', planRevision: 1, effects: approved });
+export async function approveHeld(
+  runtime: Runtime,
+  { approved }: Execution,
+  continuations: readonly string[] = [],
+): Promise<SignedLicense> {
+  const proposal = await runtime.prepare({
+    adapter: 'state',
+    task: 'task',
+    planRevision: 1,
+    effects: approved,
+    continuations,
+  });
   return approver(KEYS).sign(proposal, { expiresIn: '10m' });
 }
 
