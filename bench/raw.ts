@@ -21,12 +21,11 @@ export class RawRecords {
     const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').split('\n').slice(0, -1) : [];
     const [head, ...kept] = lines.map((line) => JSON.parse(line) as RawRecord);
     const isOpen = head?.run === 'head' && head.fingerprint === fingerprint && kept.at(-1)?.run !== 'finished';
-    if (isOpen) {
-      for (const record of kept) this.#records.set(record.run, record);
-      return;
-    }
+    if (isOpen) for (const record of kept) this.#records.set(record.run, record);
+    const begin = [{ run: 'head', fingerprint }, ...this.#records.values()];
     mkdirSync(dirname(this.#file), { recursive: true });
-    writeFileSync(this.#file, `${JSON.stringify({ run: 'head', fingerprint })}\n`);
+    // Written anew, because the last line may be half a line.
+    writeFileSync(this.#file, begin.map((record) => `${JSON.stringify(record)}\n`).join(''));
   }
 
   /** The record of this run: the one that exists, or that of running it now. */
@@ -45,6 +44,6 @@ export class RawRecords {
 }
 
 function fingerprintOf(inputs: readonly string[]): string {
-  const files = [...globSync('{src,bench}/**/*.ts').sort(), ...inputs];
+  const files = [...globSync('{src,bench,examples,test/postgres,test/adapters/http}/**/*.ts').sort(), ...inputs];
   return hash('sha256', files.map((file) => hash('sha256', readFileSync(file), 'hex')).join('\n'), 'hex');
 }
