@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { ablationsStudy } from './studies/ablations.ts';
+import { backendsStudy } from './studies/backends.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
@@ -26,6 +27,7 @@ const STUDIES: readonly Study[] = [
   ablationsStudy,
   informationStudy,
   recoveryStudy,
+  backendsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json] [--data <folder>]
