@@ -1,15 +1,20 @@
-// npm run bench -- list | <study> [--quick] [--json]
-// Exit code 0 when the study ran, whatever its figures; 1 when it could not run.
+// npm run bench -- list | <study> [--quick] [--json] [--data <folder>]
+// Exit code 0 when the study ran, whatever its figures, or when its data is absent; 1 when it failed.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { ablationsStudy } from './studies/ablations.ts';
+import { backendsStudy } from './studies/backends.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
+import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
+import { publicOutcomesStudy } from './studies/public-outcomes.ts';
+import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
-import type { Cell, Study } from './study.ts';
+import { type Cell, NotRun, type Study, type StudyOptions } from './study.ts';
 
 const STUDIES: readonly Study[] = [
   compareStudy,
@@ -18,12 +23,18 @@ const STUDIES: readonly Study[] = [
   pgCostStudy,
   boundaryStudy,
   integratedStudy,
+  publicOutcomesStudy,
+  ablationsStudy,
+  informationStudy,
+  recoveryStudy,
+  backendsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
-       npm run bench -- <study> [--quick] [--json]
+       npm run bench -- <study> [--quick] [--json] [--data <folder>]
 
   --quick  fewer repetitions: shows that it runs, not what it costs
   --json   the last line printed is one JSON object with every figure
+  --data   the folder with the public task data; EFFECTMATCH_DATA or ../shared/data unless told
 `;
 
 function printList(): void {
@@ -41,9 +52,14 @@ function printTable(cells: readonly Cell[]): void {
   }
 }
 
-async function runStudy(study: Study, quick: boolean, json: boolean): Promise<void> {
+async function runStudy(study: Study, how: Omit<StudyOptions, 'progress'>, json: boolean): Promise<void> {
   const started = performance.now();
-  const cells = await study.run({ quick, progress: (line) => process.stderr.write(`… ${line}\n`) });
+  const cells = await study.run({ ...how, progress: (line) => process.stderr.write(`… ${line}\n`) }).catch(asNotRun);
+  if (cells instanceof NotRun) {
+    console.log(json ? JSON.stringify({ study: study.name, notRun: cells.message }) : `NOT RUN: ${cells.message}`);
+    return;
+  }
+  const { quick } = how;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const file = `bench/results/${study.name}.json`;
   mkdirSync('bench/results', { recursive: true });
@@ -65,9 +81,19 @@ async function runStudy(study: Study, quick: boolean, json: boolean): Promise<vo
   }
 }
 
+function asNotRun(error: unknown): NotRun {
+  if (error instanceof NotRun) return error;
+  throw error;
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, help: { type: 'boolean' } },
+  options: {
+    quick: { type: 'boolean' },
+    json: { type: 'boolean' },
+    data: { type: 'string' },
+    help: { type: 'boolean' },
+  },
 });
 const [name] = positionals;
 const study = STUDIES.find((candidate) => candidate.name === name);
@@ -77,4 +103,4 @@ else if (study === undefined) {
   console.error(`There is no study "${name}". These exist:`);
   printList();
   process.exitCode = 1;
-} else await runStudy(study, values.quick ?? false, values.json ?? false);
+} else await runStudy(study, { quick: values.quick ?? false, data: values.data }, values.json ?? false);

@@ -9,8 +9,13 @@ export interface Cell {
   readonly ok: boolean;
 }
 
+/** A study that cannot run here, because what it needs is absent. That is reported, and is no failure. */
+export class NotRun extends Error {}
+
 export interface StudyOptions {
   readonly quick: boolean;
+  /** The folder with the public task data, where it is not in its usual place. */
+  readonly data?: string | undefined;
   /** Says what is being measured now; goes to standard error. */
   progress(line: string): void;
 }
@@ -49,4 +54,9 @@ export function figure(name: string, value: number, unit: string): Cell {
 /** A count that has one right value. */
 export function exactly(name: string, value: number, unit: string, expected: number): Cell {
   return { name, value, unit, target: `= ${expected}`, ok: value === expected };
+}
+
+/** A count for which the paper reports one, and whether both are the same. */
+export function reproduced(name: string, value: number, unit: string, paper: number): Cell {
+  return { ...exactly(name, value, unit, paper), paper };
 }

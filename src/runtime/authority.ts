@@ -1,6 +1,5 @@
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
-import { verifyLicense } from '../crypto/signature.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
@@ -45,7 +44,7 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (issuer === undefined || keys === undefined) {
     return refuse('issuer-unknown', `"${license.issuer}" is not a designated issuer of this deployment`);
   }
-  if (!verifyLicense(keys, signed)) {
+  if (!deployment.verifyLicense(keys, signed)) {
     return refuse('signature-invalid', `the signature is not by a registered key of "${license.issuer}"`);
   }
   if (!issuer.may.includes(license.adapter)) {

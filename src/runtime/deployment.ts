@@ -3,8 +3,10 @@ import { type Clock, type IdSource, instant } from '../contract/clock.ts';
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
 import type { Reached } from '../contract/steps.ts';
+import type { verifyLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Frame, Policy } from '../protocol/frame.ts';
+import type { classify } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Operation } from './operation.ts';
@@ -32,6 +34,10 @@ export interface Deployment {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;
+  /** How A meets E before a promotion. Only an ablation replaces it. */
+  readonly classify: typeof classify;
+  /** Whether a registered key signed a license. Only an ablation replaces it. */
+  readonly verifyLicense: typeof verifyLicense;
   readonly adapters: ReadonlyMap<string, Admitted>;
   readonly operations: ReadonlyMap<string, Operation>;
   readonly policy: Policy;

@@ -2,7 +2,7 @@ import type { Stage } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
-import { classify, type Outcome } from '../protocol/outcome.ts';
+import type { Outcome } from '../protocol/outcome.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { observedDigest } from './attempt.ts';
@@ -28,7 +28,7 @@ export async function executePromotable(
 
   const evidence = await stage.observe();
   const observation = establish(evidence, adapter.registration, adapter.channels);
-  const outcome = classify(prepareApproved(attempt.signed.approved), observation, evidence);
+  const outcome = deployment.classify(prepareApproved(attempt.signed.approved), observation, evidence);
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return discard(stage, 'comparison', explain(outcome), outcome);
 

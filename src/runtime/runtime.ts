@@ -10,10 +10,12 @@ import { type KeyringSource, openKeyring } from '../crypto/keyring.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
+import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from '../ledger/sqlite/index.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import { classify as classifyOutcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -55,6 +57,9 @@ export interface Internals {
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly reached?: Reached;
+  /** Other checks than ours, for the ablations of the evaluation. */
+  readonly classify?: Deployment['classify'];
+  readonly verifyLicense?: Deployment['verifyLicense'];
 }
 
 /** A running deployment. */
@@ -97,6 +102,7 @@ const LEASE_MAX_MS = 86_400_000;
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
+  const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
   checkConfig(config);
   const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
@@ -119,6 +125,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     clock,
     ids,
     reached,
+    classify,
+    verifyLicense,
     adapters,
     operations,
     policy,

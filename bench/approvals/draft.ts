@@ -1,0 +1,84 @@
+import type { Json } from '../data/patch.ts';
+import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
+
+type Fields = { [field: string]: Json };
+
+/**
+ * An expected state in the making: the initial one, changed record by record. Everything that is not changed here must
+ * stay as it is, so whatever a calculation does not mention is approved to keep its value.
+ */
+export class Expected {
+  readonly #state: { [namespace: string]: { [id: string]: StateRecord } };
+
+  constructor(initial: Snapshot) {
+    this.#state = structuredClone(initial) as { [namespace: string]: { [id: string]: StateRecord } };
+  }
+
+  get state(): Snapshot {
+    return this.#state;
+  }
+
+  /** Sets fields that the record already has. */
+  change(namespace: string, id: string, fields: Fields): void {
+    const record = this.record(namespace, id);
+    const unknown = Object.keys(fields).find((field) => !Object.hasOwn(record, field));
+    if (unknown !== undefined) throw new Error(`${namespace}/${id} has no field ${unknown}`);
+    this.#namespace(namespace)[id] = { ...record, ...fields };
+  }
+
+  add(namespace: string, id: string, record: StateRecord): void {
+    if (Object.hasOwn(this.#namespace(namespace), id)) throw new Error(`${namespace}/${id} exists`);
+    this.#namespace(namespace)[id] = record;
+  }
+
+  remove(namespace: string, id: string): void {
+    this.record(namespace, id);
+    delete this.#namespace(namespace)[id];
+  }
+
+  record(namespace: string, id: string): StateRecord {
+    const record = this.#namespace(namespace)[id];
+    if (record === undefined) throw new Error(`there is no ${namespace}/${id}`);
+    return record;
+  }
+
+  records(namespace: string): readonly (readonly [id: string, record: StateRecord])[] {
+    return Object.entries(this.#namespace(namespace));
+  }
+
+  #namespace(name: string): { [id: string]: StateRecord } {
+    const found = this.#state[name];
+    if (found === undefined) throw new Error(`there is no namespace ${name}`);
+    return found;
+  }
+}
+
+/** The one catalogue record whose field has this value. */
+export function lookUp(packet: Packet, kind: string, field: string, value: Json): StateRecord {
+  const found = (packet.reference[kind] ?? []).filter((record) => record[field] === value);
+  const [record] = found;
+  if (record === undefined || found.length > 1) throw new Error(`${found.length} ${kind} have ${field} ${value}`);
+  return record;
+}
+
+/** What the customer must have written for the specification to apply; its absence is an error of ours. */
+export function demandSaid(packet: Packet, words: readonly string[]): void {
+  const said = packet.messages.join('\n').toLowerCase();
+  const unsaid = words.find((word) => !said.includes(word.toLowerCase()));
+  if (unsaid !== undefined) throw new Error(`${packet.taskId}: nobody asked for "${unsaid}"`);
+}
+
+export function textOf(value: Json | undefined): string {
+  if (typeof value === 'string') return value;
+  throw new Error(`${JSON.stringify(value)} is no text`);
+}
+
+export function numberOf(value: Json | undefined): number {
+  if (typeof value === 'number') return value;
+  throw new Error(`${JSON.stringify(value)} is no number`);
+}
+
+/** Milliseconds of a time without a zone. All times of a task are of one zone, so only differences have a meaning. */
+export function instantOf(time: string): number {
+  return Date.parse(`${time}Z`);
+}

@@ -1,0 +1,18 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { NotRun } from '../study.ts';
+
+const VARIABLE = 'EFFECTMATCH_DATA';
+
+/**
+ * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. Where it
+ * lacks a file that a study needs, the study is not run: its data is public and is not copied into the project.
+ */
+export function findData(given: string | undefined, needed: readonly string[]): string {
+  const folder = resolve(given ?? process.env[VARIABLE] ?? join('..', 'shared', 'data'));
+  const lacking = needed.filter((file) => !existsSync(join(folder, file)));
+  if (lacking.length === 0) return folder;
+  const named = given !== undefined || process.env[VARIABLE] !== undefined;
+  const where = named ? `"${folder}" has no ${lacking.join(', ')}` : `there is no ${lacking.join(', ')}`;
+  throw new NotRun(`${where}; name the folder with the task data by --data or ${VARIABLE}`);
+}

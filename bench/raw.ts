@@ -1,0 +1,49 @@
+import { hash } from 'node:crypto';
+import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** One run of a study, as it is written down: what it was, then what became of it. */
+export type RawRecord = { readonly run: string } & { readonly [fact: string]: unknown };
+
+/**
+ * The raw records of a study, one JSON object per line, each written as soon as its run has ended. A study that was
+ * interrupted goes on where it stopped, as long as neither its data nor any code has changed since; one that finished
+ * starts anew.
+ */
+export class RawRecords {
+  readonly #file: string;
+  readonly #records = new Map<string, RawRecord>();
+
+  /** `inputs` are the files that the study reads. */
+  constructor(name: string, inputs: readonly string[]) {
+    this.#file = `bench/results/raw/${name}.jsonl`;
+    const fingerprint = fingerprintOf(inputs);
+    const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').split('\n').slice(0, -1) : [];
+    const [head, ...kept] = lines.map((line) => JSON.parse(line) as RawRecord);
+    const isOpen = head?.run === 'head' && head.fingerprint === fingerprint && kept.at(-1)?.run !== 'finished';
+    if (isOpen) for (const record of kept) this.#records.set(record.run, record);
+    const begin = [{ run: 'head', fingerprint }, ...this.#records.values()];
+    mkdirSync(dirname(this.#file), { recursive: true });
+    // Written anew, because the last line may be half a line.
+    writeFileSync(this.#file, begin.map((record) => `${JSON.stringify(record)}\n`).join(''));
+  }
+
+  /** The record of this run: the one that exists, or that of running it now. */
+  async run<T extends object>(name: string, work: () => Promise<T>): Promise<T & RawRecord> {
+    const known = this.#records.get(name);
+    if (known !== undefined) return known as T & RawRecord;
+    const record = { run: name, ...(await work()) };
+    this.#records.set(name, record);
+    appendFileSync(this.#file, `${JSON.stringify(record)}\n`);
+    return record;
+  }
+
+  finish(): void {
+    appendFileSync(this.#file, `${JSON.stringify({ run: 'finished' })}\n`);
+  }
+}
+
+function fingerprintOf(inputs: readonly string[]): string {
+  const files = [...globSync('{src,bench,examples,test/postgres,test/adapters/http}/**/*.ts').sort(), ...inputs];
+  return hash('sha256', files.map((file) => hash('sha256', readFileSync(file), 'hex')).join('\n'), 'hex');
+}

@@ -1,0 +1,48 @@
+import type { RawRecords } from '../../raw.ts';
+import { type Cell, exactly, reproduced } from '../../study.ts';
+
+/** How a run ended, as read back: `stopped` left nothing wrong behind, `admitted` did what must not happen. */
+export type Ending = 'stopped' | 'admitted' | 'neither';
+
+/** A fault that the full system stops, and the same fault with exactly one mechanism switched off. */
+export interface Pair {
+  readonly name: string;
+  /** How often the paper ran each side; every one of its runs ended the same way. */
+  readonly paper: number;
+  /** One run of each side for every task, or one in all where it is a case of its own. */
+  runs(removed: boolean): readonly { readonly name: string; run(): Promise<Ending> }[];
+  /** The same without the fault: what must still be committed on both sides. */
+  controls?(removed: boolean): readonly { readonly name: string; run(): Promise<boolean> }[];
+}
+
+/** Repeats both sides and counts them. */
+export async function runPair(pair: Pair, repetitions: number, raw: RawRecords, quick: boolean): Promise<Cell[]> {
+  const cells: Cell[] = [];
+  const cell = (words: string, value: number, expected: number) =>
+    quick || expected !== pair.paper
+      ? exactly(`${pair.name}: ${words}`, value, 'runs', expected)
+      : reproduced(`${pair.name}: ${words}`, value, 'runs', pair.paper);
+  for (const removed of [false, true]) {
+    const runs = pair.runs(removed);
+    const controls = pair.controls?.(removed) ?? [];
+    const wanted: Ending = removed ? 'admitted' : 'stopped';
+    let [faults, clean] = [0, 0];
+    for (let repetition = 1; repetition <= repetitions; repetition += 1) {
+      const place = (name: string) => [pair.name, removed ? 'removed' : 'full', name, repetition].join('|');
+      for (const { name, run } of runs) {
+        const { ending } = await raw.run(place(name), async () => ({ ending: await run() }));
+        if (ending === wanted) faults += 1;
+      }
+      for (const { name, run } of controls) {
+        const { committed } = await raw.run(place(`control ${name}`), async () => ({ committed: await run() }));
+        if (committed) clean += 1;
+      }
+    }
+    cells.push(cell(removed ? 'removed, admitted' : 'full, stopped', faults, runs.length * repetitions));
+    if (controls.length > 0) {
+      const words = `clean control, ${removed ? 'removed' : 'full'}, committed`;
+      cells.push(exactly(`${pair.name}: ${words}`, clean, 'runs', controls.length * repetitions));
+    }
+  }
+  return cells;
+}

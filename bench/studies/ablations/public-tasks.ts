@@ -1,0 +1,233 @@
+// Ablations on public tasks: result comparison, the instance that an approval is for, and the final recheck.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { AdapterFactory } from '../../../src/contract/adapter.ts';
+import { quoteName } from '../../../src/postgres/identifier.ts';
+import { overlayAdapter } from '../../../src/testing/world.ts';
+import { approveState } from '../../approvals/index.ts';
+import type { TaskName } from '../../data/mcpmark.ts';
+import type { StateTask } from '../../data/state-bench.ts';
+import { type Watch, watched } from '../boundary/watch.ts';
+import type { prepareTask } from '../public-outcomes/database.ts';
+import { FIXTURES } from '../public-outcomes/database.ts';
+import {
+  approveRowsAt,
+  DATABASE_CONDITIONS,
+  executeStatements,
+  openHeldDatabase,
+} from '../public-outcomes/database-conditions.ts';
+import { type DatabaseSite, readTables, sameTables } from '../public-outcomes/database-site.ts';
+import { VARIANTS } from '../public-outcomes/independent.ts';
+import {
+  approveHeld,
+  CONDITIONS,
+  type Decision,
+  type Execution,
+  executeHeld,
+  openHeld,
+  readSnapshot,
+} from '../public-outcomes/state-conditions.ts';
+import { approvedEffects } from '../public-outcomes/state-effects.ts';
+import { describeApplication } from '../public-outcomes/state-runs.ts';
+import type { Ending, Pair } from './pair.ts';
+
+/** A database task with its approval. */
+export interface PreparedTask extends Awaited<ReturnType<typeof prepareTask>> {
+  readonly name: TaskName;
+}
+
+/** Every instance says that it is the same one, so an approval for any of them is for all. */
+function anyInstance(factory: AdapterFactory): AdapterFactory {
+  return overlayAdapter(factory, ({ identity }) => ({ identity: { ...identity, backend: '0'.repeat(32) } }));
+}
+
+interface Found {
+  readonly decision: Decision;
+  readonly isApproved: boolean;
+  readonly isInitial: boolean;
+}
+
+/** A wrong result: stopped where it was rejected by the comparison and nothing changed. */
+function judgeWrong({ decision, isApproved, isInitial }: Found): Ending {
+  if (decision.committed) return isApproved ? 'neither' : 'admitted';
+  return isInitial && decision.why === 'comparison: diverged' ? 'stopped' : 'neither';
+}
+
+/** A right result that must not be committed all the same, for this reason. */
+function judgeRight({ decision, isApproved, isInitial }: Found, why: string): Ending {
+  if (decision.committed) return isApproved ? 'admitted' : 'neither';
+  return isInitial && decision.why === why ? 'stopped' : 'neither';
+}
+
+/** Rows that differ from the approved ones, hidden beneath unchanged statements. */
+export function comparisonOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
+  const { effectMatch, noComparison } = DATABASE_CONDITIONS;
+  const runOn = async (task: PreparedTask, removed: boolean, fixture: (typeof FIXTURES)[number] | undefined) => {
+    await using db = await site.open(task.name, fixture);
+    const decision = await (removed ? noComparison : effectMatch).run(task.clean, db);
+    return await lookAt(db, task, decision);
+  };
+  return {
+    name: 'result comparison, PG tasks',
+    paper: 27,
+    runs: (removed) =>
+      tasks.flatMap((task) =>
+        FIXTURES.map((fixture) => ({
+          name: `${task.name} ${fixture}`,
+          run: async () => judgeWrong(await runOn(task, removed, fixture)),
+        })),
+      ),
+    controls: (removed) =>
+      tasks.map((task) => ({
+        name: task.name,
+        run: async () => (await runOn(task, removed, undefined)).isApproved,
+      })),
+  };
+}
+
+/** An approval that was asked for at another instance of the same database, with the same rows. */
+export function occurrenceOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
+  const run = async (task: PreparedTask, removed: boolean) => {
+    const change = removed ? anyInstance : undefined;
+    await using other = await site.open(task.name, undefined);
+    await using db = await site.open(task.name, undefined);
+    await using approving = await openHeldDatabase(task.clean, other, {}, change);
+    const license = await approveRowsAt(approving, task.clean);
+    await using runtime = await openHeldDatabase(task.clean, db, {}, change);
+    const decision = await executeStatements(runtime, license, task.clean);
+    return judgeRight(await lookAt(db, task, decision), 'authority: adapter-changed');
+  };
+  return {
+    name: 'execution binding, PG occurrence',
+    paper: 9,
+    runs: (removed) => tasks.map((task) => ({ name: task.name, run: () => run(task, removed) })),
+  };
+}
+
+/** A right that is granted while the candidate is held, and a final gate that does or does not look again. */
+export function recheckOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
+  const run = async (task: PreparedTask, removed: boolean, isFault: boolean) => {
+    await using db = await site.open(task.name, undefined);
+    const grant = `grant temporary on database ${quoteName(db.name)} to ${quoteName(db.role('em_exec'))}`;
+    const watch: Watch = { surveys: [], reuses: removed };
+    await using runtime = await openHeldDatabase(task.clean, db, {}, (factory) => watched(factory, watch));
+    const license = await approveRowsAt(runtime, task.clean);
+    if (isFault) watch.held = async () => void (await db.run(grant));
+    return await lookAt(db, task, await executeStatements(runtime, license, task.clean));
+  };
+  return {
+    name: 'final boundary check, PG recheck',
+    paper: 9,
+    runs: (removed) =>
+      tasks.map((task) => ({
+        name: task.name,
+        run: async () => judgeRight(await run(task, removed, true), 'final-gate: boundary-changed'),
+      })),
+    controls: (removed) =>
+      tasks.map((task) => ({ name: task.name, run: async () => (await run(task, removed, false)).isApproved })),
+  };
+}
+
+async function lookAt(db: Parameters<typeof readTables>[0], task: PreparedTask, decision: Decision): Promise<Found> {
+  const { clean, expected, initial } = task;
+  const durable = await readTables(db, clean.keys);
+  return {
+    decision,
+    isApproved: sameTables(clean.keys, durable, expected),
+    isInitial: sameTables(clean.keys, durable, initial),
+  };
+}
+
+interface StateCase {
+  readonly name: string;
+  readonly execution: Execution;
+  readonly target: unknown;
+}
+
+/** The tasks to run, and all there are: those tell what the applications have. */
+export interface StateTasks {
+  readonly all: readonly StateTask[];
+  readonly chosen: readonly StateTask[];
+}
+
+function stateCases({ all, chosen }: StateTasks, variants: typeof VARIANTS): readonly StateCase[] {
+  return chosen.flatMap((task) => {
+    const { domain, taskId, initial } = task.packet;
+    const target = approveState(task.packet);
+    const common = { ...describeApplication(domain, all), initial, approved: approvedEffects(initial, target) };
+    return variants.map((variant) => ({
+      name: `${domain}/${taskId} ${variant.name}`,
+      execution: { ...common, calls: variant.calls(task) },
+      target,
+    }));
+  });
+}
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function lookIn(folder: string, { execution, target }: StateCase, decision: Decision): Found {
+  const durable = readSnapshot(folder);
+  return {
+    decision,
+    isApproved: isDeepStrictEqual(durable, target),
+    isInitial: isDeepStrictEqual(durable, execution.initial),
+  };
+}
+
+/** The 39 of 48 faults of the twelve tasks whose result is not the approved one. */
+export function comparisonOnState(tasks: StateTasks): Pair {
+  const { effectMatch, noComparison } = CONDITIONS;
+  const run = (one: StateCase, removed: boolean) =>
+    inFolder(async (folder) =>
+      lookIn(folder, one, await (removed ? noComparison : effectMatch).run(one.execution, folder)),
+    );
+  const faults = stateCases(
+    tasks,
+    VARIANTS.filter(({ name }) => name !== 'clean'),
+  ).filter(({ execution, target }) => {
+    const final = execution.calls.findLast(({ after }) => after !== undefined)?.after ?? execution.initial;
+    return !isDeepStrictEqual(final, target);
+  });
+  const clean = stateCases(
+    tasks,
+    VARIANTS.filter(({ name }) => name === 'clean'),
+  );
+  return {
+    name: 'result comparison, STATE tasks',
+    paper: 117,
+    runs: (removed) => faults.map((one) => ({ name: one.name, run: async () => judgeWrong(await run(one, removed)) })),
+    controls: (removed) =>
+      clean.map((one) => ({ name: one.name, run: async () => (await run(one, removed)).isApproved })),
+  };
+}
+
+/** An approval that was asked for at another store with the same state. */
+export function occurrenceOnState(tasks: StateTasks): Pair {
+  const run = (one: StateCase, removed: boolean) =>
+    inFolder(
+      async (elsewhere) =>
+        await inFolder(async (folder) => {
+          const change = removed ? anyInstance : undefined;
+          await using approving = await openHeld(one.execution, elsewhere, {}, change);
+          const license = await approveHeld(approving, one.execution);
+          await using runtime = await openHeld(one.execution, folder, {}, change);
+          const decision = await executeHeld(runtime, license, one.execution);
+          return judgeRight(lookIn(folder, one, decision), 'authority: adapter-changed');
+        }),
+    );
+  const clean = VARIANTS.filter(({ name }) => name === 'clean');
+  return {
+    name: 'execution binding, STATE occurrence',
+    paper: 36,
+    runs: (removed) => stateCases(tasks, clean).map((one) => ({ name: one.name, run: () => run(one, removed) })),
+  };
+}

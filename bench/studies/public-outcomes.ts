@@ -1,0 +1,33 @@
+// The paper's comparison on public tasks: do wrong results become durable, and do right ones still?
+import { join } from 'node:path';
+import { findData } from '../data/folder.ts';
+import { MCPMARK_FILES } from '../data/mcpmark.ts';
+import { loadStateTasks, STATE_FILES } from '../data/state-bench.ts';
+import { RawRecords } from '../raw.ts';
+import type { Cell, Study, StudyOptions } from '../study.ts';
+import { runDatabase } from './public-outcomes/database.ts';
+import { runIndependent } from './public-outcomes/independent.ts';
+import { runReference } from './public-outcomes/reference.ts';
+
+async function run(options: StudyOptions): Promise<readonly Cell[]> {
+  const files = [...STATE_FILES, ...MCPMARK_FILES];
+  const folder = findData(options.data, files);
+  const raw = new RawRecords(
+    `public-outcomes${options.quick ? '-quick' : ''}`,
+    files.map((file) => join(folder, file)),
+  );
+  const tasks = loadStateTasks(folder);
+  const cells = [
+    ...(await runDatabase(folder, raw, options)),
+    ...(await runIndependent(tasks, raw, options)),
+    ...(await runReference(tasks, raw, options)),
+  ];
+  raw.finish();
+  return cells;
+}
+
+export const publicOutcomesStudy: Study = {
+  name: 'public-outcomes',
+  about: 'wrong and right results of public tasks that become durable, under each condition, beside the paper',
+  run,
+};

@@ -1,0 +1,100 @@
+// Part (c): 206 STATE tasks against the saved clean reference, as the paper has it. What is approved here was taken
+// from a clean execution, so this part shows what comparison does, not where approvals come from.
+import type { StateTask, VariantName } from '../../data/state-bench.ts';
+import type { RawRecords } from '../../raw.ts';
+import { type Cell, exactly, reproduced } from '../../study.ts';
+import { replayVariant } from './replay.ts';
+import { CONDITIONS } from './state-conditions.ts';
+import { countRuns, runStatePlan, type StateVariant } from './state-runs.ts';
+
+const REPETITIONS = 3;
+/** A quick run takes one task of so many. */
+const QUICK_SHARE = 20;
+const { direct, errorReject, effectMatch, noComparison } = CONDITIONS;
+
+const RECORDED = { omit: 'omitFirstWrite', duplicate: 'duplicateFirstWrite' } as const;
+const VARIANTS: readonly StateVariant[] = [
+  { name: 'clean', calls: (task) => replayVariant(task, 'clean') },
+  { name: 'omit', calls: (task) => replayVariant(task, RECORDED.omit) },
+  { name: 'duplicate', calls: (task) => replayVariant(task, RECORDED.duplicate) },
+];
+
+/** The paper's full table of the 206 tasks: right states when clean, saved ones where it tells, then wrong commits. */
+export const PAPER = [
+  { condition: direct, clean: 618, saved: undefined, omit: 354, duplicate: 138 },
+  { condition: errorReject, clean: 597, saved: 591, omit: 138, duplicate: 138 },
+  { condition: effectMatch, clean: 618, saved: undefined, omit: 0, duplicate: 0 },
+  { condition: noComparison, clean: 618, saved: undefined, omit: 354, duplicate: 138 },
+] as const;
+
+type Figures = { readonly [name in 'clean' | 'saved' | 'omit' | 'duplicate']: number };
+
+/** What the recorded flags say must come out for these tasks, without running any of them. */
+export function predict(tasks: readonly StateTask[], condition: (typeof PAPER)[number]['condition']): Figures {
+  const count = (holds: (task: StateTask) => boolean) => tasks.filter(holds).length;
+  const variant = (task: StateTask, name: VariantName) => {
+    const found = task.variants[name];
+    if (found === undefined) throw new Error(`${task.packet.taskId} has no variant ${name}`);
+    return found;
+  };
+  const saves = (task: StateTask, name: VariantName) =>
+    condition !== errorReject || variant(task, name).errors.size === 0;
+  const wrong = (name: VariantName) =>
+    condition === effectMatch ? 0 : count((task) => saves(task, name) && !variant(task, name).equalsClean);
+  return {
+    clean: count((task) => saves(task, 'clean') || variant(task, 'clean').equalsInitial),
+    saved: count((task) => saves(task, 'clean')),
+    omit: wrong(RECORDED.omit),
+    duplicate: wrong(RECORDED.duplicate),
+  };
+}
+
+export async function runReference(
+  all: readonly StateTask[],
+  raw: RawRecords,
+  { quick, progress }: { readonly quick: boolean; progress(line: string): void },
+): Promise<readonly Cell[]> {
+  const repetitions = quick ? 1 : REPETITIONS;
+  const tasks = all.filter(({ cohort206 }, index) => cohort206 && (!quick || index % QUICK_SHARE === 0));
+  const runs = await runStatePlan(
+    {
+      part: 'c',
+      tasks,
+      variants: VARIANTS,
+      conditions: PAPER.map(({ condition }) => condition),
+      repetitions,
+      approve(task) {
+        if (task.variants.clean === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
+        return task.variants.clean.final;
+      },
+    },
+    all,
+    raw,
+    progress,
+  );
+  return PAPER.flatMap((paper) => {
+    const { condition } = paper;
+    const predicted = predict(tasks, condition);
+    const ours: Figures = {
+      clean: countRuns(runs, 'clean', condition).right,
+      saved: countRuns(runs, 'clean', condition).saved,
+      omit: countRuns(runs, 'omit', condition).wrong,
+      duplicate: countRuns(runs, 'duplicate', condition).wrong,
+    };
+    return Object.entries(WORDS).map(([key, words]) => {
+      const figure = key as keyof Figures;
+      const name = `(c) ${condition.name}: ${words}`;
+      const published = quick ? undefined : paper[figure];
+      return published === undefined
+        ? exactly(name, ours[figure], 'runs', predicted[figure] * repetitions)
+        : reproduced(name, ours[figure], 'runs', published);
+    });
+  });
+}
+
+const WORDS: { readonly [name in keyof Figures]: string } = {
+  clean: 'clean, right state',
+  saved: 'clean, saved',
+  omit: 'omit, wrong commit',
+  duplicate: 'duplicate, wrong commit',
+};

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Snapshot, StateTask } from '../../data/state-bench.ts';
+import type { RawRecords } from '../../raw.ts';
+import type { ReplayedCall } from './replay.ts';
+import type { Condition, Execution } from './state-conditions.ts';
+import { approvedEffects, schemaOf } from './state-effects.ts';
+
+/** One way to run a task: calls as an agent would make them, with what the simulators did. */
+export interface StateVariant {
+  readonly name: string;
+  calls(task: StateTask): readonly ReplayedCall[];
+}
+
+export interface StatePlan {
+  /** Names the population in raw records. */
+  readonly part: string;
+  readonly tasks: readonly StateTask[];
+  readonly variants: readonly StateVariant[];
+  readonly conditions: readonly Condition[];
+  readonly repetitions: number;
+  /** The complete state that is approved for a task. */
+  approve(task: StateTask): Snapshot;
+}
+
+/** Runs whose state is the approved one, and commits that left another. */
+export function countRuns(runs: readonly StateRun[], variant: string, condition: Condition) {
+  const own = runs.filter((run) => run.variant === variant && run.condition === condition.name);
+  return {
+    runs: own.length,
+    right: own.filter(({ isApproved }) => isApproved).length,
+    saved: own.filter(({ committed }) => committed).length,
+    wrong: own.filter(({ committed, isApproved }) => committed && !isApproved).length,
+    /** Rejected runs after which the initial state was no longer there. */
+    spoilt: own.filter(({ committed, isInitial }) => !committed && !isInitial).length,
+  };
+}
+
+/** How one run ended. */
+export interface StateRun {
+  readonly task: string;
+  readonly variant: string;
+  readonly condition: string;
+  readonly committed: boolean;
+  /** Whether the state that was read back is the approved one, and the initial one. */
+  readonly isApproved: boolean;
+  readonly isInitial: boolean;
+}
+
+/** Runs all of it, each run with a folder of its own, and returns the records. `all` tells what the applications are. */
+export async function runStatePlan(
+  plan: StatePlan,
+  all: readonly StateTask[],
+  raw: RawRecords,
+  progress: (line: string) => void,
+): Promise<readonly StateRun[]> {
+  const applications = new Map<string, Application>();
+  const runs: StateRun[] = [];
+  for (const [index, task] of plan.tasks.entries()) {
+    if (index % 20 === 0) progress(`${plan.part}: task ${index + 1} of ${plan.tasks.length}`);
+    const { domain } = task.packet;
+    const application = applications.get(domain) ?? describeApplication(domain, all);
+    applications.set(domain, application);
+    runs.push(...(await runTask(plan, task, application, raw)));
+  }
+  return runs;
+}
+
+/** What is registered once for a domain. */
+type Application = Pick<Execution, 'schema' | 'tools'>;
+
+/** The application of a domain, as all tasks of the domain show it. */
+export function describeApplication(domain: string, all: readonly StateTask[]): Application {
+  const own = all.filter(({ packet }) => packet.domain === domain);
+  const tools = new Set(own.flatMap(({ calls }) => calls.map(({ tool }) => tool)));
+  return { schema: schemaOf(own), tools: [...tools].sort() };
+}
+
+async function runTask(plan: StatePlan, task: StateTask, application: Application, raw: RawRecords) {
+  const { domain, taskId, initial } = task.packet;
+  const target = plan.approve(task);
+  const approved = approvedEffects(initial, target);
+  const runs: StateRun[] = [];
+  for (const variant of plan.variants) {
+    const execution = { ...application, initial, approved, calls: variant.calls(task) };
+    for (const condition of plan.conditions) {
+      const facts = { task: `${domain}/${taskId}`, variant: variant.name, condition: condition.name };
+      for (let repetition = 1; repetition <= plan.repetitions; repetition += 1) {
+        const name = [plan.part, ...Object.values(facts), repetition].join('|');
+        runs.push(
+          await raw.run(name, async () => ({ ...facts, repetition, ...(await runOnce(condition, execution, target)) })),
+        );
+      }
+    }
+  }
+  return runs;
+}
+
+async function runOnce(condition: Condition, execution: Execution, target: Snapshot) {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  try {
+    const decision = await condition.run(execution, folder);
+    const durable = condition.readBack(folder);
+    const isApproved = isDeepStrictEqual(durable, target);
+    return { ...decision, isApproved, isInitial: isDeepStrictEqual(durable, execution.initial) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,231 @@
+// Whether a fresh worker decides rightly after the process that executed has ended, wherever it ended.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import type { Step } from '../../src/contract/steps.ts';
+import { findData } from '../data/folder.ts';
+import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
+import { RawRecords } from '../raw.ts';
+import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
+import { replayVariant } from './public-outcomes/replay.ts';
+import { approveHeld, type Execution, KEYS, openHeld, readSnapshot } from './public-outcomes/state-conditions.ts';
+import { approvedEffects } from './public-outcomes/state-effects.ts';
+import { describeApplication } from './public-outcomes/state-runs.ts';
+import { CONTINUATION, RELEASES, writeCase } from './recovery/case-file.ts';
+
+const REPETITIONS = 5;
+const READERS = 2;
+
+interface Scenario {
+  readonly name: string;
+  readonly variant: 'clean' | 'omitFirstWrite';
+  readonly exitAt?: Step;
+  /** The paper's counts of 90. */
+  readonly paper: { readonly correct: number; readonly terminals: number; readonly releases: number };
+  /** Releases once our recovery has run, of 90. */
+  readonly recovered: number;
+}
+
+const SCENARIOS: readonly Scenario[] = [
+  { name: 'normal', variant: 'clean', paper: { correct: 90, terminals: 90, releases: 90 }, recovered: 90 },
+  {
+    name: 'exit after staging',
+    variant: 'clean',
+    exitAt: 'path:staged',
+    paper: { correct: 0, terminals: 0, releases: 0 },
+    recovered: 0,
+  },
+  {
+    name: 'exit after state save, before terminal',
+    variant: 'clean',
+    exitAt: 'path:promoted',
+    paper: { correct: 90, terminals: 0, releases: 0 },
+    recovered: 90,
+  },
+  {
+    name: 'exit after terminal',
+    variant: 'clean',
+    exitAt: 'path:terminal-recorded',
+    paper: { correct: 90, terminals: 90, releases: 90 },
+    recovered: 90,
+  },
+  {
+    name: 'omit first write, exit after staging',
+    variant: 'omitFirstWrite',
+    exitAt: 'path:staged',
+    paper: { correct: 0, terminals: 0, releases: 0 },
+    recovered: 0,
+  },
+  {
+    name: 'omit first write, exit after terminal',
+    variant: 'omitFirstWrite',
+    exitAt: 'path:terminal-recorded',
+    paper: { correct: 35, terminals: 90, releases: 35 },
+    recovered: 35,
+  },
+];
+
+interface CaseRun {
+  readonly isCorrect: boolean;
+  readonly hasTerminal: boolean;
+  readonly releases: number;
+  readonly releasesAfterRecovery: number;
+}
+
+const script = (name: string) => fileURLToPath(new URL(`./recovery/${name}.ts`, import.meta.url));
+
+interface Ended {
+  readonly out: string;
+  readonly isKilled: boolean;
+}
+type Start = (name: 'producer' | 'reader', ...given: readonly string[]) => Promise<Ended>;
+
+/** Starts scripts in processes of their own, which share what Node compiled, in this folder, and nothing else. */
+function starter(compiled: string): Start {
+  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
+  return (name, ...given) =>
+    new Promise((resolve, reject) => {
+      execFile(process.execPath, ['--no-warnings', script(name), ...given], { env }, (error, out, complaint) => {
+        if (error === null || error.signal === 'SIGKILL') resolve({ out, isKilled: error !== null });
+        else reject(new Error(`${name} failed: ${complaint}`));
+      });
+    });
+}
+
+async function runCase(start: Start, { execution, reference }: Prepared, exitAt: Step | undefined): Promise<CaseRun> {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  const countReleases = () => {
+    const file = join(folder, RELEASES);
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0;
+  };
+  try {
+    {
+      await using office = await openHeld(execution, folder);
+      const license = await approveHeld(office, execution, [CONTINUATION]);
+      writeCase(folder, { execution, license, publicKey: KEYS.publicKey });
+    }
+    const { isKilled } = await start('producer', folder, exitAt ?? '-');
+    if (isKilled !== (exitAt !== undefined)) throw new Error('the producer did not end where it should');
+    const isCorrect = isDeepStrictEqual(readSnapshot(folder), reference);
+    const saved = await Promise.all(Array.from({ length: READERS }, () => start('reader', folder, 'as-saved')));
+    const releases = countReleases();
+    const terminals = saved.map(({ out }) => JSON.parse(out).terminal);
+    if (new Set(terminals).size !== 1) throw new Error(`the readers saw ${terminals.join(' and ')}`);
+    await start('reader', folder, 'recover');
+    return { isCorrect, hasTerminal: terminals[0] !== null, releases, releasesAfterRecovery: countReleases() };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function run(options: StudyOptions): Promise<readonly Cell[]> {
+  const compiled = mkdtempSync(join(tmpdir(), 'effectmatch-compiled-'));
+  try {
+    return await runScenarios(options, starter(compiled));
+  } finally {
+    rmSync(compiled, { recursive: true, force: true });
+  }
+}
+
+async function runScenarios({ quick, data, progress }: StudyOptions, start: Start): Promise<readonly Cell[]> {
+  const folder = findData(data, STATE_FILES);
+  const raw = new RawRecords(
+    `recovery${quick ? '-quick' : ''}`,
+    STATE_FILES.map((file) => join(folder, file)),
+  );
+  const all = loadStateTasks(folder);
+  const timing = all.filter(({ timing18 }) => timing18);
+  const tasks = quick ? oneOfEach(timing) : timing;
+  const repetitions = quick ? 1 : REPETITIONS;
+  const cells: Cell[] = [];
+  for (const scenario of SCENARIOS) {
+    progress(scenario.name);
+    const runs: CaseRun[] = [];
+    for (const task of tasks) {
+      const prepared = prepareCase(task, all, scenario.variant);
+      for (let repetition = 1; repetition <= repetitions; repetition += 1) {
+        const name = [scenario.name, `${task.packet.domain}/${task.packet.taskId}`, repetition].join('|');
+        runs.push(await raw.run(name, () => runCase(start, prepared, scenario.exitAt)));
+      }
+    }
+    cells.push(...countCases(scenario, runs, tasks, quick));
+  }
+  raw.finish();
+  return cells;
+}
+
+/** A task whose first write may be left out, and one where that changes the result. */
+function oneOfEach(tasks: readonly StateTask[]): readonly StateTask[] {
+  return [true, false].flatMap(
+    (isHarmless) => tasks.find(({ variants }) => variants.omitFirstWrite?.equalsClean === isHarmless) ?? [],
+  );
+}
+
+interface Prepared {
+  readonly execution: Execution;
+  readonly reference: Snapshot;
+}
+
+function prepareCase(task: StateTask, all: readonly StateTask[], variant: Scenario['variant']): Prepared {
+  const { domain, initial } = task.packet;
+  const reference = task.variants.clean?.final;
+  if (reference === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
+  const execution: Execution = {
+    ...describeApplication(domain, all),
+    initial,
+    calls: replayVariant(task, variant),
+    approved: approvedEffects(initial, reference),
+  };
+  return { reference, execution };
+}
+
+function countCases(scenario: Scenario, runs: readonly CaseRun[], tasks: readonly StateTask[], quick: boolean): Cell[] {
+  const { name, variant, paper, recovered } = scenario;
+  // With fewer tasks, what the recorded flags say: an omission that changes nothing is released as the clean calls are.
+  const harmless = tasks.filter(({ variants }) => variants[variant]?.equalsClean === true).length;
+  const expected = (count: number) =>
+    count === 0 ? 0 : count === 90 ? runs.length : (harmless * runs.length) / tasks.length;
+  const cell = (words: string, value: number, count: number) =>
+    quick
+      ? exactly(`${name}: ${words}`, value, 'runs', expected(count))
+      : reproduced(`${name}: ${words}`, value, 'runs', count);
+  const count = (holds: (run: CaseRun) => boolean) => runs.filter(holds).length;
+  return [
+    cell(
+      'correct state',
+      count(({ isCorrect }) => isCorrect),
+      paper.correct,
+    ),
+    cell(
+      'terminal',
+      count(({ hasTerminal }) => hasTerminal),
+      paper.terminals,
+    ),
+    cell(
+      'released',
+      count(({ releases }) => releases === 1),
+      paper.releases,
+    ),
+    exactly(
+      `${name}: released more than once`,
+      count(({ releases, releasesAfterRecovery }) => releases > 1 || releasesAfterRecovery > 1),
+      'runs',
+      0,
+    ),
+    exactly(
+      `${name}: released once, after our recovery`,
+      count(({ releasesAfterRecovery }) => releasesAfterRecovery === 1),
+      'runs',
+      quick ? expected(recovered) : recovered,
+    ),
+  ];
+}
+
+export const recoveryStudy: Study = {
+  name: 'recovery',
+  about: 'processes that end before, between and after state and terminal: what fresh readers may continue',
+  run,
+};

@@ -1,0 +1,150 @@
+// Goal: the study of public tasks counts what happened: it finds the paper's figures, and others where the runtime is broken.
+// Method: approvals against the recorded clean states and expected rows, which they never see; the study with few runs; a runtime without comparison.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { approveState } from '../../bench/approvals/index.ts';
+import { approveRows, rowsOf, type TextRow } from '../../bench/approvals/rows.ts';
+import { findData } from '../../bench/data/folder.ts';
+import { MCPMARK_FILES, TASK_NAMES } from '../../bench/data/mcpmark.ts';
+import { applyPatch } from '../../bench/data/patch.ts';
+import { loadStateTasks, STATE_FILES } from '../../bench/data/state-bench.ts';
+import { findForbidden, loadParser, splitStatements } from '../../bench/studies/public-outcomes/call-rules.ts';
+import { openDatabaseSite } from '../../bench/studies/public-outcomes/database-site.ts';
+import { PAPER, predict } from '../../bench/studies/public-outcomes/reference.ts';
+import { publicOutcomesStudy } from '../../bench/studies/public-outcomes.ts';
+import { NotRun } from '../../bench/study.ts';
+
+const data = whereData();
+const skip = data instanceof NotRun ? `no public task data: ${data.message}` : false;
+const folder = data instanceof NotRun ? '' : data;
+
+function whereData(): string | NotRun {
+  try {
+    return findData(undefined, [...STATE_FILES, ...MCPMARK_FILES]);
+  } catch (error) {
+    if (error instanceof NotRun) return error;
+    throw error;
+  }
+}
+
+test('a folder without the data is not run, and says which file is missing', async () => {
+  await assert.rejects(
+    publicOutcomesStudy.run({ quick: true, data: 'no-such-folder', progress: () => {} }),
+    (error) => error instanceof NotRun && /tasks\.jsonl.*--data/.test(error.message),
+  );
+});
+
+test('a patch that does not fit its document is refused', () => {
+  const document = { a: { b: 1 } };
+  assert.deepEqual(applyPatch(document, [{ op: 'replace', path: '/a/b', value: 2 }]), { a: { b: 2 } });
+  assert.deepEqual(document, { a: { b: 1 } });
+  assert.throws(() => applyPatch(document, [{ op: 'add', path: '/a/b', value: 2 }]), /does not fit/);
+  assert.throws(() => applyPatch(document, [{ op: 'remove', path: '/a/c' }]), /does not fit/);
+  assert.throws(() => applyPatch(document, [{ op: 'replace', path: '/x/b', value: 2 }]), /leads nowhere/);
+});
+
+test('call-level rules see visible writes, in common table expressions too, and nothing else', async () => {
+  await loadParser();
+  const policy = new Set(['insert Customer']);
+  assert.equal(findForbidden(['insert into "Customer" select 1'], policy), undefined);
+  assert.equal(findForbidden(['update public."Genre" set "Name" = null'], policy), 'update Genre');
+  assert.equal(
+    findForbidden(['with gone as (delete from "Genre" returning 1) insert into "Customer" select * from gone'], policy),
+    'delete Genre',
+  );
+  assert.equal(findForbidden(['drop table "Genre"'], policy), 'DropStmt');
+  assert.equal(findForbidden(['insert into other."Customer" select 1'], policy), 'insert other.Customer');
+  assert.deepEqual(splitStatements("select 'ü;'; -- two\nselect 2;"), ["select 'ü;'", 'select 2']);
+});
+
+test('the twelve approvals, calculated from requests, are the recorded clean results', { skip }, () => {
+  const tasks = loadStateTasks(folder).filter(({ approved12 }) => approved12);
+  assert.equal(tasks.length, 12);
+  for (const { packet, variants } of tasks)
+    assert.deepEqual(approveState(packet), variants.clean?.final, packet.taskId);
+});
+
+test('a request that the customer did not make is not approved', { skip }, () => {
+  const task = loadStateTasks(folder).find(({ packet }) => packet.taskId === '11-cancel_before_shipment');
+  assert.ok(task);
+  const silent = { ...task.packet, messages: ['Where is my order ORD-6015?'] };
+  assert.throws(() => approveState(silent), /nobody asked/);
+});
+
+test('over all 206 tasks the recorded flags predict the figures of the paper', { skip }, () => {
+  const tasks = loadStateTasks(folder).filter(({ cohort206 }) => cohort206);
+  assert.equal(tasks.length, 206);
+  for (const { condition, clean, saved, omit, duplicate } of PAPER) {
+    const predicted = predict(tasks, condition);
+    const found = [predicted.clean, predicted.omit, predicted.duplicate].map((count) => count * 3);
+    assert.deepEqual(found, [clean, omit, duplicate], condition.name);
+    if (saved !== undefined) assert.equal(predicted.saved * 3, saved);
+  }
+});
+
+interface Listed {
+  readonly columns?: readonly string[];
+  readonly [rows: string]: unknown;
+}
+
+test('the approved rows of the database tasks are those computed outside of this project', { skip }, async () => {
+  await using site = await openDatabaseSite(folder);
+  const compared: string[] = [];
+  for (const name of TASK_NAMES) {
+    const packet = await site.packet(name);
+    const tables = approveRows(packet);
+    const expected: Record<string, Listed> = JSON.parse(
+      readFileSync(join(folder, `mcpmark/expected/${name}.json`), 'utf8'),
+    );
+    for (const [relation, { columns, ...lists }] of Object.entries(expected)) {
+      if (columns === undefined) continue;
+      const textOf = (row: TextRow) => JSON.stringify(columns.map((column) => row[column]));
+      const initial = lists.inserted_rows === undefined ? [] : rowsOf(packet.initial, relation).map(textOf);
+      const approved = rowsOf(tables, relation).map(textOf).sort();
+      // The order of equally sold tracks is that of the names in the database, so there is a list for each collation.
+      const choices = Object.entries(lists).filter(([key]) => /rows/.test(key)) as [string, unknown[][]][];
+      const matching = choices.filter(([, rows]) => {
+        const texts = rows.map((row) => JSON.stringify(row.map((value) => (value === null ? null : String(value)))));
+        return isDeepStrictEqual([...initial, ...texts].sort(), approved);
+      });
+      assert.equal(matching.length, 1, `${name}, ${relation}`);
+      compared.push(relation);
+    }
+    if (name === 'employee_hierarchy_management') {
+      const changed = expected.Customer?.changed as readonly Record<string, number>[];
+      const agents = new Map(rowsOf(tables, 'Customer').map((row) => [row.CustomerId, row.SupportRepId]));
+      for (const { CustomerId, SupportRepId_after } of changed) {
+        assert.equal(agents.get(String(CustomerId)), String(SupportRepId_after));
+      }
+      const differing = rowsOf(packet.initial, 'Customer').filter(
+        (row) => row.SupportRepId !== agents.get(row.CustomerId ?? ''),
+      );
+      assert.equal(differing.length, changed.length);
+    }
+  }
+  assert.deepEqual(compared, [
+    'Customer',
+    'Employee',
+    'employee_performance',
+    'monthly_sales_summary',
+    'top_music_charts',
+  ]);
+});
+
+test('every condition ends as the paper says, and without comparison wrong results are committed', {
+  skip,
+}, async () => {
+  const cells = await publicOutcomesStudy.run({ quick: true, data: folder, progress: () => {} });
+  assert.deepEqual(
+    cells.filter(({ ok }) => !ok),
+    [],
+  );
+  const figureOf = (name: string) => cells.find((cell) => cell.name === name)?.value;
+  assert.equal(figureOf('(a) EffectMatch: faults rejected by comparison, rows kept'), 4);
+  assert.equal(figureOf('(b) direct: omit, wrong commit'), 12);
+  assert.equal(figureOf('(b) EffectMatch: omit, wrong commit'), 0);
+  assert.ok(Number(figureOf('(c) no comparison: omit, wrong commit')) > 0, 'the ablation changes the figures');
+});

@@ -1,0 +1,33 @@
+// Goal: after a process ends anywhere, fresh readers continue exactly where the saved decision and state allow it.
+// Method: the study with one task of each kind; producers are killed, readers are processes of their own.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findData } from '../../bench/data/folder.ts';
+import { STATE_FILES } from '../../bench/data/state-bench.ts';
+import { recoveryStudy } from '../../bench/studies/recovery.ts';
+import { NotRun } from '../../bench/study.ts';
+
+function whyAbsent(): string | false {
+  try {
+    findData(undefined, STATE_FILES);
+    return false;
+  } catch (error) {
+    if (error instanceof NotRun) return `no public task data: ${error.message}`;
+    throw error;
+  }
+}
+
+test('every scenario ends as the paper says, and recovery releases what was saved once', {
+  skip: whyAbsent(),
+}, async () => {
+  const cells = await recoveryStudy.run({ quick: true, progress: () => {} });
+  assert.deepEqual(
+    cells.filter(({ ok }) => !ok),
+    [],
+  );
+  const figureOf = (name: string) => cells.find((cell) => cell.name === name)?.value;
+  const interrupted = 'exit after state save, before terminal';
+  assert.equal(figureOf(`${interrupted}: released`), 0);
+  assert.equal(figureOf(`${interrupted}: released once, after our recovery`), 2);
+  assert.equal(figureOf('omit first write, exit after terminal: released'), 1);
+});
