@@ -34,12 +34,15 @@ const source = fc.letrec<{ choice: string; sequence: string; item: string }>((ti
   ),
 })).choice;
 
+/** RegExp backtracks: a few repeated groups inside each other can keep it, as an oracle, busy for hours. */
+const repeatedGroups = (pattern: string) => pattern.match(/\)[*+?{]/g)?.length ?? 0;
+
 test('property: agrees with RegExp on random patterns and texts', () => {
   const seen = { matched: 0, unmatched: 0 };
   const text = fc.array(fc.constantFrom(...ALPHABET), { maxLength: 6 }).map((list) => list.join(''));
   fc.assert(
     fc.property(
-      source.filter((text) => text.length <= 120),
+      source.filter((text) => text.length <= 120 && repeatedGroups(text) <= 2),
       fc.array(text, { minLength: 1, maxLength: 5 }),
       (pattern, texts) => {
         const oracle = new RegExp(`^(?:${pattern})$`, 'us');
