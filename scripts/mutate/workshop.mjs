@@ -11,7 +11,7 @@ let stopped = false;
 /** A copy of the sources and tests in the temporary folder; the working tree is never written to. */
 export function openWorkshop() {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-mutate-'));
-  for (const part of ['src', 'test', 'package.json', 'tsconfig.json'])
+  for (const part of ['src', 'test', 'examples', 'package.json', 'tsconfig.json'])
     cpSync(part, join(folder, part), { recursive: true });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
   return {
