@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { AdapterFactory, Stage } from '../../src/contract/adapter.ts';
 import type { Step } from '../../src/contract/steps.ts';
-import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { generateApprover } from '../../src/crypto/approver.ts';
 import { insert, update } from '../../src/protocol/draft.ts';
 import type { StateRead } from '../../src/protocol/effect.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
 import {
   type MemoryAction,
   MemoryBackend,
@@ -19,6 +19,7 @@ import {
   PROBE_TARGET,
   type Write,
 } from '../../src/testing/world.ts';
+import { approveAll } from '../licenses.ts';
 import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
 
 const TARGETS = [
@@ -136,7 +137,7 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
   );
   const extra = durableRow(join(folder, 'floor.db'));
   progress(`approving ${runs} operations (outside the measurement)`);
-  const licenses = await approveAll(runtime, key, runs);
+  const licenses = await approveAll(runtime, key, { count: runs, effects });
 
   const samples = { core: [] as number[], flush: [] as number[], cpu: [] as number[] };
   const byStep = new Map<string, number[]>();
@@ -193,22 +194,6 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
     figure('processor time of the core', median(samples.cpu) * 1000, 'us'),
     ...[...byStep].map(([step, times]) => figure(`time to ${step}, adapter left out`, median(times) * 1000, 'us')),
   ];
-}
-
-async function approveAll(runtime: Runtime, key: ReturnType<typeof generateApprover>, count: number) {
-  const bench = approver(key);
-  const licenses: unknown[] = [];
-  for (let id = 1; id <= count; id += 1) {
-    const proposal = await runtime.prepare({
-      adapter: 'books',
-      task: `invoice-${id}`,
-      planRevision: 1,
-      effects: effects(id),
-    });
-    // A copy, as it would arrive from the approver's machine.
-    licenses.push(structuredClone(bench.sign(proposal, { expiresIn: '1h' })));
-  }
-  return licenses;
 }
 
 export const coreCostStudy: Study = {

@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import type { Step } from '../../src/contract/steps.ts';
-import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { generateApprover } from '../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../src/protocol/draft.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import { approveAll } from '../licenses.ts';
 import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
 
 const SCHEMA = `
@@ -113,7 +114,7 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
   const extra = durableRow(join(folder, 'floor.db'));
 
   progress(`approving ${runs} operations (outside the measurement)`);
-  const licenses = await approveAll(runtime, key, runs);
+  const licenses = await approveAll(runtime, key, { count: runs, effects });
   const samples = { plain: [] as number[], floor: [] as number[], held: [] as number[] };
   const byStep = new Map<string, number[]>();
   let next = 0;
@@ -170,26 +171,6 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
     atMost('protected over the floor of two durable writes', protectedMs / floor, 'x', 1.5),
     ...breakdown,
   ];
-}
-
-async function approveAll(
-  runtime: Runtime,
-  key: ReturnType<typeof generateApprover>,
-  count: number,
-): Promise<unknown[]> {
-  const bench = approver(key);
-  const licenses: unknown[] = [];
-  for (let id = 1; id <= count; id += 1) {
-    const proposal = await runtime.prepare({
-      adapter: 'books',
-      task: `invoice-${id}`,
-      planRevision: 1,
-      effects: effects(id),
-    });
-    // A copy, as it would arrive from the approver's machine.
-    licenses.push(structuredClone(bench.sign(proposal, { expiresIn: '1h' })));
-  }
-  return licenses;
 }
 
 export const sqliteCostStudy: Study = {

@@ -1,4 +1,5 @@
 import { EffectMatchError } from '../errors.ts';
+import { canonical } from './canon.ts';
 import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import type { Manifest } from './manifest.ts';
 import type { Target } from './registration.ts';
@@ -40,6 +41,12 @@ function normaliseEffect(target: Target, effect: ApprovedEffect): ApprovedEffect
       return { ...base, key: pick(target, given), before: fill(rest, given, { any: true }) };
     }
   }
+}
+
+/** Whether a column is approved to become what it was: only changed columns are reported, so nothing would match it. */
+export function standsStill(from: Cell | undefined, to: Cell | undefined): boolean {
+  if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return false;
+  return canonical(from.is) === canonical(to.is);
 }
 
 function pick(target: Target, given: CellRow | undefined): CellRow {

@@ -1,6 +1,6 @@
-import { canonical } from '../../protocol/canon.ts';
 import { checkCell } from '../../protocol/constraint.ts';
 import type { Cell, CellRow, Profile } from '../../protocol/effect.ts';
+import { standsStill } from '../../protocol/normalise.ts';
 import type { Target } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { CastBatch } from './cast.ts';
@@ -93,21 +93,11 @@ export function normaliseUpdate(
     before: cells((name) => ownCell(before, name) ?? ownCell(key, name)),
     after: cells((name) => ownCell(after, name)),
   };
-  for (const name of names) refuseStandstill(place, name, images);
+  const still = names.find((name) => standsStill(images.before[name], images.after[name]));
+  if (still !== undefined) {
+    throw invalid(where, `"${still}" is the same before and after as this column stores it; leave it out`);
+  }
   return images;
-}
-
-/** Only changed columns are reported, so a column that stays the same would never be matched. */
-function refuseStandstill(
-  place: Place,
-  name: string,
-  images: { readonly before: CellRow; readonly after: CellRow },
-): void {
-  const from = images.before[name];
-  const to = images.after[name];
-  if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return;
-  if (canonical(from.is) !== canonical(to.is)) return;
-  throw invalid(place.where, `"${name}" is the same before and after as this column stores it; leave it out`);
 }
 
 /** The row that a delete removes: what is not stated may be anything. */

@@ -1,9 +1,9 @@
 import { unreachable } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
 import { checkCell } from '../../protocol/constraint.ts';
 import type { ApprovedEffect, Cell, CellRow, Requirement } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import { suggest } from '../../protocol/nearest.ts';
+import { standsStill } from '../../protocol/normalise.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Column, Relation } from './catalog.ts';
@@ -126,21 +126,11 @@ function normaliseUpdate(
   const cells = (side: CellRow): CellRow =>
     Object.fromEntries(names.map((name) => [name, normaliseCell(place, name, ownCell(side, name) ?? { any: true })]));
   const images = { before: cells(before), after: cells(after) };
-  for (const name of names) refuseStandstill(place, name, images);
+  const still = names.find((name) => standsStill(images.before[name], images.after[name]));
+  if (still !== undefined) {
+    throw invalid(where, `"${still}" is the same before and after as this column stores it; leave it out`);
+  }
   return images;
-}
-
-/** A session reports net changes only, so a column that stays the same would never be matched. */
-function refuseStandstill(
-  place: Place,
-  name: string,
-  images: { readonly before: CellRow; readonly after: CellRow },
-): void {
-  const from = images.before[name];
-  const to = images.after[name];
-  if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return;
-  if (canonical(from.is) !== canonical(to.is)) return;
-  throw invalid(place.where, `"${name}" is the same before and after as this column stores it; leave it out`);
 }
 
 function normaliseRemoved(place: Place, before: CellRow): CellRow {
