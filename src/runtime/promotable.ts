@@ -91,6 +91,6 @@ export async function executePromotable(
 
 function explain(outcome: Exclude<Outcome, { kind: 'EXACT' }>): Refusal {
   return outcome.kind === 'DIVERGED'
-    ? { reason: 'diverged', detail: 'the observed outcome is not the approved one; it was discarded, nothing changed' }
+    ? { reason: 'diverged', detail: 'the observed outcome is not the approved one; the candidate was discarded' }
     : { reason: 'incomplete', detail: `the outcome could not be established: ${outcome.gaps.join('; ')}` };
 }
