@@ -52,6 +52,21 @@ test('nothing without a refusal is diverged, and a refusal of what was done as a
   }
 });
 
+test('a refusal of a service that did something all the same is diverged: something is durable', async () => {
+  const world = invoiceWorld();
+  const twice = (evidence: Evidence): Evidence => ({
+    ...evidence,
+    records: [...evidence.records, ...evidence.records],
+    channels: evidence.channels.map((report) => {
+      if (report.kind === 'records') return { ...report, count: 2 * report.count };
+      if (report.kind !== 'counts') return report;
+      return { ...report, counts: report.counts.map((counted) => ({ ...counted, count: 2 * counted.count })) };
+    }),
+  });
+  await using bank = await deployBank(world, refuses(world, twice));
+  ofKind('diverged', await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY));
+});
+
 test('a refusal whose evidence is not complete proves nothing', async () => {
   const world = invoiceWorld();
   await using bank = await deployBank(
