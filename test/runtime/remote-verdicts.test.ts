@@ -115,6 +115,24 @@ test('a request that cannot be built is refused when it is prepared, and never s
   assert.deepEqual(sent, []);
 });
 
+test('an adapter that fails otherwise while it builds a request is a fault, and no verdict about it', async () => {
+  const foreign = Object.assign(new Error('not ours'), { code: 'ERR_EM_MANIFEST_INVALID' });
+  for (const fault of [foreign, new EffectMatchError('ERR_EM_INVARIANT', 'a bug')]) {
+    const world = invoiceWorld();
+    let broken = false;
+    const adapter = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, (opened) => ({
+      buildRequest(...parameters: Parameters<RemoteAdapter['buildRequest']>) {
+        if (broken) throw fault;
+        return (opened as RemoteAdapter).buildRequest(...parameters);
+      },
+    }));
+    await using bank = await deployBank(world, adapter);
+    const license = await bank.approve({ adapter: 'bank' });
+    broken = true;
+    await assert.rejects(bank.runtime.execute(license, PAY), fault);
+  }
+});
+
 test('a match of registered fields says so, and releases only continuations that opted in', async () => {
   const world = invoiceWorld();
   const adapter = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ registration }) => ({
