@@ -1,0 +1,189 @@
+// Goal: whoever follows README and docs from an empty folder sees what the pages say; no command or snippet in them is stale.
+// Method: every fenced block of every page is executed, type-checked or parsed, against the built package and a PostgreSQL
+// of its own; a block that cannot be says why. `page.ts` lists the notes by which pages tell what a block needs.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { makeReference } from '../../scripts/api-reference.mjs';
+import { startServer, type TestServer } from '../postgres/server.ts';
+import { type Desk, Installation } from './desk.ts';
+import { type Block, noteOf, type Page, readPages } from './page.ts';
+
+/** What is done with a block of each language; a language that is not here fails. */
+const LANGUAGES = ['', 'sh', 'ts', 'sql', 'json', 'ini'];
+
+const pages = readPages().filter(({ file }) => !file.startsWith('docs/api/'));
+const installation = new Installation();
+let server: Promise<TestServer> | undefined;
+after(async () => {
+  await (await server)?.stop();
+  installation[Symbol.dispose]();
+});
+
+const placeOf = ({ page, line }: Block) => `${page}:${line}`;
+const isProgram = ({ items }: Page) => items.some((item) => item.kind === 'note' && item.name === 'program');
+const quotedFrom = ({ items }: Page) =>
+  items.flatMap((item) => (item.kind === 'note' && item.name === 'quoted' ? item.value.split(' ') : []));
+
+async function openDesk(name: string, wish: string): Promise<Desk> {
+  const unique = name.replace(/[^\w-]/g, '-');
+  if (wish === '') return installation.desk(unique);
+  assert.equal(wish, 'PostgreSQL', `${name}: a folder comes with PostgreSQL or with nothing`);
+  server ??= startServer();
+  return installation.desk(unique, await (await server).createDatabase(unique.replaceAll('-', '_')));
+}
+
+/** Follows a page from its first block to its last. */
+async function follow(page: Page): Promise<void> {
+  let desk: Desk | undefined;
+  const here = async () => {
+    desk ??= await openDesk(page.file, '');
+    return desk;
+  };
+  for (const item of page.items) {
+    if (item.kind === 'note') {
+      if (item.name !== 'folder') continue;
+      const [name = '', wish = ''] = item.value.split(', ');
+      desk = await openDesk(`${page.file}-${name}`, wish);
+    } else if (noteOf(item, 'not run') === undefined) {
+      await take(item, await here());
+    }
+  }
+  if (!isProgram(page)) return;
+  (await here()).save('program.ts', programOf(page));
+  await (await here()).runProgram('program.ts');
+  const shown = page.blocks
+    .filter(({ language }) => language === 'ts')
+    .flatMap(({ text }) => text.match(/^\/\/ .+$/gm) ?? []);
+  (await here()).assertPrinted(shown.map((line) => line.slice('// '.length)).join('\n'), page.file);
+}
+
+async function take(block: Block, desk: Desk): Promise<void> {
+  const file = noteOf(block, 'save as');
+  if (file !== undefined) desk.save(file, block.text);
+  switch (block.language) {
+    case 'sh':
+      return await desk.run(block.text);
+    case 'sql':
+      await desk.database?.run(block.text);
+      return;
+    case '':
+      if (noteOf(block, 'printed') !== undefined) desk.assertPrinted(block.text, placeOf(block));
+      return;
+  }
+}
+
+const withGiven = (block: Block) => `${noteOf(block, 'given') ?? ''}\n${block.text}`;
+const programOf = ({ blocks }: Page) =>
+  blocks
+    .filter(({ language }) => language === 'ts')
+    .map(withGiven)
+    .join('\n');
+
+describe('pages', { concurrency: 2 }, () => {
+  for (const page of pages.filter(({ blocks }) => blocks.length > 0)) {
+    test(`${page.file} can be followed from its first line to its last`, () => follow(page));
+  }
+});
+
+test('every block is in a language that the tests know, and one that is not run says why', () => {
+  let blocks = 0;
+  for (const page of readPages()) {
+    for (const block of page.blocks) {
+      blocks += 1;
+      assert.ok(LANGUAGES.includes(block.language), `${placeOf(block)}: no test knows ${block.language}`);
+      const reason = noteOf(block, 'not run');
+      assert.ok(reason === undefined || reason.length > 20, `${placeOf(block)}: say why it is not run`);
+    }
+  }
+  assert.ok(blocks > 60, `only ${blocks} blocks seen`);
+});
+
+test('snippets in TypeScript compile against the built package', () => {
+  const folder = join(installation.folder, 'snippets');
+  mkdirSync(folder);
+  const files: string[] = [];
+  const add = (place: string, code: string) => {
+    const file = `${place.replace(/[^\w]/g, '-')}.ts`;
+    writeFileSync(join(folder, file), `${code}\nexport {};\n`);
+    files.push(file);
+  };
+  for (const page of pages) {
+    if (quotedFrom(page).length > 0) continue;
+    const blocks = page.blocks.filter((block) => block.language === 'ts' && noteOf(block, 'not run') === undefined);
+    if (isProgram(page)) add(page.file, programOf(page));
+    else for (const block of blocks) add(placeOf(block), withGiven(block));
+    for (const block of blocks) {
+      const name = noteOf(block, 'save as');
+      if (name !== undefined && !isProgram(page)) writeFileSync(join(folder, name), block.text);
+    }
+  }
+  assert.ok(files.length > 10, `only ${files.length} snippets seen`);
+  const compilerOptions = {
+    ...{ target: 'esnext', lib: ['esnext'], types: ['node'], module: 'nodenext', moduleResolution: 'nodenext' },
+    ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, noEmit: true },
+    allowImportingTsExtensions: true,
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+  const found = compile(folder);
+  assert.equal(found, '', found);
+  const [first = ''] = files;
+  writeFileSync(join(folder, first), `${readFileSync(join(folder, first), 'utf8')}\nconst wrong: number = 'text';\n`);
+  assert.match(compile(folder), /TS2322/, 'an error would be found');
+});
+
+function compile(folder: string): string {
+  try {
+    return execFileSync('node_modules/.bin/tsc', ['-p', join(folder, 'tsconfig.json')], { encoding: 'utf8' });
+  } catch (error) {
+    return (error as { stdout: string }).stdout;
+  }
+}
+
+test('SQL, JSON and settings that are only shown can be parsed', async () => {
+  const { parse } = await import('libpg-query');
+  for (const block of pages.flatMap(({ blocks }) => blocks)) {
+    if (block.language === 'json') assert.doesNotThrow(() => JSON.parse(block.text), placeOf(block));
+    if (block.language === 'sql') await assert.doesNotReject(async () => await parse(block.text), placeOf(block));
+    if (block.language !== 'ini') continue;
+    for (const line of block.text.trimEnd().split('\n')) {
+      assert.match(line, /^(;.*|\[\w+\]|[\w.*]+ = \S.*|)$/, `${placeOf(block)}: ${line}`);
+    }
+  }
+});
+
+test('what a page quotes from a file is in that file', () => {
+  const unindent = (text: string) => text.replace(/^ +/gm, '');
+  for (const page of pages.filter((candidate) => quotedFrom(candidate).length > 0)) {
+    const sources = quotedFrom(page).map((file) =>
+      readFileSync(file, 'utf8').replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1'),
+    );
+    for (const block of page.blocks.filter(({ language }) => language === 'ts')) {
+      const text = unindent(block.text).trimEnd();
+      assert.ok(
+        sources.some((source) => unindent(source).includes(text)),
+        `${placeOf(block)} is quoted from nowhere`,
+      );
+    }
+  }
+});
+
+test('the API reference is the one that the sources give, and every export says what it promises', () => {
+  const { pages: made, undocumented } = makeReference(installation.home);
+  assert.deepEqual(undocumented, [], 'exports without a doc comment');
+  const stored = readPages().filter(({ file }) => file.startsWith('docs/api/'));
+  assert.deepEqual(
+    stored.map(({ file }) => file.slice('docs/api/'.length)).sort(),
+    made.map(({ file }) => file).sort(),
+    'run `npm run api-reference`',
+  );
+  for (const { file, text } of made) {
+    assert.equal(
+      readFileSync(join('docs/api', file), 'utf8'),
+      text,
+      `docs/api/${file} is stale: npm run api-reference`,
+    );
+  }
+});
