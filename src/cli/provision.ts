@@ -59,7 +59,11 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     for (const { statement, needs } of leftOut) {
       output.line(`${output.paint('caution', 'left out')}  needs ${needs}: ${printableLine(statement).slice(0, 100)}`);
     }
-    if (leftOut.length > 0) output.line('`effectmatch doctor` shows what that leaves open, and the SQL that closes it');
+    if (leftOut.length > 0) {
+      output.line(
+        'Until a superuser has run `effectmatch provision` once, operations are refused; --print shows the SQL.',
+      );
+    }
     return EXIT.done;
   },
 };

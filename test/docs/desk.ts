@@ -55,7 +55,15 @@ export class Installation implements Disposable {
     return new Desk(this.folder, name, database);
   }
 
+  /** Ends what a page started and did not get round to ending. */
   [Symbol.dispose](): void {
+    for (const file of globSync(join(this.folder, '*/*.pid'))) {
+      try {
+        process.kill(Number(readFileSync(file, 'utf8')));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -2,13 +2,14 @@
 // Method: every fenced block of every page is executed, type-checked or parsed, against the built package and a PostgreSQL
 // of its own; a block that cannot be says why. `page.ts` lists the notes by which pages tell what a block needs.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { makeReference } from '../../scripts/api-reference.mjs';
 import { startServer, type TestServer } from '../postgres/server.ts';
-import { type Desk, Installation } from './desk.ts';
+import { type Desk, Installation, linkPackages } from './desk.ts';
 import { type Block, noteOf, type Page, readPages } from './page.ts';
 
 /** What is done with a block of each language; a language that is not here fails. */
@@ -30,9 +31,10 @@ const quotedFrom = ({ items }: Page) =>
 async function openDesk(name: string, wish: string): Promise<Desk> {
   const unique = name.replace(/[^\w-]/g, '-');
   if (wish === '') return installation.desk(unique);
-  assert.equal(wish, 'PostgreSQL', `${name}: a folder comes with PostgreSQL or with nothing`);
+  const [product, database] = wish.split(' ');
+  assert.equal(product, 'PostgreSQL', `${name}: a folder comes with PostgreSQL or with nothing`);
   server ??= startServer();
-  return installation.desk(unique, await (await server).createDatabase(unique.replaceAll('-', '_')));
+  return installation.desk(unique, await (await server).createDatabase(database));
 }
 
 /** Follows a page from its first block to its last. */
@@ -54,11 +56,12 @@ async function follow(page: Page): Promise<void> {
   if (!isProgram(page)) return;
   (await here()).save('program.ts', programOf(page));
   await (await here()).runProgram('program.ts');
-  const shown = page.blocks
-    .filter(({ language }) => language === 'ts')
-    .flatMap(({ text }) => text.match(/^\/\/ .+$/gm) ?? []);
-  (await here()).assertPrinted(shown.map((line) => line.slice('// '.length)).join('\n'), page.file);
+  (await here()).assertPrinted(shownBy(programOf(page)).join('\n'), page.file);
 }
+
+/** What a program says that it prints: lines that are comments, and those beside a verdict that it prints. */
+const shownBy = (program: string) =>
+  [...program.matchAll(/^(?:console\.log\(.*\.kind\);? +)?\/\/ (.+)$/gm)].map(([, line = '']) => line);
 
 async function take(block: Block, desk: Desk): Promise<void> {
   const file = noteOf(block, 'save as');
@@ -105,20 +108,17 @@ test('snippets in TypeScript compile against the built package', () => {
   const folder = join(installation.folder, 'snippets');
   mkdirSync(folder);
   const files: string[] = [];
-  const add = (place: string, code: string) => {
-    const file = `${place.replace(/[^\w]/g, '-')}.ts`;
+  const add = (page: Page, name: string, code: string) => {
+    const file = join(page.file.replace(/\W/g, '-'), name);
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
     writeFileSync(join(folder, file), `${code}\nexport {};\n`);
     files.push(file);
   };
   for (const page of pages) {
     if (quotedFrom(page).length > 0) continue;
     const blocks = page.blocks.filter((block) => block.language === 'ts' && noteOf(block, 'not run') === undefined);
-    if (isProgram(page)) add(page.file, programOf(page));
-    else for (const block of blocks) add(placeOf(block), withGiven(block));
-    for (const block of blocks) {
-      const name = noteOf(block, 'save as');
-      if (name !== undefined && !isProgram(page)) writeFileSync(join(folder, name), block.text);
-    }
+    if (isProgram(page)) add(page, 'program.ts', programOf(page));
+    else for (const block of blocks) add(page, noteOf(block, 'save as') ?? `line-${block.line}.ts`, withGiven(block));
   }
   assert.ok(files.length > 10, `only ${files.length} snippets seen`);
   const compilerOptions = {
@@ -185,5 +185,25 @@ test('the API reference is the one that the sources give, and every export says 
       text,
       `docs/api/${file} is stale: npm run api-reference`,
     );
+  }
+});
+
+test('without the packages for PostgreSQL the command says which to install, and everything else works', () => {
+  const bare = mkdtempSync(join(tmpdir(), 'effectmatch-bare-'));
+  try {
+    const home = join(bare, 'node_modules/effectmatch');
+    cpSync(installation.home, home, { recursive: true });
+    linkPackages(bare, ['zod']);
+    const call = (...words: string[]) =>
+      spawnSync(process.execPath, [join(home, 'dist/cli/main.js'), ...words], { cwd: bare, encoding: 'utf8' });
+    const { status, stderr } = call('init', 'postgres://postgres@127.0.0.1:1/books');
+    assert.equal(status, 1);
+    assert.match(
+      stderr,
+      /needs the packages pg and libpg-query\nnext: run `npm install pg libpg-query`.*nothing was written/,
+    );
+    assert.equal(call('keygen', 'alice').status, 0);
+  } finally {
+    rmSync(bare, { recursive: true, force: true });
   }
 });

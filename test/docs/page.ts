@@ -2,7 +2,7 @@
 //
 // Notes are HTML comments on a line of their own, so readers of the page do not see them:
 //   <!-- not run: why -->            the block after it is not executed, and here is why
-//   <!-- folder: name -->            what follows happens in a new, empty folder; `name, PostgreSQL` gives it a database
+//   <!-- folder: name -->            what follows happens in a new, empty folder; `name, PostgreSQL x` gives it a database x
 //   <!-- program -->                 all `ts` blocks of the page are one program, which is run
 //   <!-- save as: file -->           the block after it is written to this file of the folder
 //   <!-- printed -->                 the lines of the block after it were printed by the commands before it; … is anything

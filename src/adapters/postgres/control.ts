@@ -1,6 +1,17 @@
-import { asFault, Connection, type ConnectionOptions, TRUSTED_DEADLINE_MS } from '../../postgres/connection.ts';
+import {
+  asFault,
+  Connection,
+  type ConnectionOptions,
+  describeError,
+  sqlState,
+  TRUSTED_DEADLINE_MS,
+} from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
+
+const DENIED = '42501';
+const NEEDS_SUPERUSER =
+  'the control login cannot watch the catalogues; a superuser has to run `effectmatch provision` once';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
 export class Control {
@@ -71,6 +82,7 @@ export class Control {
       return await (await this.#fingerprints.prepared).read();
     } catch (error) {
       this.#fingerprints = undefined;
+      if (sqlState(error) === DENIED) throw refused(`${describeError(error)}: ${NEEDS_SUPERUSER}`);
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the configuration could not be read');
     }
   }
