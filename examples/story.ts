@@ -4,11 +4,13 @@
  * @module
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { renderTerminal, type Terminal } from 'effectmatch';
+
+process.stdout.on('error', () => process.exit(1)); // nobody reads on
 
 /** Begins a part of the story. */
 export function chapter(title: string): void {
@@ -50,6 +52,10 @@ export interface Workplace extends Disposable {
 export function openWorkplace(): Workplace {
   const { keep } = parseArgs({ options: { keep: { type: 'string' } } }).values;
   if (keep !== undefined) {
+    if (existsSync(keep)) {
+      console.error(`${resolve(keep)} exists already; name a folder that does not`);
+      process.exit(1);
+    }
     mkdirSync(keep);
     return { folder: resolve(keep), kept: true, [Symbol.dispose]: () => tell('kept', resolve(keep)) };
   }

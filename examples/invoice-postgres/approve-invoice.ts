@@ -1,4 +1,4 @@
-import { defineOperation, generated, insert, now, read, row, update } from 'effectmatch';
+import { defineOperation, generated, insert, now, read, update } from 'effectmatch';
 import { z } from 'zod';
 
 /**
@@ -21,7 +21,6 @@ export const approveInvoice = defineOperation({
         insert('payment', { id: generated('payment'), invoice, amount }),
         insert('audit', { id: generated('entry'), invoice, status: 'approved', at: now({ within: '5s' }) }),
       ],
-      requires: [row('vendor', { id: vendor }, { blocked: false })],
       continuations: ['tell-vendor'],
     };
   },
