@@ -26,6 +26,7 @@ export type { Envelope } from './crypto/dsse.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
+export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';
 export {

@@ -7,7 +7,6 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { approver, createRuntime, EffectMatchError, generateApprover, type Terminal } from 'effectmatch';
 import { type PostgresOptions, planProvisioning, postgres } from 'effectmatch/adapters/postgres';
-import { systemClock, unobserved } from 'effectmatch/contract';
 import { chapter, expectDurable, expectVerdict, openWorkplace, tell } from '../story.ts';
 import { approveInvoice } from './approve-invoice.ts';
 import { HIDDEN_TRIGGER, SCHEMA } from './schema.ts';
@@ -31,27 +30,21 @@ const leftOut = await (await planProvisioning(database.url(), options)).apply(()
   statements += 1;
 });
 tell('provision', `${statements} statements by the administrator, ${leftOut.length} left out`);
-const books = postgres(options);
-tell('doctor', await examine());
-
-/** What `effectmatch doctor` does: every way by which an operation could leave something behind must be closed. */
-async function examine(): Promise<string> {
-  const adapter = await books.open({ name: 'books', clock: systemClock, reached: unobserved });
-  const { outlets } = await adapter.survey();
-  await adapter.close();
-  const open = outlets.filter(({ disposition }) => disposition === 'unclassified');
-  if (open.length > 0) throw new Error(`open: ${open.map(({ outlet, by }) => `${outlet} (${by})`).join('; ')}`);
-  return `closed: ${outlets.length} outlets, each observed or denied`;
-}
 
 const accounts = approver(generateApprover('accounts'));
 await using runtime = await createRuntime({
   store: at('effectmatch.db'),
   keyring: at('effectmatch.keys.json'),
-  adapters: { books },
+  adapters: { books: postgres(options) },
   operations: { [approveInvoice.name]: approveInvoice },
   issuers: { accounts: { key: accounts.publicKey, may: ['books'], sources: ['contract'] } },
 });
+
+// What `effectmatch doctor` shows: every way by which an operation could leave something behind.
+const { outlets } = await runtime.survey('books');
+const open = outlets.filter(({ disposition }) => disposition === 'unclassified');
+tell('doctor', `${outlets.length - open.length} outlets are observed or denied; ${open.length} are open`);
+if (open.length > 0) throw new Error('while an outlet is open, every operation is refused');
 
 /** The agent asks, the rule computes what may come of it, accounts signs, and the agent's statements run. */
 async function approve(invoice: number, vendor: number, meanwhile = ''): Promise<Terminal> {
