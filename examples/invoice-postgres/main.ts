@@ -30,6 +30,7 @@ const leftOut = await (await planProvisioning(database.url(), options)).apply(()
   statements += 1;
 });
 tell('provision', `${statements} statements by the administrator, ${leftOut.length} left out`);
+if (leftOut.length > 0) throw new Error('DATABASE_URL must name a superuser: provisioning needs one, once');
 
 const accounts = approver(generateApprover('accounts'));
 await using runtime = await createRuntime({

@@ -13,8 +13,8 @@ export interface Database extends AsyncDisposable {
 }
 
 /**
- * Makes a database on the server of `DATABASE_URL`, a login that may create databases and roles. Without it a PostgreSQL
- * of the example's own is started, from the package that this project's tests use, and ended afterwards.
+ * Makes a database on the server of `DATABASE_URL`, a superuser's login. Without it a PostgreSQL of the example's own is
+ * started, from the package that this project's tests use, and ended afterwards.
  */
 export async function openDatabase(options: { readonly kept: boolean }): Promise<Database> {
   const given = process.env.DATABASE_URL;
