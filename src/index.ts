@@ -58,6 +58,7 @@ export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
+export { lineagesOf } from './runtime/lineage.ts';
 export { type Contracted, defineOperation, type Operation, type StandardSchema } from './runtime/operation.ts';
 export type { IssuerConfig, LimitsConfig } from './runtime/policy.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';

@@ -6,7 +6,15 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { createRuntime, EffectMatchError, type Proposal, type Runtime, type SignedLicense, update } from 'effectmatch';
+import {
+  createRuntime,
+  EffectMatchError,
+  lineagesOf,
+  type Proposal,
+  type Runtime,
+  type SignedLicense,
+  update,
+} from 'effectmatch';
 import type { FileOperation } from 'effectmatch/adapters/files';
 import { chapter, expectDurable, expectVerdict, openWorkplace, tell } from '../story.ts';
 import { Deployment } from './deployment.ts';
@@ -97,12 +105,16 @@ expectDurable('killed', `process ${worker.pid}, by ${signal}`, `process ${worker
 expectDurable('folder', deployment.look(), ['app.json 644 { "pool": 20 }', SECRETS]);
 {
   await using runtime = await createRuntime(deployment.config);
+  const [bought] = lineagesOf(license); // all that is left of the attempt is the license
+  const reload = async () => {
+    const release = await runtime.continuation(bought, 'reload').release(() => 'the service reads it again');
+    return release.kind === 'released' ? release.value : `halted (${release.why})`;
+  };
+  expectDurable('reload', await reload(), 'halted (no-terminal)');
   const recovered = await runtime.recover({ now: true });
   for (const result of recovered) {
     if (result.kind !== 'settled') throw new Error(`${result.kind}: ${result.why}`);
     expectVerdict(result.terminal, 'committed');
-    const reloaded = await runtime.continuation(result.terminal, 'reload').release(() => 'the service reads it again');
-    tell('reload', reloaded.kind === 'released' ? reloaded.value : reloaded.why);
   }
   expectDurable(
     'recovered',
@@ -110,5 +122,6 @@ expectDurable('folder', deployment.look(), ['app.json 644 { "pool": 20 }', SECRE
     ['pool-40'],
   );
   expectDurable('folder', deployment.look(), ['app.json 644 { "pool": 40 }', SECRETS]);
+  expectDurable('reload', await reload(), 'the service reads it again');
   expectVerdict(await runtime.execute(license, action), 'rejected (spent)');
 }
