@@ -2,16 +2,13 @@ import {
   asFault,
   Connection,
   type ConnectionOptions,
-  describeError,
   sqlState,
   TRUSTED_DEADLINE_MS,
 } from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
 
-const DENIED = '42501';
-const NEEDS_SUPERUSER =
-  'the control login cannot watch the catalogues; a superuser has to run `effectmatch provision` once';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
 export class Control {
@@ -82,7 +79,11 @@ export class Control {
       return await (await this.#fingerprints.prepared).read();
     } catch (error) {
       this.#fingerprints = undefined;
-      if (sqlState(error) === DENIED) throw refused(`${describeError(error)}: ${NEEDS_SUPERUSER}`);
+      if (sqlState(error) === INSUFFICIENT_PRIVILEGE) {
+        const what =
+          'postgres: provisioning left out what only a superuser may grant; have one run `effectmatch provision`';
+        throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', what);
+      }
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the configuration could not be read');
     }
   }
