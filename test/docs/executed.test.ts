@@ -10,7 +10,7 @@ import { after, describe, test } from 'node:test';
 import { makeReference } from '../../scripts/api-reference.mjs';
 import { startServer, type TestServer } from '../postgres/server.ts';
 import { type Desk, Installation, linkPackages } from './desk.ts';
-import { type Block, noteOf, type Page, readPages } from './page.ts';
+import { type Block, type Note, noteOf, type Page, readPages } from './page.ts';
 
 /** What is done with a block of each language; a language that is not here fails. */
 const LANGUAGES = ['', 'sh', 'ts', 'sql', 'json', 'ini'];
@@ -37,26 +37,32 @@ async function openDesk(name: string, wish: string): Promise<Desk> {
   return installation.desk(unique, await (await server).createDatabase(database));
 }
 
-/** Follows a page from its first block to its last. */
-async function follow(page: Page): Promise<void> {
-  let desk: Desk | undefined;
-  const here = async () => {
-    desk ??= await openDesk(page.file, '');
-    return desk;
-  };
-  for (const item of page.items) {
-    if (item.kind === 'note') {
-      if (item.name !== 'folder') continue;
-      const [name = '', wish = ''] = item.value.split(', ');
-      desk = await openDesk(`${page.file}-${name}`, wish);
-    } else if (noteOf(item, 'not run') === undefined) {
-      await take(item, await here());
-    }
+/** A page in parts that share nothing: a new folder begins a new part. */
+function partsOf({ items }: Page): readonly (readonly (Block | Note)[])[] {
+  const parts: (Block | Note)[][] = [[]];
+  for (const item of items) {
+    if (item.kind === 'note' && item.name === 'folder') parts.push([]);
+    parts.at(-1)?.push(item);
   }
-  if (!isProgram(page)) return;
-  (await here()).save('program.ts', programOf(page));
-  await (await here()).runProgram('program.ts');
-  (await here()).assertPrinted(shownBy(programOf(page)).join('\n'), page.file);
+  return parts.filter((part) => part.some(({ kind }) => kind === 'block'));
+}
+
+/** Follows a part of a page from its first block to its last. */
+async function follow(page: Page, part: readonly (Block | Note)[]): Promise<void> {
+  const [start] = part;
+  const [name = '', wish = ''] = start?.kind === 'note' && start.name === 'folder' ? start.value.split(', ') : [];
+  const desk = await openDesk(`${page.file}-${name}`, wish);
+  for (const item of part) {
+    if (item.kind === 'block' && noteOf(item, 'not run') === undefined) await take(item, desk);
+  }
+}
+
+/** Runs the program that the blocks of a page make together. */
+async function runProgram(page: Page): Promise<void> {
+  const desk = await openDesk(`${page.file}-program`, '');
+  desk.save('program.ts', programOf(page));
+  await desk.runProgram('program.ts');
+  desk.assertPrinted(shownBy(programOf(page)).join('\n'), page.file);
 }
 
 /** What a program says that it prints: lines that are comments, and those beside a verdict that it prints. */
@@ -85,10 +91,22 @@ const programOf = ({ blocks }: Page) =>
     .map(withGiven)
     .join('\n');
 
-describe('pages', { concurrency: 2 }, () => {
-  for (const page of pages.filter(({ blocks }) => blocks.length > 0)) {
-    test(`${page.file} can be followed from its first line to its last`, () => follow(page));
+describe('pages', { concurrency: 3 }, () => {
+  for (const page of pages) {
+    for (const [index, part] of partsOf(page).entries()) {
+      test(`${page.file}, part ${index + 1}, can be followed from its first line to its last`, () =>
+        follow(page, part));
+    }
+    if (isProgram(page)) test(`${page.file} is a program that prints what it says`, () => runProgram(page));
   }
+});
+
+test('a command that fails and a line that was not printed are noticed', async () => {
+  const desk = installation.desk('noticed');
+  await desk.run('echo one; echo two');
+  desk.assertPrinted('one\nt…', 'here');
+  assert.throws(() => desk.assertPrinted('two\none', 'here'), /nothing printed is/);
+  await assert.rejects(desk.run('false\necho three'));
 });
 
 test('every block is in a language that the tests know, and one that is not run says why', () => {

@@ -33,7 +33,7 @@ function readVerbs(): ReadonlyMap<string, readonly string[]> {
   const verbs = [...script.matchAll(/^ +(\w+)\) words="([^"]*)"/gm)].map(
     ([, verb = '', words = '']) => [verb, words.split(' ')] as const,
   );
-  return new Map([...verbs, ['help', []], ['--version', []]]);
+  return new Map([...verbs, ['help', []], ['--help', []], ['--version', []]]);
 }
 
 /** Every command that a page names, in its blocks and between backticks. */
@@ -99,22 +99,41 @@ const FIGURE =
 const COMMAND = /`(?:npm (?:run|test)|effectmatch|npx effectmatch)\b[^`]*`/;
 
 test('a measured figure stands beside the command that reproduces it', () => {
-  let figures = 0;
+  let rows = 0;
   for (const page of pages.filter(({ file }) => !file.startsWith('docs/api/'))) {
     for (const section of proseOf(page).split(/^(?=#{1,6} )/m)) {
-      const isMeasured = /^#+ .*[Mm]easured/.test(section);
-      const rows = section
-        .split('\n')
-        .filter((line) => /^\|(?! ?-)/.test(line))
-        .slice(1);
-      for (const row of isMeasured ? rows : []) assert.match(row, COMMAND, `${page.file}: no command in ${row}`);
       const found = FIGURE.exec(section);
-      if (found === null) continue;
-      figures += 1;
-      assert.match(section, COMMAND, `${page.file}: "${found[0]}" is in a section that names no command`);
+      assert.ok(!found || COMMAND.test(section), `${page.file}: no command in the section of "${found?.[0]}"`);
+      if (!/^#+ .*measured/i.test(section)) continue;
+      for (const row of section.split('\n').filter((line) => /^\| [^-]/.test(line) && /\d/.test(line))) {
+        assert.match(row, COMMAND, `${page.file}: no command in ${row}`);
+        rows += 1;
+      }
     }
   }
-  assert.ok(figures >= 2, `only ${figures} sections with figures seen`);
+  assert.ok(rows >= 5, `only ${rows} rows with measured figures seen`);
+});
+
+test('the evaluation tells figures by the name of the study that produces them', () => {
+  const [, told = ''] = readFileSync('docs/evaluation.md', 'utf8').split('\n## Studies\n');
+  const names = [...told.matchAll(/^\*\*([\w-]+)\.\*\*/gm)].map(([, name = '']) => name);
+  assert.ok(names.length >= 5);
+  for (const name of names) assert.ok(studies.includes(name), `there is no study ${name}`);
+});
+
+test('the runbook has every reason by which an attempt can be rejected', () => {
+  const runbook = readFileSync('docs/runbook.md', 'utf8');
+  const sources = [...globSync('src/{runtime,ledger,adapters}/**/*.ts'), 'src/protocol/limits.ts'].map((file) =>
+    readFileSync(file, 'utf8'),
+  );
+  const reasons = new Set(
+    sources.flatMap((text) => [
+      ...[...text.matchAll(/\b(?:refuse\(|reason: )'([a-z]+(?:-[a-z]+)*)'/g)].map(([, reason = '']) => reason),
+      ...[...text.matchAll(/^ +'(limit-[a-z]+)',$/gm)].map(([, reason = '']) => reason),
+    ]),
+  );
+  assert.ok(reasons.size > 45, `only ${reasons.size} reasons seen`);
+  for (const reason of reasons) assert.ok(runbook.includes(`\`${reason}\``), `the runbook does not explain ${reason}`);
 });
 
 test('pictures are our own SVG files, readable by a screen reader and without scripts', () => {
@@ -135,4 +154,13 @@ test('pictures are our own SVG files, readable by a screen reader and without sc
       `${file} is shown nowhere`,
     );
   }
+});
+
+test('a page with an unknown note, or with a block that does not end, is not read', () => {
+  assert.throws(() => parsePage('page.md', '<!-- not ran: it is slow -->\n'), /no comment like this/);
+  assert.throws(() => parsePage('page.md', '```sh\nls\n'), /not closed/);
+  const [block] = parsePage('page.md', '<!-- not run: why -->\n\n```sh\nls\n```\n').blocks;
+  assert.deepEqual(block?.notes, [{ kind: 'note', name: 'not run', value: 'why' }]);
+  const [apart] = parsePage('page.md', '<!-- not run: why -->\nText between.\n```sh\nls\n```\n').blocks;
+  assert.deepEqual(apart?.notes, [], 'a note belongs to what stands right after it');
 });
