@@ -76,7 +76,8 @@ export function linkPackages(folder: string, names: readonly string[]): void {
 
 /**
  * What differs from a reader's shell: npm fetches nothing and runs the project's scripts where the project is, npx looks
- * no further than the installed package, the administrator's address is the test server's, and nobody is asked.
+ * no further than the installed package, the administrator's address is the test server's, a port is another one, and
+ * nobody is asked.
  */
 const SHELL = `set -eu
 [ ! -f .environment ] || . ./.environment
@@ -84,6 +85,9 @@ npm() { case "$1" in install|ci) ;; *) (cd "$PROJECT" && command npm "$@") ;; es
 npx() { "$@"; }
 effectmatch() { if [ "$1" = approve ]; then command effectmatch "$@" --yes; else command effectmatch "$@"; fi; }
 `;
+
+/** Below the ports that systems give out by themselves, another one for every process. */
+const PORT = 12_000 + (process.pid % 18_000);
 
 /** One folder, and what the last block that ran there has printed. */
 export class Desk {
@@ -101,7 +105,7 @@ export class Desk {
 
   /** Runs the lines of a block as they stand, in order, until one fails. */
   async run(text: string): Promise<void> {
-    const lines = text.replace(/^export EFFECTMATCH_ADMIN_URL=.*$/gm, ':');
+    const lines = this.#withPort(text).replace(/^export EFFECTMATCH_ADMIN_URL=.*$/gm, ':');
     await this.#start('sh', ['-c', `${SHELL}${lines}\nexport -p > .environment`], text);
   }
 
@@ -112,7 +116,18 @@ export class Desk {
 
   /** Writes a file of this folder. */
   save(file: string, text: string): void {
-    writeFileSync(join(this.folder, file), text);
+    writeFileSync(join(this.folder, file), this.#withPort(text));
+  }
+
+  /** Runs SQL in this folder's database; its rows count as printed, one JSON object per line. */
+  async runSql(text: string): Promise<void> {
+    const rows = (await this.database?.run(text)) ?? [];
+    this.printed = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+  }
+
+  /** The one port that pages name may be taken on this machine. */
+  #withPort(text: string): string {
+    return text.replaceAll('47110', String(PORT));
   }
 
   async #start(command: string, args: readonly string[], what: string): Promise<void> {

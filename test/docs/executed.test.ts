@@ -76,8 +76,7 @@ async function take(block: Block, desk: Desk): Promise<void> {
     case 'sh':
       return await desk.run(block.text);
     case 'sql':
-      await desk.database?.run(block.text);
-      return;
+      return await desk.runSql(block.text);
     case '':
       if (noteOf(block, 'printed') !== undefined) desk.assertPrinted(block.text, placeOf(block));
       return;
