@@ -1,3 +1,5 @@
+import { invariant } from '../../../errors.ts';
+
 /** Which transactions were over at one moment: all below `end` that are not `running`. */
 export interface Snapshot {
   readonly start: bigint;
@@ -7,12 +9,9 @@ export interface Snapshot {
 
 /** Reads the text of `pg_current_snapshot()`: the oldest that runs, the first that has not begun, and those that run. */
 export function parseSnapshot(text: string): Snapshot {
-  const [start = '', end = '', running = ''] = text.split(':');
-  return {
-    start: BigInt(start),
-    end: BigInt(end),
-    running: new Set(running === '' ? [] : running.split(',').map(BigInt)),
-  };
+  const [, start, end, running] = /^(\d+):(\d+):([\d,]*)$/.exec(text) ?? [];
+  invariant(start !== undefined && end !== undefined && running !== undefined, 'a snapshot has its usual form');
+  return { start: BigInt(start), end: BigInt(end), running: new Set(running.split(',').filter(Boolean).map(BigInt)) };
 }
 
 /** Beyond so many transactions nobody counts; the configuration is read again. */
