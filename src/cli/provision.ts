@@ -60,9 +60,8 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
       output.line(`${output.paint('caution', 'left out')}  needs ${needs}: ${printableLine(statement).slice(0, 100)}`);
     }
     if (leftOut.length > 0) {
-      output.line(
-        'Until a superuser has run `effectmatch provision` once, operations are refused; --print shows the SQL.',
-      );
+      output.line('Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;');
+      output.line('then `effectmatch doctor` shows whether anything is open.');
     }
     return EXIT.done;
   },
