@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { digestRecord, occurrenceId } from '../../../src/crypto/digest.ts';
 import { licenseRecord } from '../../../src/protocol/license.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
-import { heldConfig } from '../public-outcomes/state-conditions.ts';
 import { CONTINUATION, RELEASES, readCase } from './case-file.ts';
 
 const [folder = '', mode = 'as-saved'] = process.argv.slice(2);
-const { execution, license, publicKey } = readCase(folder);
-await using runtime = await createRuntime({ ...heldConfig(execution, folder, publicKey), recoverAtStart: false });
+const { config, license } = readCase(folder);
+await using runtime = await createRuntime({ ...config, recoverAtStart: false });
 if (mode === 'recover') await runtime.recover({ now: true });
 const { issuer, nonce } = license.license;
 const lineage = digestRecord(licenseRecord, license.license);
