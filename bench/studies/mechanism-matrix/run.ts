@@ -79,7 +79,7 @@ export async function runOnce(
   scenario.arrange?.(customer);
   const before = await world.read();
   const given: Case = { condition, place, workflow, licenses, publicKey: OWNER.publicKey };
-  const decision = scenario.isInterrupted ? await playInterrupted(world, given) : await play(given, internals);
+  const decision = scenario.isInterrupted ? await playInterrupted(site, world, given) : await play(given, internals);
   const facts = await readFacts(world, scenario, before, decision);
   const label = labelOf(facts);
   if (!isOurs || !scenario.isInterrupted) return { label, facts };
@@ -114,13 +114,13 @@ async function readFacts(world: World, scenario: Scenario, before: Snapshot, dec
 }
 
 /** A process that is killed once its payment is made and before it is answered; then one that takes over. */
-async function playInterrupted({ place, customer }: World, given: Case): Promise<Decision> {
+async function playInterrupted({ compiled }: Site, { place, customer }: World, given: Case): Promise<Decision> {
   writeFileSync(join(place.folder, CASE_FILE), JSON.stringify(given));
-  const first = startWorker(place.folder);
+  const first = startWorker(place.folder, compiled);
   customer.swallows = () => void first.child.kill('SIGKILL');
   const ended = await first.ended;
   if (ended.signal !== 'SIGKILL') throw new Error('the first process did not end where it should');
-  const { out } = await startWorker(place.folder).ended;
+  const { out } = await startWorker(place.folder, compiled).ended;
   return JSON.parse(out) as Decision;
 }
 
@@ -129,9 +129,12 @@ interface Worker {
   readonly ended: Promise<{ readonly out: string; readonly signal: NodeJS.Signals | null }>;
 }
 
-function startWorker(folder: string): Worker {
+function startWorker(folder: string, compiled: string): Worker {
   const script = fileURLToPath(new URL('./worker.ts', import.meta.url));
-  const child = spawn(process.execPath, ['--no-warnings', script, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--no-warnings', script, folder], {
+    env: { ...process.env, NODE_COMPILE_CACHE: compiled },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise<Awaited<Worker['ended']>>((resolve, reject) => {
     let out = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -12,6 +12,8 @@ const APPLICATION = 'clerk';
 
 /** PostgreSQL and the service, from which every run gets a database and an account of its own. */
 export interface Site extends AsyncDisposable {
+  /** Where processes keep what Node compiled; they share nothing else. */
+  readonly compiled: string;
   open(scenario: Scenario, isProtected: boolean): Promise<World>;
 }
 
@@ -33,9 +35,13 @@ export async function openSite(): Promise<Site> {
   await server
     .createDatabase('trigger', { template: 'plain' })
     .then((db) => db.run(`set role ${APPLICATION}; ${POSTGRES_TRIGGER}`));
+  const compiled = started.adopt(mkdtempSync(join(tmpdir(), 'effectmatch-compiled-')), (folder) =>
+    rmSync(folder, { recursive: true, force: true }),
+  );
   const owned = started.move();
   let runs = 0;
   return {
+    compiled,
     async open(scenario, isProtected) {
       runs += 1;
       const hasPostgres = scenario.steps.some((step) => step.kind === 'row' && step.where === 'postgres');
