@@ -1,6 +1,14 @@
-import { asFault, Connection, type ConnectionOptions, TRUSTED_DEADLINE_MS } from '../../postgres/connection.ts';
+import {
+  asFault,
+  Connection,
+  type ConnectionOptions,
+  sqlState,
+  TRUSTED_DEADLINE_MS,
+} from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
+
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
 export class Control {
@@ -71,6 +79,11 @@ export class Control {
       return await (await this.#fingerprints.prepared).read();
     } catch (error) {
       this.#fingerprints = undefined;
+      if (sqlState(error) === INSUFFICIENT_PRIVILEGE) {
+        const what =
+          'postgres: provisioning left out what only a superuser may grant; have one run `effectmatch provision`';
+        throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', what);
+      }
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the configuration could not be read');
     }
   }
