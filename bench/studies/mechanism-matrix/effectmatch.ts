@@ -6,9 +6,9 @@ import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
 import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { approver, type generateApprover } from '../../../src/crypto/approver.ts';
-import { digestRecord, occurrenceId } from '../../../src/crypto/digest.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
-import { licenseRecord, type SignedLicense } from '../../../src/protocol/license.ts';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
+import { lineagesOf } from '../../../src/runtime/lineage.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import { TOKEN } from './service.ts';
@@ -112,21 +112,22 @@ export async function runLicensed(
 ): Promise<Decision> {
   const { steps, hasDependent } = workflow;
   const from = async (index: number): Promise<Decision> => {
-    const [step, license] = [steps[index], licenses[index]];
-    if (step === undefined || license === undefined) {
+    const step = steps[index];
+    if (step === undefined) {
       if (hasDependent) runDependent(place);
       return 'done';
     }
+    const license = licenses[index];
+    if (license === undefined) throw new Error('a step has no license');
     await runtime.execute(license, actionOf(place, step));
-    const { issuer, nonce } = license.license;
-    const lineage = digestRecord(licenseRecord, license.license);
-    const occurrence = occurrenceId({ issuer, nonce, license: lineage, index: 0 });
-    const release = await runtime.continuation({ occurrence, lineage }, NEXT).release(() => from(index + 1));
+    // Not from the verdict: the process that executed may have been another one.
+    const [origin] = lineagesOf(license);
+    const release = await runtime.continuation(origin, NEXT).release(() => from(index + 1));
     if (release.kind === 'released') return release.value;
     if (release.why === 'diverged') return 'diverged';
-    // What was claimed and has no terminal may have happened.
     if (release.why === 'indeterminate') return 'uncertain';
-    const isClaimed = (await runtime.ledgers.holder(occurrence)) !== undefined;
+    // What was claimed and has no terminal may have happened.
+    const isClaimed = (await runtime.ledgers.holder(origin.occurrence)) !== undefined;
     return release.why === 'no-terminal' && isClaimed ? 'uncertain' : 'rejected';
   };
   return await from(0);
