@@ -11,6 +11,7 @@ export const ENTRY_KINDS = [
   'terminal',
   'acknowledgement',
   'resolution',
+  'shadow',
 ] as const satisfies readonly JournalEntry['kind'][];
 
 const PAGE = 500;
@@ -111,8 +112,19 @@ function describe(entry: JournalEntry): { at: string; state: string; tone: Tone;
       const { at, finding, operator } = entry.record;
       return { at, state: 'resolved', tone: 'caution', reason: `${finding}, says ${operator}` };
     }
+    case 'shadow': {
+      const { recordedAt, would } = entry.record;
+      const reason = would === 'reject' ? `would be rejected: ${entry.record.reason}` : WOULD[would];
+      return { at: recordedAt, state: 'no verdict', tone: 'plain', reason };
+    }
   }
 }
+
+const WOULD = {
+  commit: 'would commit',
+  propose: 'nothing approved to compare with',
+  unknown: 'could not be rehearsed',
+};
 
 /** Green for the one verdict that releases work, red and yellow for those that do not. */
 export function toneOf(kind: Terminal['kind']): Tone {

@@ -17,6 +17,7 @@ import { provision } from './provision.ts';
 import { recover } from './recover.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
+import { shadow } from './shadow.ts';
 import { show } from './show.ts';
 import { types } from './types.ts';
 import type { Verb } from './verb.ts';
@@ -24,7 +25,7 @@ import { verify } from './verify.ts';
 
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
-  ...[plan, approve, run],
+  ...[plan, approve, run, shadow],
   ...[journal, show, recover, resolve],
   ...[exportReceipts, verify],
   completionOf(() => VERBS),

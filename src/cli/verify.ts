@@ -4,6 +4,7 @@ import { parseReceiptKey, parseReceiptKeys, type ReceiptKey } from '../crypto/re
 import { EffectMatchError } from '../errors.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { quote } from '../protocol/render-text.ts';
+import { renderShadow } from '../protocol/shadow.ts';
 import { readDocuments, readWhole } from './envelope-file.ts';
 import { EXIT } from './exit-code.ts';
 import { describeFault, GuidedError, usageError } from './guided-error.ts';
@@ -16,6 +17,7 @@ const PROVES = {
     'Whoever holds the key recorded this verdict about this attempt, with these digests, and nobody changed it since.',
   checkpoint:
     'Whoever holds the key vouches for these journal rows: a journal that has them must arrive at this chain.',
+  shadow: 'Whoever holds the key rehearsed an action and recorded what would have been decided about it.',
 };
 const NOT_PROVED = {
   receipt:
@@ -23,6 +25,7 @@ const NOT_PROVED = {
     'what the backend holds today, or that there is no other attempt or later settlement with a receipt of its own.',
   checkpoint:
     'That the rows are still there: only `effectmatch journal --verify --against` beside the store shows that.',
+  shadow: 'That anything was decided, committed or released: a shadow is no verdict, and nothing may depend on it.',
 };
 
 /** Verifies receipts and signed checkpoints with a public key alone: no configuration, store, keyring or network. */
@@ -87,6 +90,15 @@ function print(verified: Verified, { line, paint }: Output): void {
     line(`${paint('good', 'verified')}  checkpoint over journal rows 1 to ${throughSeq}`);
     line(`  sealed     ${at}`);
     line(`  chain      ${chain}`);
+    line(signedBy);
+    return;
+  }
+  if (verified.kind === 'shadow') {
+    const { shadow, position } = verified;
+    line(`${paint('good', 'verified')}  shadow ${shadow.occurrence}: no verdict`);
+    line(indent(renderShadow(shadow), 2));
+    line(`  task       ${quote(shadow.task)}, on ${shadow.adapter}, compared with: ${shadow.basis}`);
+    line(`  recorded   ${shadow.recordedAt}, journal row ${position}`);
     line(signedBy);
     return;
   }

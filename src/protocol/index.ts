@@ -44,5 +44,6 @@ export type { Registration, Target } from './registration.ts';
 export { renderApproved, renderDiff } from './render.ts';
 export { renderTerminal } from './render-terminal.ts';
 export { FINDINGS, type Finding, type Resolution, resolutionRecord } from './resolution.ts';
+export { BASES, type Basis, renderShadow, type Shadow, shadowRecord } from './shadow.ts';
 export { assertAssured, type Terminal, terminalRecord } from './terminal.ts';
 export { encodeBytes, encodeData, encodeInteger, encodeReal, type Row, type Value } from './value.ts';

@@ -47,7 +47,8 @@ const diffSchema = z.strictObject({
   omitted: z.int().min(0),
 }) as unknown as z.ZodType<Diff>;
 
-const outcomeSchema = z.discriminatedUnion('kind', [
+/** An outcome in the form in which records keep it. */
+export const outcomeSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('EXACT'), observed: digestSchema }),
   z.strictObject({ kind: z.literal('DIVERGED'), observed: digestSchema, diff: diffSchema }),
   z.strictObject({ kind: z.literal('INDETERMINATE'), gaps: z.array(z.string().max(1000)).min(1).max(64) }),

@@ -11,7 +11,7 @@ import type { ApprovedEffect, Effect, StateRead, StateReading } from '../protoco
 import type { Proposal } from '../protocol/license.ts';
 import type { Manifest } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
-import { establish } from '../protocol/observation.ts';
+import { establish, type Observation } from '../protocol/observation.ts';
 import { classify } from '../protocol/outcome.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { explainRehearsals } from '../protocol/rehearsal.ts';
@@ -45,8 +45,9 @@ export async function rehearse(deployment: Deployment, request: PlanRequest): Pr
   const action = adapter.parseAction(untrustedAction);
   const reads = stateReads(await adapter.normalise(stated));
 
-  const first = await rehearseOnce(deployment, admitted, { stated, action, reads });
-  const second = await rehearseOnce(deployment, admitted, { stated, action, reads });
+  const what = { task: stated.task, action, reads };
+  const first = demandSeen(await rehearseOnce(deployment, admitted, what));
+  const second = demandSeen(await rehearseOnce(deployment, admitted, what));
   if (canonical(first.readings) !== canonical(second.readings)) {
     throw refused('the declared state changed between the two rehearsals; plan again');
   }
@@ -72,37 +73,55 @@ export async function rehearse(deployment: Deployment, request: PlanRequest): Pr
 
 type Run = Evidence & { readonly effects: readonly Effect[] };
 
-interface Rehearsed {
-  readonly effects: readonly Effect[];
-  readonly evidence: Evidence;
-  /** Declared state beneath the candidate: what the effects were made from. */
-  readonly readings: readonly StateReading[];
-}
+/** What one rehearsal showed. */
+export type Glimpse =
+  | { readonly kind: 'uncertified'; readonly detail: string }
+  | { readonly kind: 'failed'; readonly reason: string; readonly detail: string }
+  | {
+      readonly kind: 'seen';
+      readonly observation: Observation;
+      readonly evidence: Evidence;
+      /** Declared state beneath the candidate: what the effects were made from. */
+      readonly readings: readonly StateReading[];
+    };
 
 /** One rehearsal. The stage never leaves this function, and `discard` is the only way in which it can end here. */
-async function rehearseOnce(
+export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
-  what: { readonly stated: Manifest; readonly action: unknown; readonly reads: readonly StateRead[] },
-): Promise<Rehearsed> {
+  what: { readonly task: string; readonly action: unknown; readonly reads: readonly StateRead[] },
+): Promise<Glimpse> {
   const { adapter } = admitted;
-  const claim = mintRehearsalClaim(deployment, admitted, what.stated);
+  const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused') {
-    throw refused(`the boundary cannot be certified: ${describeOutlets(boundary.outlets)}`);
-  }
+  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: describeOutlets(boundary.outlets) };
   const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
-  if (staged.kind === 'failed') throw refused(`the action failed (${staged.reason}): ${staged.detail}`);
+  if (staged.kind === 'failed') return staged;
   try {
     const evidence = await staged.stage.observe();
     const observation = establish(evidence, adapter.registration, adapter.channels);
-    if (observation.kind === 'incomplete') {
-      throw refused(`what the action does could not be established: ${observation.gaps.join('; ')}`);
-    }
-    return { effects: observation.effects, evidence, readings: await staged.stage.read(what.reads) };
+    const readings = await staged.stage.read(what.reads);
+    return { kind: 'seen', observation, evidence, readings };
   } finally {
     await staged.stage.discard();
   }
+}
+
+interface Rehearsed {
+  readonly effects: readonly Effect[];
+  readonly evidence: Evidence;
+  readonly readings: readonly StateReading[];
+}
+
+/** A plan needs everything that an execution would need. */
+function demandSeen(glimpse: Glimpse): Rehearsed {
+  if (glimpse.kind === 'uncertified') throw refused(`the boundary cannot be certified: ${glimpse.detail}`);
+  if (glimpse.kind === 'failed') throw refused(`the action failed (${glimpse.reason}): ${glimpse.detail}`);
+  const { observation, evidence, readings } = glimpse;
+  if (observation.kind === 'incomplete') {
+    throw refused(`what the action does could not be established: ${observation.gaps.join('; ')}`);
+  }
+  return { effects: observation.effects, evidence, readings };
 }
 
 const NOTHING = '0'.repeat(64) as Digest;
@@ -111,7 +130,7 @@ const NOTHING = '0'.repeat(64) as Digest;
  * A claim that no ledger knows: its occurrence is drawn and not derived from any license, its digests are zero, and its
  * seal opens with no key. So nothing that a stage opened with it could ever promote, recover or release.
  */
-function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable, stated: Manifest): Claim {
+function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable, task: string): Claim {
   const record = claimRecord.parse({
     version: 1,
     occurrence: `occ_${deployment.ids.hex(20)}` as OccurrenceId,
@@ -123,7 +142,7 @@ function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable
     identity: admitted.identityDigest,
     backend: admitted.adapter.identity.backend,
     frame: admitted.frameDigest,
-    task: stated.task,
+    task,
     taskState: NOTHING,
     continuations: [],
     claimedAt: nowInstant(deployment),

@@ -32,6 +32,7 @@ import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
 import { type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
+import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
@@ -72,6 +73,15 @@ export interface Runtime extends AsyncDisposable {
   plan(request: PlanRequest): Promise<Proposal>;
   /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
   execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
+  /**
+   * Rehearses the action beside production and records what would have been decided under a license, a proposal or a
+   * draft. Always rolled back; spends, releases and blocks nothing.
+   */
+  shadow(
+    approval: SignedLicense | Proposal | ShadowDraft | unknown,
+    action: unknown,
+    options?: ExecuteOptions,
+  ): Promise<Shadowed>;
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /** Settles interrupted attempts. */
@@ -150,6 +160,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     propose: (operation, input, options) => propose(deployment, operation, input, options),
     plan: (request) => rehearse(deployment, request),
     execute: (license, action, options) => execute(deployment, license, action, options),
+    shadow: (approval, action, options) => shadow(deployment, approval, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     recover: (options) => recover(deployment, options),
     resolve: (resolution, evidence) =>
