@@ -67,3 +67,4 @@ export type { Recovered, RecoverOptions } from './runtime/recover.ts';
 export type { PlanRequest } from './runtime/rehearse.ts';
 export type { Runtime, RuntimeConfig } from './runtime/runtime.ts';
 export type { ShadowDraft, Shadowed } from './runtime/shadow.ts';
+export type { Telemetry } from './runtime/telemetry.ts';

@@ -23,6 +23,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
+  telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };
 
