@@ -59,7 +59,7 @@ export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export { type Contracted, defineOperation, type Operation, type StandardSchema } from './runtime/operation.ts';
-export type { IssuerConfig, LimitsConfig } from './runtime/policy.ts';
+export type { HoursConfig, IssuerConfig, LimitsConfig } from './runtime/policy.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';
 export type { ProposeOptions } from './runtime/propose.ts';
 export type { ReceiptOptions } from './runtime/receipt.ts';

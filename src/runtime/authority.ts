@@ -4,7 +4,7 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import { findExceeded } from '../protocol/limits.ts';
+import { findExceeded, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -84,7 +84,8 @@ export function checkCurrent(deployment: Deployment, attempt: Attempt, action: u
   const now = nowInstant(deployment);
   if (now < license.notBefore) return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
   if (now >= license.expiresAt) return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
-  return undefined;
+  const limits = deployment.policy.issuers[license.issuer]?.limits;
+  return limits && findUntimely(limits, deployment.clock.now());
 }
 
 /** An outcome with the terms under which it is approved, signed or still to be signed. */

@@ -92,7 +92,7 @@ for (const subject of subjects) {
       /^license\.(action|operation)$/,
       /^frame\.operations$/,
       /^(statement\.predicate\.)?shadow\.(license|approved|outcome)$/,
-      /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+)?$/,
+      /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+|\.hours\.\d+\.days)?$/,
     ];
     if (vector.text.includes('"kind":"rejected"')) optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
     for (const { path } of all) {
