@@ -11,6 +11,7 @@ import { loadConfig } from './load-config.ts';
 import { openStore, type Store } from './open-store.ts';
 import type { Output } from './output.ts';
 import { writePrivateFile } from './private-file.ts';
+import { showProgress } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 const FORMATS = ['jsonl', 'cloudevents'] as const;
@@ -90,8 +91,8 @@ async function exportAll(store: Store, request: Request, output: Output): Promis
   const { file, force } = request;
   const items = makeItems(store, request);
   if (file !== undefined) {
-    const count = await writePrivateFile(file, toLines(items), { force });
     const what = request.shadow ? 'shadow' : 'receipt';
+    const count = await writeCounted(file, toLines(items), { force, what });
     output.document({ [`${what}s`]: count, file });
     output.line(`${count} ${what}${count === 1 ? '' : 's'} written to ${file}`);
   } else if (output.json) {
@@ -100,6 +101,23 @@ async function exportAll(store: Store, request: Request, output: Output): Promis
     for await (const line of toLines(items)) output.line(line);
   }
   return EXIT.done;
+}
+
+async function writeCounted(
+  file: string,
+  lines: AsyncIterable<string>,
+  { force, what }: { readonly force: boolean; readonly what: string },
+): Promise<number> {
+  using progress = showProgress('exporting');
+  let count = 0;
+  const counted = async function* () {
+    for await (const line of lines) {
+      yield line;
+      count += 1;
+      progress.at(`${count} ${what}s`);
+    }
+  };
+  return await writePrivateFile(file, counted(), { force });
 }
 
 async function exportKeys({ keyring }: Store, { file, force }: Request, output: Output): Promise<ExitCode> {

@@ -104,7 +104,7 @@ function readRequest(args: Arguments): Request {
 
 async function list({ ledgers }: Store, listing: Listing, output: Output): Promise<ExitCode> {
   const matches = createMatcher(ledgers, listing.filter);
-  const entries = await readListed(ledgers, { ...listing, matches });
+  const entries = await withProgress('reading the journal', () => readEntries(ledgers, { ...listing, matches }));
   if (!listing.follow) output.document({ entries });
   if (entries.length === 0 && !listing.follow) output.line('no such rows: nothing of this kind has been recorded');
   const print = createPrinter(ledgers, output);
@@ -114,9 +114,9 @@ async function list({ ledgers }: Store, listing: Listing, output: Output): Promi
   return EXIT.done;
 }
 
-async function readListed(ledgers: Ledgers, asked: Asked): Promise<readonly JournalEntry[]> {
-  using _progress = showProgress('reading the journal');
-  return await readEntries(ledgers, asked);
+async function withProgress<T>(what: string, work: () => Promise<T>): Promise<T> {
+  using _progress = showProgress(what);
+  return await work();
 }
 
 type Asked = Parameters<typeof readEntries>[1];
@@ -152,7 +152,7 @@ async function follow(
 
 async function verify(store: Store, against: string | undefined, output: Output): Promise<ExitCode> {
   const exported = against === undefined ? undefined : readCheckpoint(store, against);
-  const verdict = await store.ledgers.verify(exported);
+  const verdict = await withProgress('verifying the journal', () => store.ledgers.verify(exported));
   if (verdict.kind === 'tampered') {
     const where = verdict.seq > 0 ? `row ${verdict.seq}: ` : '';
     throw new EffectMatchError('ERR_EM_JOURNAL_TAMPERED', `the journal was tampered with: ${where}${verdict.what}`);
@@ -175,7 +175,7 @@ async function seal(
   { file, signed }: { readonly file: string | undefined; readonly signed: boolean },
   output: Output,
 ): Promise<ExitCode> {
-  const checkpoint = await ledgers.checkpoint();
+  const checkpoint = await withProgress('sealing the journal', () => ledgers.checkpoint());
   if (checkpoint !== undefined && file !== undefined) {
     exportFile(file, signed ? formatSignedCheckpoint(keyring, checkpoint) : formatCheckpoint(checkpoint));
   }

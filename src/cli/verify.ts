@@ -10,6 +10,7 @@ import { EXIT } from './exit-code.ts';
 import { describeFault, GuidedError, usageError } from './guided-error.ts';
 import { toneOf } from './journal-entries.ts';
 import { indent, type Output } from './output.ts';
+import { showProgress } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 const PROVES = {
@@ -51,12 +52,15 @@ rejection is still a rejection.`,
     const kinds = new Set<Verified['kind']>();
     const documents: Verified[] = [];
     let count = 0;
+    // Where documents are printed on the same terminal, they are the progress.
+    using progress = process.stdout.isTTY ? undefined : showProgress('verifying');
     for (const { line, text } of readDocuments(file)) {
       const verified = verifyDocument(keys, text, `${file}, line ${line}`);
       if (output.json) documents.push(verified);
       else print(verified, output);
       kinds.add(verified.kind);
       count += 1;
+      progress?.at(`${count} documents`);
     }
     if (count === 0) throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${file} holds nothing to verify`);
     output.document({ verified: true, documents });
