@@ -5,6 +5,7 @@ import type { Manifest } from '../protocol/manifest.ts';
 import type { Assigned, CandidateFacts, ChannelReport, Evidence, TargetCount } from '../protocol/observation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
+import type { Residue } from '../protocol/residue.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Clock } from './clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
@@ -93,7 +94,13 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
 
 export type Staged =
   | { readonly kind: 'held'; readonly stage: Stage }
-  | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
+  | {
+      readonly kind: 'failed';
+      readonly reason: string;
+      readonly detail: string;
+      /** What the rollback did not take back, where that is known. */
+      readonly residue?: readonly Residue[];
+    };
 
 /** A held candidate. `discard` is the step; disposal is only the net under it. */
 export interface Stage extends AsyncDisposable {

@@ -43,6 +43,7 @@ export type { Digest, ExecutionId, OccurrenceId, RecordKind } from './record.ts'
 export type { Registration, Target } from './registration.ts';
 export { renderApproved, renderDiff } from './render.ts';
 export { renderTerminal } from './render-terminal.ts';
+export { type Residue, renderResidue } from './residue.ts';
 export { FINDINGS, type Finding, type Resolution, resolutionRecord } from './resolution.ts';
 export { BASES, type Basis, renderShadow, type Shadow, shadowRecord } from './shadow.ts';
 export { assertAssured, type Terminal, terminalRecord } from './terminal.ts';

@@ -3,6 +3,7 @@ import { unreachable } from '../errors.ts';
 import type { Effect } from './effect.ts';
 import { defineRecord, digestSchema, instantSchema, labelSchema, nameSchema, occurrenceSchema } from './record.ts';
 import { type RenderOptions, renderDiff, renderObserved } from './render.ts';
+import { renderResidue, residueListSchema } from './residue.ts';
 import { gateSchema, outcomeSchema } from './terminal.ts';
 
 /** What a shadow compared with: a signed license, an unsigned proposal or manifest, or nothing that anybody approved. */
@@ -27,6 +28,8 @@ const shadowed = {
   contract: digestSchema,
   observer: digestSchema,
   recordedAt: instantSchema,
+  /** What the rollback of the rehearsal did not take back. */
+  residue: residueListSchema.exactOptional(),
 };
 
 const seenSchema = z.strictObject({
@@ -82,6 +85,10 @@ const UNSIGNED: Readonly<Record<Basis, string>> = {
 
 /** What would have been decided, as text: one line that says so, then the differences where there are any. */
 export function renderShadow(shadow: Shadow, options: RenderOptions = {}): string {
+  return [renderWould(shadow, options), ...renderResidue(shadow.residue ?? [])].join('\n');
+}
+
+function renderWould(shadow: Shadow, options: RenderOptions): string {
   switch (shadow.would) {
     case 'commit':
       return `would commit: what was seen is what is approved${UNSIGNED[shadow.basis]}`;

@@ -10,6 +10,7 @@ import {
   nameSchema,
   occurrenceSchema,
 } from './record.ts';
+import { residueListSchema } from './residue.ts';
 
 /** Where an attempt was refused. */
 export const gateSchema = z.enum([
@@ -87,6 +88,11 @@ export const terminalRecord = defineRecord(
       claim: digestSchema.exactOptional(),
       certificate: digestSchema.exactOptional(),
       outcome: outcomeSchema.exactOptional(),
+      /**
+       * What the rollback did not take back. Beside the claim of this verdict, which is about everything that is compared:
+       * two writers agree whatever they know of it.
+       */
+      residue: residueListSchema.exactOptional(),
     }),
     z.strictObject({
       ...attempt,

@@ -30,7 +30,7 @@ import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
-import { type PlanRequest, rehearse } from './rehearse.ts';
+import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
 import { type Telemetry, traced } from './telemetry.ts';
@@ -73,7 +73,7 @@ export interface Runtime extends AsyncDisposable {
   /** Has an operation's contract compute what to approve for this input, and renders it for approval. */
   propose(operation: string, input: unknown, options: ProposeOptions): Promise<Proposal>;
   /** Rehearses an action twice, always rolled back, and renders what it would do for a person to approve. */
-  plan(request: PlanRequest): Promise<Proposal>;
+  plan(request: PlanRequest, options?: PlanOptions): Promise<Proposal>;
   /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
   execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
   /**
@@ -165,7 +165,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   return {
     prepare: (request) => prepare(deployment, request),
     propose: (operation, input, options) => propose(deployment, operation, input, options),
-    plan: (request) => planTraced(deployment, request),
+    plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
     shadow: (approval, action, options) =>
       traced(
@@ -190,13 +190,13 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   };
 }
 
-function planTraced(deployment: Deployment, request: PlanRequest): Promise<Proposal> {
+function planTraced(deployment: Deployment, request: PlanRequest, options?: PlanOptions): Promise<Proposal> {
   const adapter = request?.adapter;
   const activity = { kind: 'plan', ...(deployment.adapters.has(adapter) && { adapter }) } as const;
   return traced(
     deployment,
     activity,
-    (own) => rehearse(own, request),
+    (own) => rehearse(own, request, options),
     () => ({ kind: 'done' }),
   );
 }

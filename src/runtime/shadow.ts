@@ -4,6 +4,7 @@ import type { Effect } from '../protocol/effect.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
+import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
 import { observedDigest, recordedOutcome } from './attempt.ts';
@@ -20,6 +21,8 @@ export interface Shadowed {
   readonly record: Shadow;
   /** The changes that were seen, also where they are not what was approved; undefined where nothing could be seen. */
   readonly seen: readonly Effect[] | undefined;
+  /** What the rollback did not take back. */
+  readonly residue: readonly Residue[];
 }
 
 /**
@@ -47,6 +50,7 @@ export async function shadow(
   const judged = await judge(deployment, admitted, comparison, untrustedAction).catch((error: unknown) =>
     asUnknown(admitted, error),
   );
+  const residue = storableResidue(judged.residue ?? [], admitted.adapter.registration.values);
   const base = {
     version: 1 as const,
     occurrence: `occ_${deployment.ids.hex(20)}` as OccurrenceId,
@@ -57,14 +61,16 @@ export async function shadow(
     contract: deployment.contract,
     observer: admitted.identityDigest,
     recordedAt: nowInstant(deployment),
+    ...(residue.length > 0 && { residue }),
   };
   const sealed = deployment.sealer.seal(shadowRecord, shadowRecord.parse({ ...base, ...judged.would }));
   await deployment.ledgers.recordShadow(sealed);
-  return { record: sealed.record, seen: judged.seen };
+  return { record: sealed.record, seen: judged.seen, residue: judged.residue ?? [] };
 }
 
 interface Judged {
   readonly would: object;
+  readonly residue?: readonly Residue[] | undefined;
   readonly seen: readonly Effect[] | undefined;
 }
 
@@ -88,12 +94,15 @@ async function judge(
   if (glimpse.kind === 'uncertified') {
     return rejected('boundary', { reason: 'outlet-unclassified', detail: glimpse.detail }, approved);
   }
-  if (glimpse.kind === 'failed') return rejected('stage', glimpse, approved);
+  if (glimpse.kind === 'failed') return { ...rejected('stage', glimpse, approved), residue: glimpse.residue };
+  const { residue } = glimpse.evidence;
   const moved = approval.checkState(glimpse.readings);
-  if (moved !== undefined) return rejected('authority', moved, approved, seenIn(glimpse));
-  return approval.approved === undefined
-    ? propose(deployment, admitted, glimpse)
-    : compare(deployment, admitted, glimpse, approval.approved);
+  if (moved !== undefined) return { ...rejected('authority', moved, approved, seenIn(glimpse)), residue };
+  const judged =
+    approval.approved === undefined
+      ? propose(deployment, admitted, glimpse)
+      : compare(deployment, admitted, glimpse, approval.approved);
+  return { ...judged, residue };
 }
 
 type Seen = Extract<Glimpse, { kind: 'seen' }>;

@@ -1,14 +1,40 @@
 // Goal: what `plan` shows is what is signed and what commits; nothing is signed unseen, and nothing runs that was not signed.
 // Method: the real commands on a real SQLite file, a terminal of the operating system where one is needed, edited files.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { parseProposal } from '../../src/crypto/proposal.ts';
+import { renderLicense } from '../../src/protocol/render-license.ts';
 import { MAIN } from './command.ts';
 import { Desk, SHOP } from './newcomer.ts';
 
 const PAY = ['--sql', 'update invoice set status = ? where id = ?', '--values', '["paid", 1]'];
 const SIGN = ['--key', 'alice.key.json', '--yes'];
+
+function renderWhole(file: string): string {
+  const { draft, approved } = parseProposal(file);
+  return renderLicense(draft, approved, { full: true });
+}
+
+/** On a terminal: answers `all`, which shows every line in the pager, and then no. */
+async function readAllThenRefuse(desk: Desk, lines: number): Promise<void> {
+  if (spawnSync('script', ['--version']).error !== undefined) return;
+  const command = `'${process.execPath}' '${MAIN}' approve proposal.json --key alice.key.json --out never.json`;
+  const env = { ...process.env, PAGER: 'wc -l' };
+  const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: desk.folder, env });
+  const ended = once(child, 'close');
+  const answers = ['all\n', 'n\n'];
+  let printed = '';
+  for await (const chunk of child.stdout) {
+    printed += String(chunk);
+    const asked = printed.split('[y/N/all]').length - 1;
+    if (asked > 2 - answers.length) child.stdin.write(answers.shift() ?? '');
+  }
+  assert.deepEqual(await ended, [2, null], printed);
+  assert.match(printed, new RegExp(`^ *${lines}\\r?$[\\s\\S]*not signed`, 'm'));
+}
 
 async function openShop(desk: Desk): Promise<void> {
   desk.change(SHOP);
@@ -24,7 +50,7 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.match(planned.stdout, /\+ notification id=<generated .*> {2}invoice=1, text="paid"/);
   assert.match(planned.stdout, /~ invoice id=1 {2}status: "pending" -> "paid"/);
   assert.match(planned.stdout, /Not compared: invoice\.updated_at/);
-  assert.match(planned.stdout, /nothing was changed/);
+  assert.match(planned.stdout, /no data was changed/);
   assert.deepEqual(desk.query('select status from invoice where id = 1'), [{ status: 'pending' }]);
 
   const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json', '--json']);
@@ -138,6 +164,18 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   assert.match(planned.stdout, /49980 more of these, not shown/);
   assert.match(planned.stdout, /Shortened: an approval covers all of it/);
   assert.ok(planned.stdout.split('\n').length < 50);
+  const page = await desk.run(['approve', 'proposal.json', '--page', '7', '--json']);
+  assert.equal(page.code, 0, page.stderr);
+  const whole = renderWhole(desk.read('proposal.json'));
+  const lines = whole.split('\n');
+  assert.equal(lines.filter((line) => /^ {2}~ stock id=\d+ {2}amount: 1 -> 2$/.test(line)).length, 50_000);
+  const { pages, rendering } = JSON.parse(page.stdout);
+  assert.equal(pages, Math.ceil(lines.length / 200));
+  assert.equal(rendering, lines.slice(1200, 1400).join('\n'));
+  const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
+  assert.equal(beyond.code, 1);
+  assert.match(beyond.stderr, /there is no page \d+: it has \d+ of 200 lines/);
+  await readAllThenRefuse(desk, lines.length);
   const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--full', '--out', 'license.json']);
   assert.equal(approved.code, 0, approved.stderr);
   assert.equal(approved.stdout.match(/^ +~ stock id=\d+ {2}amount: 1 -> 2$/gm)?.length, 50_000);

@@ -164,10 +164,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
-    const { relations, readable, probe, watched, forceConstraints, sequences, recorders } = this.#boundary;
+    const { relations, readable, probe, watched, forceConstraints, sequences, recorders, readableSequences } =
+      this.#boundary;
     const written = isProbe(action) ? [probe] : relations;
     return {
-      ...{ session, deployment, watched, forceConstraints, sequences, release },
+      ...{ session, deployment, watched, forceConstraints, sequences, readableSequences, release },
       relations: written,
       leaves: mapLeaves(written),
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,

@@ -8,7 +8,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { CheckedAction } from './action.ts';
 import type { LockedReads } from './locking.ts';
-import { type Observed, type Opened, readObservation } from './observation.ts';
+import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
 import type { Deployment } from './secret.ts';
 
@@ -63,15 +63,16 @@ export async function openStage(
     return marker === 'committed' ? ALREADY_COMMITTED : ALREADY_VOID;
   }
   const read = await reading;
-  if (read?.kind === 'rejected') return await fail(tools, read.error, 'declared state could not be locked');
+  const failed = (error: unknown, what: string) => failAfter(tools, error, what, { occurrence, opened: begun });
+  if (read?.kind === 'rejected') return await failed(read.error, 'declared state could not be locked');
   for (const [index, statement] of running.entries()) {
     const ran = await statement;
-    if (ran.kind === 'rejected') return await fail(tools, ran.error, `statement ${index + 1} failed`);
+    if (ran.kind === 'rejected') return await failed(ran.error, `statement ${index + 1} failed`);
   }
   tools.reached('adapter:action-done');
   const observed = await observing;
   if (observed.kind === 'rejected')
-    return await fail(tools, observed.error, 'a deferred constraint failed, or the outcome could not be observed');
+    return await failed(observed.error, 'a deferred constraint failed, or the outcome could not be observed');
   const answer = observed.value.at(-1)?.rows ?? [];
   const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
   const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, read?.value ?? []);
@@ -110,8 +111,8 @@ function endAction(tools: StageTools): string {
   return tools.forceConstraints === '' ? observe : `${tools.forceConstraints}; ${observe}`;
 }
 
-function sequenceArray({ sequences }: StageTools): string {
-  return `'{${sequences.map(({ oid }) => oid).join(',')}}'`;
+function sequenceArray({ sequences, readableSequences }: StageTools): string {
+  return `'{${[...sequences, ...readableSequences].map(({ oid }) => oid).join(',')}}'`;
 }
 
 function readOpened(replies: readonly Reply[]): Opened & { readonly marker: string | null } {
@@ -136,8 +137,32 @@ async function settle<T>(work: Promise<T>): Promise<Settled<T>> {
 /** Nothing of a failed stage remains: its transaction is rolled back, or gone with its session. */
 async function fail(tools: StageTools, error: unknown, what: string): Promise<Staged> {
   await abandon(tools);
-  const state = sqlState(error);
-  return { kind: 'failed', reason: reasonOf(state), detail: `${what}: ${explain(tools, error)}` };
+  return describeFailure(tools, error, what);
+}
+
+/** The same once the action may have run: sequences that it drew from have moved, and are looked at once more. */
+async function failAfter(
+  tools: StageTools,
+  error: unknown,
+  what: string,
+  begun: { readonly occurrence: OccurrenceId; readonly opened: Opened },
+): Promise<Staged> {
+  const { session, readableSequences, release } = tools;
+  const rolledBack = await settle(session.script('rollback'));
+  const isLost = rolledBack.kind === 'rejected';
+  const looked =
+    isLost || readableSequences.length === 0
+      ? undefined
+      : await settle(session.script(`${beginStage(tools, begun.occurrence)}; rollback`));
+  await release(isLost || looked?.kind === 'rejected');
+  const failure = describeFailure(tools, error, what);
+  if (looked?.kind !== 'fulfilled') return failure;
+  const after = looked.value.map(({ rows }) => rows[0]?.[3]).find((positions) => positions != null);
+  return { ...failure, residue: residueOf({ ...tools, opened: begun.opened }, after ?? '') };
+}
+
+function describeFailure(tools: StageTools, error: unknown, what: string): Extract<Staged, { kind: 'failed' }> {
+  return { kind: 'failed', reason: reasonOf(sqlState(error)), detail: `${what}: ${explain(tools, error)}` };
 }
 
 /** Messages of the server may quote values of the statement; where values are private, only the state is told. */
