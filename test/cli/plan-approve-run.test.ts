@@ -164,18 +164,6 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   assert.match(planned.stdout, /49980 more of these, not shown/);
   assert.match(planned.stdout, /Shortened: an approval covers all of it/);
   assert.ok(planned.stdout.split('\n').length < 50);
-  const page = await desk.run(['approve', 'proposal.json', '--page', '7', '--json']);
-  assert.equal(page.code, 0, page.stderr);
-  const whole = renderWhole(desk.read('proposal.json'));
-  const lines = whole.split('\n');
-  assert.equal(lines.filter((line) => /^ {2}~ stock id=\d+ {2}amount: 1 -> 2$/.test(line)).length, 50_000);
-  const { pages, rendering } = JSON.parse(page.stdout);
-  assert.equal(pages, Math.ceil(lines.length / 200));
-  assert.equal(rendering, lines.slice(1200, 1400).join('\n'));
-  const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
-  assert.equal(beyond.code, 1);
-  assert.match(beyond.stderr, /there is no page \d+: it has \d+ of 200 lines/);
-  await readAllThenRefuse(desk, lines.length);
   const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--full', '--out', 'license.json']);
   assert.equal(approved.code, 0, approved.stderr);
   assert.equal(approved.stdout.match(/^ +~ stock id=\d+ {2}amount: 1 -> 2$/gm)?.length, 50_000);
@@ -187,4 +175,27 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   assert.equal(refused.code, 2, refused.stdout);
   assert.match(refused.stdout, /1 difference: 0 extra, 0 missing, 1 altered\naltered {2}~ stock id=50000/);
   assert.deepEqual(desk.query('select distinct amount from stock'), [{ amount: 1 }]);
+});
+
+test('a shortened outcome is read page by page, or as a whole in the pager, before it is signed', async () => {
+  using desk = new Desk();
+  desk.change(`create table stock (id integer primary key, amount integer not null);
+    with recursive n (id) as (select 1 union all select id + 1 from n where id < 1000)
+    insert into stock select id, 1 from n`);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const planned = await desk.run(['plan', '--sql', 'update stock set amount = amount + 1', '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const page = await desk.run(['approve', 'proposal.json', '--page', '3', '--json']);
+  assert.equal(page.code, 0, page.stderr);
+  const whole = renderWhole(desk.read('proposal.json'));
+  const lines = whole.split('\n');
+  assert.equal(lines.filter((line) => /^ {2}~ stock id=\d+ {2}amount: 1 -> 2$/.test(line)).length, 1000);
+  const { pages, rendering } = JSON.parse(page.stdout);
+  assert.equal(pages, Math.ceil(lines.length / 200));
+  assert.equal(rendering, lines.slice(400, 600).join('\n'));
+  const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
+  assert.equal(beyond.code, 1);
+  assert.match(beyond.stderr, /there is no page \d+: it has \d+ of 200 lines/);
+  await readAllThenRefuse(desk, lines.length);
+  assert.equal(existsSync(desk.path('never.json')), false);
 });
