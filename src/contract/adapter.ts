@@ -47,7 +47,7 @@ export interface Provisioning {
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */
 export interface AdapterIdentity {
-  /** For example `sqlite`. */
+  /** For example `sqlite`, or `postgresql 17` where what the backend does may depend on its version. */
   readonly kind: string;
   /** The backend instance: a random id kept in the backend itself, so that a license does not fit another database. */
   readonly backend: string;

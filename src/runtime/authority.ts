@@ -103,7 +103,11 @@ export function checkPresupposed(
   const { license } = signed;
   const { adapter } = admitted;
   if (identityDigest(adapter.identity) !== license.identity || admitted.identityDigest !== license.identity) {
-    return refuse('adapter-changed', 'the adapter or its database is not the one the license was signed for');
+    const here = `here it is ${adapter.identity.kind}`;
+    return refuse(
+      'adapter-changed',
+      `the license was signed for another database, another version of its server or another adapter code; ${here}`,
+    );
   }
   if (deployment.policyDigest !== license.policy) {
     return refuse('policy-changed', 'the issuers or their limits changed since approval; prepare and sign again');

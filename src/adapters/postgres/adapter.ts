@@ -90,7 +90,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
-    this.identity = { kind: 'postgresql', backend: deployment.backend, code: adapterCode() };
+    this.identity = { kind: `postgresql ${deployment.major}`, backend: deployment.backend, code: adapterCode() };
     this.markers = markersOf({
       control: () => control.connection(),
       options: control.options,
