@@ -36,8 +36,10 @@ export const limitsSchema = z.strictObject({
   /** When this issuer's approvals may be executed: in any of these windows. */
   hours: z.array(windowSchema).min(1).max(64).exactOptional(),
 });
+/** How far an issuer's approvals may go, every limit spelt out. */
 export type Limits = z.infer<typeof limitsSchema>;
 
+/** The reasons by which a terminal names the limit that was exceeded. */
 export const LIMIT_REASONS = [
   'limit-operation',
   'limit-relations',
@@ -46,6 +48,7 @@ export const LIMIT_REASONS = [
   'limit-amount',
   'limit-hours',
 ] as const;
+/** One of {@link LIMIT_REASONS}. */
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
 /** The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and the value. */

@@ -10,6 +10,7 @@ export type TerminalEntry = Extract<JournalEntry, { kind: 'terminal' }>;
 /** A journal row that holds a shadow. */
 export type ShadowEntry = Extract<JournalEntry, { kind: 'shadow' }>;
 
+/** Which attempt a receipt is about. */
 export interface ReceiptOptions {
   /** Which attempt; unless said otherwise the one that holds the claim. */
   readonly execution?: ExecutionId;
