@@ -14,6 +14,7 @@ export const residueSchema = z.strictObject({
   from: positionSchema.nullable().exactOptional(),
   to: positionSchema.exactOptional(),
 });
+/** One thing that a rollback did not take back. */
 export type Residue = z.infer<typeof residueSchema>;
 
 /** The list as records keep it, beside what they claim. */

@@ -8,6 +8,7 @@ import { gateSchema, outcomeSchema } from './terminal.ts';
 
 /** What a shadow compared with: a signed license, an unsigned proposal or manifest, or nothing that anybody approved. */
 export const BASES = ['license', 'proposal', 'manifest', 'none'] as const;
+/** One of {@link BASES}. */
 export type Basis = (typeof BASES)[number];
 
 const shadowed = {
@@ -73,6 +74,7 @@ export const shadowRecord = defineRecord(
     }),
   ]),
 );
+/** What would have been decided, as it is recorded. It is no verdict. */
 export type Shadow = ReturnType<typeof shadowRecord.parse>;
 export type ShadowOf<W extends Shadow['would']> = Extract<Shadow, { would: W }>;
 

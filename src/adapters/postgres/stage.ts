@@ -1,7 +1,7 @@
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
-import { asFault, type Connection, describeError, type Reply, sqlState } from '../../postgres/connection.ts';
+import { asFault, type Connection, type Reply } from '../../postgres/connection.ts';
 import { quoteLiteral } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -11,6 +11,7 @@ import type { LockedReads } from './locking.ts';
 import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
 import type { Deployment } from './secret.ts';
+import { describeFailure } from './stage-failure.ts';
 
 /** What a stage needs of the adapter that opens it. */
 export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'answer'> {
@@ -161,41 +162,6 @@ async function failAfter(
   if (looked?.kind !== 'fulfilled') return failure;
   const after = looked.value.map(({ rows }) => rows[0]?.[3]).find((positions) => positions != null);
   return { ...failure, residue: residueOf({ ...tools, opened: begun.opened }, after ?? '') };
-}
-
-function describeFailure(tools: StageTools, error: unknown, what: string): Extract<Staged, { kind: 'failed' }> {
-  return { kind: 'failed', reason: reasonOf(sqlState(error)), detail: `${what}: ${explain(tools, error)}` };
-}
-
-/** Messages of the server may quote values of the statement; where values are private, only the state is told. */
-function explain({ quotesValues }: StageTools, error: unknown): string {
-  const state = sqlState(error);
-  if (state === undefined || quotesValues || state.startsWith('EM')) return describeError(error);
-  return `the database refused it [${state}]`;
-}
-
-function reasonOf(state: string | undefined): string {
-  switch (state) {
-    case undefined:
-    case '57P01':
-    case '57P02':
-    case '57P03':
-      return 'unavailable';
-    case '55P03':
-      return 'busy';
-    case '40001':
-      return 'serialization';
-    case '40P01':
-      return 'deadlock';
-    case '42501':
-      return 'denied';
-    case '57014':
-    case '25P03':
-    case '25P04':
-      return 'timeout';
-    default:
-      return state.startsWith('23') ? 'constraint' : state.startsWith('EM') ? 'denied' : 'action-failed';
-  }
 }
 
 async function abandon({ session, release }: StageTools): Promise<void> {
