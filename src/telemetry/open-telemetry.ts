@@ -50,7 +50,7 @@ class SpanTrace implements Trace {
     this.#instruments = instruments;
     this.#activity = activity;
     const attributes = adapterOf(activity);
-    this.#span = tracer.startSpan(`effectmatch ${activity.kind}`, { startTime: this.#startedMs, attributes });
+    this.#span = tracer.startSpan(`effectmatch.${activity.kind}`, { startTime: this.#startedMs, attributes });
   }
 
   /** The span of a step begins where the step before it ended: together they are the whole activity. */
@@ -58,7 +58,7 @@ class SpanTrace implements Trace {
     const endedMs = nowMs();
     const parent = trace.setSpan(context.active(), this.#span);
     const options = { startTime: this.#lastMs, attributes: { 'effectmatch.step': step } };
-    this.#tracer.startSpan(`effectmatch ${step}`, options, parent).end(endedMs);
+    this.#tracer.startSpan(`effectmatch.${step}`, options, parent).end(endedMs);
     const { kind } = this.#activity;
     const labels = { ...adapterOf(this.#activity), 'effectmatch.activity': kind, 'effectmatch.step': step };
     this.#instruments.stepDuration.record((endedMs - this.#lastMs) / 1000, labels);

@@ -61,7 +61,7 @@ test('an execution is one span with a child for every gate it passed, in order, 
   await using scope = openScope();
   await using deployed = await deploy(invoiceWorld(), { telemetry: scope.telemetry });
   const terminal = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
-  const root = scope.spans().find(({ name }) => name === 'effectmatch execute') ?? assert.fail();
+  const root = scope.spans().find(({ name }) => name === 'effectmatch.execute') ?? assert.fail();
   assert.deepEqual(root.attributes, {
     'effectmatch.adapter': 'books',
     'effectmatch.disposition': 'committed',
@@ -72,7 +72,7 @@ test('an execution is one span with a child for every gate it passed, in order, 
     .filter(({ parentSpanContext }) => parentSpanContext?.spanId === root.spanContext().spanId);
   assert.deepEqual(
     steps.map(({ name }) => name),
-    GATES.map((gate) => `effectmatch path:${gate}`),
+    GATES.map((gate) => `effectmatch.path:${gate}`),
   );
   for (const [index, step] of steps.entries()) {
     const before = index === 0 ? root.startTime : steps[index - 1]?.endTime;
