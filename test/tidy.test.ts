@@ -23,6 +23,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
+  telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };
 
@@ -101,6 +102,27 @@ test('a rehearsal has no way to promote, to permit or to record anything', () =>
   assert.match(code, /finally \{\s*await staged\.stage\.discard\(\);\s*\}/);
   for (const banned of [/promote/i, /permit/i, /ledgers/, /\bseal\(/, /markers/, /return [^;]*\bstage\b[^.]/]) {
     assert.doesNotMatch(code, banned, `src/runtime/rehearse.ts uses ${banned}`);
+  }
+});
+
+test('a shadow has no way to claim, to permit, to promote or to record a verdict', () => {
+  for (const name of ['shadow', 'shadow-basis']) {
+    const text = sources.find(({ file }) => file === `src/runtime/${name}.ts`)?.text ?? '';
+    const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+    assert.ok(code.length > 1000, `${name} was read`);
+    for (const banned of [/promote\(/, /permit/i, /\bmarkers\b/, /\.stage\(/, /terminalRecord/, /announcePlan/]) {
+      assert.doesNotMatch(code, banned, `src/runtime/${name}.ts uses ${banned}`);
+    }
+    const asked = [...code.matchAll(/ledgers\.(\w+)/g)].map(([, method]) => method);
+    assert.deepEqual([...new Set(asked)].sort(), name === 'shadow' ? ['recordShadow'] : ['announcedPlan', 'holder']);
+  }
+});
+
+test('nothing that settles, recovers or releases knows of shadows', () => {
+  for (const name of ['settle', 'recover', 'continuation', 'resolve', 'finish', 'gate', 'promotable', 'remote']) {
+    const text = sources.find(({ file }) => file === `src/runtime/${name}.ts`)?.text ?? '';
+    assert.ok(text.length > 500, `${name} was read`);
+    assert.doesNotMatch(text, /shadow/i, `src/runtime/${name}.ts knows of shadows`);
   }
 });
 

@@ -14,6 +14,7 @@ import { checkpointRecord } from '../src/protocol/checkpoint.ts';
 import type { License } from '../src/protocol/license.ts';
 import { approvedRecord } from '../src/protocol/manifest.ts';
 import type { RecordKind } from '../src/protocol/record.ts';
+import { shadowRecord } from '../src/protocol/shadow.ts';
 import { terminalRecord } from '../src/protocol/terminal.ts';
 import { derivations, envelopes, keys, recordKinds, type Vector, vectorKeyring, vectors } from './vectors/load.ts';
 
@@ -42,6 +43,7 @@ test('every record kind of the protocol has a vector, and every vector has a kin
     'policy',
     'receipt',
     'resolution',
+    'shadow',
     'statement',
     'terminal',
   ]);
@@ -49,11 +51,12 @@ test('every record kind of the protocol has a vector, and every vector has a kin
   assert.ok(!kinds.has('receipt-key/v1'), 'nor is the purpose of the key that signs receipts');
 });
 
-test('every variant of a marker and of a terminal has a vector', () => {
+test('every variant of a marker, of a terminal and of a shadow has a vector', () => {
   const variants = (kind: string, field: string) =>
     new Set(vectors.filter((vector) => vector.kind === kind).map(({ record }) => Reflect.get(record, field)));
   assert.deepEqual(variants('marker', 'disposition'), new Set(['committed', 'void']));
   assert.deepEqual(variants('terminal', 'kind'), new Set(['committed', 'rejected', 'diverged', 'indeterminate']));
+  assert.deepEqual(variants('shadow', 'would'), new Set(['commit', 'reject', 'propose', 'unknown']));
 });
 
 for (const vector of vectors) {
@@ -117,12 +120,21 @@ for (const { name, key, record, position, publicKey, envelope } of envelopes) {
     const made =
       position === undefined
         ? signer.checkpoint(checkpointRecord.parse(record))
-        : signer.receipt(terminalRecord.parse(record), position);
+        : 'would' in record
+          ? signer.shadow(shadowRecord.parse(record), position)
+          : signer.receipt(terminalRecord.parse(record), position);
     assert.deepEqual(made, envelope);
     for (const given of [envelope, JSON.stringify(envelope)]) {
       const verified = verifyReceipt([publicKey], given);
-      assert.deepEqual(verified.kind === 'receipt' ? verified.receipt.terminal : verified.checkpoint, record);
-      assert.equal(verified.kind === 'receipt' ? verified.receipt.position : undefined, position);
+      const content =
+        verified.kind === 'receipt'
+          ? verified.receipt.terminal
+          : verified.kind === 'shadow'
+            ? verified.shadow
+            : verified.checkpoint;
+      assert.deepEqual(content, record);
+      const place = verified.kind === 'receipt' ? verified.receipt.position : Reflect.get(verified, 'position');
+      assert.equal(place, position);
     }
   });
 }

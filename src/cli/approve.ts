@@ -2,12 +2,14 @@ import { resolve } from 'node:path';
 import { approver, loadApproverKey } from '../crypto/approver.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
+import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import type { Arguments } from './arguments.ts';
-import { canAsk, confirm } from './ask.ts';
-import { EXIT } from './exit-code.ts';
+import { canAsk, confirm, confirmShortened } from './ask.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
-import { printRendering } from './print-rendering.ts';
+import type { Output } from './output.ts';
+import { leafThrough, pageOf, printRendering } from './print-rendering.ts';
 import { writePrivateFile } from './private-file.ts';
 import { readTextFile } from './text-file.ts';
 import type { Verb } from './verb.ts';
@@ -20,15 +22,18 @@ export const approve: Verb = {
   summary: 'read a proposal, and sign it with your key',
   about: `Renders the proposal again from the very bytes that will be signed, and refuses when that is not the text it came
 with. You read every change, what is not compared, how often it may run and what it releases; then you confirm, and the
-license is written. It needs your key and nothing else, so run it on your own machine. Nothing becomes real by this: the
+license is written. Large outcomes are summarised by table and operation with samples: --full shows every line (on a
+terminal in the program that PAGER names), --page N one page of them, and at the question "all" does so before you answer.
+You sign all of it either way. It needs your key and nothing else, so run it on your own machine. Nothing becomes real by this: the
 license buys one execution whose outcome is exactly this, until it expires.`,
   positionals: ['proposal'],
   flags: {
     expires: { value: 'DURATION', about: `how long the license is valid: 30s, 10m, 1h, 2d (default: ${EXPIRES})` },
     force: { about: 'replace the file that --out names' },
-    full: { about: 'show every change and every value in full' },
+    full: { about: 'show every change and every value in full, on a terminal in your pager' },
     key: { value: 'FILE', about: 'your key file, as `effectmatch keygen` writes it' },
     out: { value: 'FILE', about: 'where to write the license' },
+    page: { value: 'N', about: 'show one page of every change in full, and sign nothing' },
     yes: { about: 'sign without asking; for scripts, where somebody has decided already' },
   },
   examples: [
@@ -36,23 +41,31 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     'effectmatch approve proposal.json --key ap-team.key.json --expires 1h --yes --out license.json',
   ],
   async run(args, output) {
-    const out = needed(args, 'out');
-    const keyFile = needed(args, 'key');
+    const page = args.count('page', 1);
+    const [out, keyFile] = page === undefined ? [needed(args, 'out'), needed(args, 'key')] : ['', ''];
     const text = readTextFile(args.positionals[0] ?? '', 'name the file that `effectmatch plan --out` wrote');
     const proposal = parseProposal(text);
+    if (page !== undefined) return printPage(proposal, page, output);
     const key = loadKey(keyFile);
     const expiresIn = args.value('expires') ?? EXPIRES;
     const signer = approver(key);
     const full = args.has('full');
-    const rendering = full ? renderLicense(proposal.draft, proposal.approved, { full }) : proposal.rendering;
-    printRendering(rendering, output);
+    const whole = () => renderLicense(proposal.draft, proposal.approved, { full: true });
+    const rendering = full ? whole() : proposal.rendering;
+    if (full) await leafThrough(rendering, output);
+    else printRendering(rendering, output);
     output.line();
     if (!args.has('yes')) {
       if (!canAsk(output)) {
         const next = 'run it on a terminal, or decide beforehand with --yes; nothing was signed';
         throw new GuidedError('ERR_EM_USAGE', 'nobody is here to confirm', next);
       }
-      if (!(await confirm(`Sign all of this as ${key.issuer}, valid for ${expiresIn}?`))) {
+      const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
+      const isShortened = !full && /^Shortened:/m.test(rendering);
+      const signs = isShortened
+        ? await confirmShortened(question, () => leafThrough(whole(), output))
+        : await confirm(question);
+      if (!signs) {
         output.line('not signed: nothing was written');
         return EXIT.rejected;
       }
@@ -66,6 +79,16 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     return EXIT.done;
   },
 };
+
+function printPage(proposal: Proposal, wanted: number, output: Output): ExitCode {
+  const whole = renderLicense(proposal.draft, proposal.approved, { full: true });
+  const { page, pages, text } = pageOf(whole, wanted, 'approve');
+  output.document({ page, pages, rendering: text });
+  printRendering(text, output);
+  output.line();
+  output.line(`page ${page} of ${pages}; nothing was signed`);
+  return EXIT.done;
+}
 
 function needed(args: Arguments, flag: string): string {
   const value = args.value(flag);

@@ -23,3 +23,12 @@ export async function ask(question: string, offered = ''): Promise<string> {
 export async function confirm(question: string): Promise<boolean> {
   return /^(?:y|yes)$/i.test(await ask(`${question} [y/N]`));
 }
+
+/** The same about something that was shortened: `all` shows the whole of it, and the question comes again. */
+export async function confirmShortened(question: string, showAll: () => Promise<void>): Promise<boolean> {
+  for (;;) {
+    const answer = await ask(`${question} [y/N/all]`);
+    if (!/^(?:a|all)$/i.test(answer)) return /^(?:y|yes)$/i.test(answer);
+    await showAll();
+  }
+}

@@ -7,6 +7,7 @@ import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { loadConfig } from './load-config.ts';
 import { type Output, printableLine } from './output.ts';
+import { showProgress } from './progress.ts';
 import { sayUnchanged } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
@@ -36,6 +37,7 @@ it. Nothing is changed. The exit code is 0 when everything is closed, and 2 when
     }
     const surveys: { readonly name: string; readonly survey: Survey }[] = [];
     for (const [name, factory] of chosen) {
+      using _progress = showProgress(`surveying ${name}`);
       surveys.push({ name, survey: await sayUnchanged(() => surveyOf(name, factory)) });
     }
     output.document({ adapters: surveys.map(({ name, survey }) => ({ adapter: name, ...describe(survey) })) });

@@ -35,6 +35,8 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_REHEARSAL_REFUSED: 'make the action repeatable at the cells named above, or approve a manifest instead',
   ERR_EM_RESOLUTION_REFUSED: 'look at the occurrence with `effectmatch show <occurrence>`; nothing was recorded',
   ERR_EM_SEAL_INVALID: 'check that keyring and store belong together: `effectmatch journal --verify`',
+  ERR_EM_SHADOW_REFUSED:
+    'shadow an adapter that can hold a change; for a remote service compare its read-back after a real run',
   ERR_EM_SIGNATURE_INVALID: 'believe nothing it says; check the key, then get the file again from whoever made it',
   ERR_EM_STORE_BUSY: 'wait for the other writer to finish and run the command again',
   ERR_EM_STORE_NEWER: 'install the version of EffectMatch that last wrote this store, or a newer one',

@@ -16,6 +16,7 @@ import { reachPostgres } from './init/reach-postgres.ts';
 import { keyFileOf } from './keygen.ts';
 import { type Output, printableLine } from './output.ts';
 import { writePrivateFile } from './private-file.ts';
+import { showProgress } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
@@ -121,6 +122,7 @@ async function inspect(args: Arguments, file: string): Promise<Inspected> {
       'init',
     );
   }
+  using _progress = showProgress('looking at the database');
   if (/^postgres(?:ql)?:/i.test(database)) {
     return await reachPostgres(database, { folder: dirname(file), suffix: args.value('roles') });
   }

@@ -11,57 +11,63 @@ export const ENTRY_KINDS = [
   'terminal',
   'acknowledgement',
   'resolution',
+  'shadow',
 ] as const satisfies readonly JournalEntry['kind'][];
 
 const PAGE = 500;
 
+/** Whether a row is one of those asked for. */
+export type Matcher = (entry: JournalEntry) => Promise<boolean>;
+
 /**
  * The rows asked for, in order. With `after` they are the first that follow it, else the newest. Reads page by page
- * when a kind is asked for, because how many rows lie between two of a kind is not known.
+ * when only some rows are asked for, because how many lie between two of them is not known.
  */
 export async function readEntries(
   ledgers: Ledgers,
-  asked: {
-    readonly limit: number;
-    readonly after: number | undefined;
-    readonly kind: JournalEntry['kind'] | undefined;
-  },
+  asked: { readonly limit: number; readonly after: number | undefined; readonly matches?: Matcher | undefined },
 ): Promise<readonly JournalEntry[]> {
-  const { limit, after, kind } = asked;
-  if (kind === undefined) {
+  const { limit, after, matches } = asked;
+  if (matches === undefined) {
     return await ledgers.journal(after === undefined ? { last: true, limit } : { afterSeq: after, limit });
   }
   return after === undefined
-    ? await readBackwards(ledgers, kind, limit)
-    : await readForwards(ledgers, kind, limit, after);
+    ? await readBackwards(ledgers, matches, limit)
+    : await readForwards(ledgers, matches, limit, after);
 }
 
-async function readForwards(
-  ledgers: Ledgers,
-  kind: JournalEntry['kind'],
-  limit: number,
-  after: number,
-): Promise<JournalEntry[]> {
+async function readForwards(ledgers: Ledgers, matches: Matcher, limit: number, after: number): Promise<JournalEntry[]> {
   const found: JournalEntry[] = [];
   for (let afterSeq = after; found.length < limit; ) {
     const page = await ledgers.journal({ afterSeq, limit: PAGE });
     const last = page.at(-1);
     if (last === undefined) break;
-    found.push(...page.filter((entry) => entry.kind === kind));
+    found.push(...(await choose(page, matches)));
     afterSeq = last.seq;
   }
   return found.slice(0, limit);
 }
 
-async function readBackwards(ledgers: Ledgers, kind: JournalEntry['kind'], limit: number): Promise<JournalEntry[]> {
+async function readBackwards(ledgers: Ledgers, matches: Matcher, limit: number): Promise<JournalEntry[]> {
   const [newest] = await ledgers.journal({ last: true, limit: 1 });
   let found: JournalEntry[] = [];
   for (let upTo = newest?.seq ?? 0; upTo > 0 && found.length < limit; upTo -= PAGE) {
     const afterSeq = Math.max(0, upTo - PAGE);
     const page = await ledgers.journal({ afterSeq, limit: upTo - afterSeq });
-    found = [...page.filter((entry) => entry.kind === kind), ...found];
+    found = [...(await choose(page, matches)), ...found];
   }
   return found.slice(-limit);
+}
+
+async function choose(page: readonly JournalEntry[], matches: Matcher): Promise<JournalEntry[]> {
+  const chosen: JournalEntry[] = [];
+  for (const entry of page) if (await matches(entry)) chosen.push(entry);
+  return chosen;
+}
+
+/** When a row was recorded, by the clock of whoever recorded it. */
+export function timeOf(entry: JournalEntry): string {
+  return describe(entry).at;
 }
 
 /** Formats rows one line each: number, time, kind, what became of it, occurrence, task, reason. */
@@ -111,8 +117,19 @@ function describe(entry: JournalEntry): { at: string; state: string; tone: Tone;
       const { at, finding, operator } = entry.record;
       return { at, state: 'resolved', tone: 'caution', reason: `${finding}, says ${operator}` };
     }
+    case 'shadow': {
+      const { recordedAt, would } = entry.record;
+      const reason = would === 'reject' ? `would be rejected: ${entry.record.reason}` : WOULD[would];
+      return { at: recordedAt, state: 'no verdict', tone: 'plain', reason };
+    }
   }
 }
+
+const WOULD = {
+  commit: 'would commit',
+  propose: 'nothing approved to compare with',
+  unknown: 'could not be rehearsed',
+};
 
 /** Green for the one verdict that releases work, red and yellow for those that do not. */
 export function toneOf(kind: Terminal['kind']): Tone {

@@ -7,11 +7,12 @@ import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
-import { createLineWriter, ENTRY_KINDS, readEntries } from './journal-entries.ts';
+import { createLineWriter, readEntries } from './journal-entries.ts';
+import { createMatcher, FILTER_FLAGS, type Filter, readFilter } from './journal-filter.ts';
 import { loadConfig } from './load-config.ts';
 import { openStore, type Store } from './open-store.ts';
 import type { Output } from './output.ts';
-import { catchInterrupt } from './progress.ts';
+import { catchInterrupt, showProgress } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 const DEFAULT_LIMIT = 50;
@@ -28,8 +29,8 @@ store that was put back to an earlier day, is found out.`,
   flags: {
     limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
     after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
-    kind: { value: 'KIND', about: `only rows of one kind: ${ENTRY_KINDS.join(', ')}` },
-    follow: { about: 'go on printing rows as they are recorded, until Ctrl-C' },
+    ...FILTER_FLAGS,
+    follow: { about: 'go on printing rows as they are recorded, until Ctrl-C; with --json one row per line' },
     verify: { about: 'check every row and checkpoint; exit code 1 when something was altered' },
     against: { value: 'FILE', about: 'with --verify: also check against an exported checkpoint' },
     checkpoint: { about: 'seal the rows since the last checkpoint' },
@@ -41,6 +42,7 @@ store that was put back to an earlier day, is found out.`,
     'effectmatch journal --limit 10',
     'effectmatch journal --kind terminal --json',
     'effectmatch journal --follow --kind terminal',
+    'effectmatch journal --disposition rejected --adapter books --since 1d',
     'effectmatch journal --checkpoint --export checkpoint-42.json',
     'effectmatch journal --checkpoint --signed --export checkpoint-42.json',
     'effectmatch journal --verify --against checkpoint-42.json',
@@ -63,7 +65,7 @@ store that was put back to an earlier day, is found out.`,
 interface Listing {
   readonly limit: number;
   readonly after: number | undefined;
-  readonly kind: JournalEntry['kind'] | undefined;
+  readonly filter: Filter;
   readonly follow: boolean;
 }
 
@@ -78,7 +80,7 @@ function readRequest(args: Arguments): Request {
   const belongs = {
     verify: ['verify', 'against'],
     checkpoint: ['checkpoint', 'export', 'signed'],
-    list: ['limit', 'after', 'kind', 'follow'],
+    list: ['limit', 'after', 'follow', ...Object.keys(FILTER_FLAGS)],
   };
   for (const [owner, flags] of Object.entries(belongs)) {
     const stray = owner === mode ? undefined : flags.find((flag) => args.has(flag));
@@ -95,45 +97,62 @@ function readRequest(args: Arguments): Request {
     if (args.has('signed') && !args.has('export')) throw usageError('--signed needs --export', 'journal');
     return { mode, file: pathOf('export'), signed: args.has('signed') };
   }
-  const word = args.value('kind');
-  const kind = ENTRY_KINDS.find((known) => known === word);
-  if (word !== undefined && kind === undefined) {
-    throw usageError(`--kind takes one of ${ENTRY_KINDS.join(', ')}, not "${word}"`, 'journal');
-  }
-  const follow = args.has('follow');
-  if (follow && args.has('json'))
-    throw usageError('--follow has no end, so it cannot print one JSON document', 'journal');
-  return { mode, limit: args.count('limit', 1) ?? DEFAULT_LIMIT, after: args.count('after', 0), kind, follow };
+  const filter = readFilter(args, Date.now());
+  const limit = args.count('limit', 1) ?? DEFAULT_LIMIT;
+  return { mode, limit, after: args.count('after', 0), filter, follow: args.has('follow') };
 }
 
 async function list({ ledgers }: Store, listing: Listing, output: Output): Promise<ExitCode> {
-  const entries = await readEntries(ledgers, listing);
-  output.document({ entries });
+  const matches = createMatcher(ledgers, listing.filter);
+  const entries = await withProgress('reading the journal', () => readEntries(ledgers, { ...listing, matches }));
+  if (!listing.follow) output.document({ entries });
   if (entries.length === 0 && !listing.follow) output.line('no such rows: nothing of this kind has been recorded');
-  const writeLine = createLineWriter(ledgers, output);
-  for (const entry of output.json ? [] : entries) output.line(await writeLine(entry));
-  if (listing.follow) await follow(ledgers, { ...listing, after: entries.at(-1)?.seq ?? listing.after ?? 0 }, output);
+  const print = createPrinter(ledgers, output);
+  if (listing.follow || !output.json) for (const entry of entries) await print(entry);
+  if (!listing.follow) return EXIT.done;
+  await follow(ledgers, { after: entries.at(-1)?.seq ?? listing.after ?? 0, matches }, print);
   return EXIT.done;
+}
+
+async function withProgress<T>(what: string, work: () => Promise<T>): Promise<T> {
+  using _progress = showProgress(what);
+  return await work();
+}
+
+type Asked = Parameters<typeof readEntries>[1];
+
+/** Prints a row for people, or as one line of JSON where there is no end to wait for. */
+function createPrinter(ledgers: Ledgers, output: Output): (entry: JournalEntry) => Promise<void> {
+  const writeLine = createLineWriter(ledgers, output);
+  return async (entry) => {
+    if (output.json) output.row(entry);
+    else output.line(await writeLine(entry));
+  };
 }
 
 const FOLLOW_MS = 500;
 
 /** Asks for what is new twice a second until somebody interrupts; rows are never missed, because they are numbered. */
-async function follow(ledgers: Ledgers, listing: Listing, output: Output): Promise<void> {
+async function follow(
+  ledgers: Ledgers,
+  asked: { readonly after: number; readonly matches: Asked['matches'] },
+  print: (entry: JournalEntry) => Promise<void>,
+): Promise<void> {
   using interrupt = catchInterrupt();
-  const writeLine = createLineWriter(ledgers, output);
-  let { after } = listing;
+  let { after } = asked;
   while ((await Promise.race([interrupt.interrupted, sleep(FOLLOW_MS)])) !== 'interrupted') {
-    for (const entry of await readEntries(ledgers, { ...listing, after })) {
-      output.line(await writeLine(entry));
-      after = entry.seq;
-    }
+    const [newest] = await ledgers.journal({ last: true, limit: 1 });
+    if (newest === undefined || newest.seq <= after) continue;
+    const limit = newest.seq - after;
+    const entries = await readEntries(ledgers, { limit, after, matches: asked.matches });
+    for (const entry of entries) await print(entry);
+    after = Math.max(newest.seq, entries.at(-1)?.seq ?? 0);
   }
 }
 
 async function verify(store: Store, against: string | undefined, output: Output): Promise<ExitCode> {
   const exported = against === undefined ? undefined : readCheckpoint(store, against);
-  const verdict = await store.ledgers.verify(exported);
+  const verdict = await withProgress('verifying the journal', () => store.ledgers.verify(exported));
   if (verdict.kind === 'tampered') {
     const where = verdict.seq > 0 ? `row ${verdict.seq}: ` : '';
     throw new EffectMatchError('ERR_EM_JOURNAL_TAMPERED', `the journal was tampered with: ${where}${verdict.what}`);
@@ -156,7 +175,7 @@ async function seal(
   { file, signed }: { readonly file: string | undefined; readonly signed: boolean },
   output: Output,
 ): Promise<ExitCode> {
-  const checkpoint = await ledgers.checkpoint();
+  const checkpoint = await withProgress('sealing the journal', () => ledgers.checkpoint());
   if (checkpoint !== undefined && file !== undefined) {
     exportFile(file, signed ? formatSignedCheckpoint(keyring, checkpoint) : formatCheckpoint(checkpoint));
   }

@@ -17,6 +17,8 @@ export interface Output {
   line(text?: string): void;
   /** The one document of JSON mode; nothing otherwise. */
   document(value: unknown): void;
+  /** One of many documents in JSON mode, on a line of its own, for what has no end; nothing otherwise. */
+  row(value: unknown): void;
   /** Text in a colour, where colour is wanted. */
   paint(tone: Tone, text: string): string;
 }
@@ -36,6 +38,9 @@ export function createOutput(
     },
     document(value) {
       if (json) stream.write(`${escapeHidden(JSON.stringify(value, null, 2))}\n`);
+    },
+    row(value) {
+      if (json) stream.write(`${escapeHidden(JSON.stringify(value))}\n`);
     },
     paint(tone, text) {
       const codes = CODES[tone];

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { EffectMatchError } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
+import { type Residue, renderResidue } from '../protocol/residue.ts';
 import type { ProposeOptions } from '../runtime/propose.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
@@ -12,7 +13,8 @@ import { EXIT } from './exit-code.ts';
 import { GuidedError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
 import { assertKeyring } from './open-store.ts';
-import { printRendering } from './print-rendering.ts';
+import { printableLine } from './output.ts';
+import { leafThrough, printRendering } from './print-rendering.ts';
 import { writePrivateFile } from './private-file.ts';
 import { showProgress } from './progress.ts';
 import { openRuntime, sayUnchanged } from './unchanged.ts';
@@ -33,7 +35,7 @@ configuration is not rehearsed: its contract computes the outcome from the input
     ...ACTION_FLAGS,
     continuations: { value: 'LIST', about: 'dependent work that a commit releases, separated by commas' },
     force: { about: 'replace the file that --out names' },
-    full: { about: 'show every change and every value in full' },
+    full: { about: 'show every change and every value in full, on a terminal in your pager' },
     out: { value: 'FILE', about: 'write the proposal to this file' },
     revision: { value: 'N', about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)' },
     task: { value: 'TEXT', about: 'what this is for (default: a name of its own)' },
@@ -54,7 +56,7 @@ configuration is not rehearsed: its contract computes the outcome from the input
       task: args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`,
       planRevision: args.count('revision', 0) ?? 1,
     };
-    const proposal = await propose(
+    const { proposal, residue } = await propose(
       config,
       asked,
       (action) => ({
@@ -68,14 +70,16 @@ configuration is not rehearsed: its contract computes the outcome from the input
     if (out !== undefined) await writePrivateFile(out, [JSON.stringify(proposal)], { force: args.has('force') });
     const { draft, approved, rendering } = proposal;
     const shown = args.has('full') ? renderLicense(draft, approved, { full: true }) : rendering;
-    output.document({ proposal, rendering: shown, file: out ?? null });
-    printRendering(shown, output);
+    output.document({ proposal, rendering: shown, file: out ?? null, residue });
+    if (args.has('full')) await leafThrough(shown, output);
+    else printRendering(shown, output);
     output.line();
     output.line(
       asked.kind === 'operation'
         ? 'Computed by the operation from its input and the state it read: nothing was run.'
-        : 'Rehearsed twice and rolled back: nothing was changed.',
+        : 'Rehearsed twice and rolled back: no data was changed.',
     );
+    for (const line of renderResidue(residue)) output.line(output.paint('caution', printableLine(line)));
     output.line(
       out === undefined
         ? 'next: write it to a file for the approver with --out proposal.json'
@@ -91,13 +95,19 @@ async function propose(
   asked: Asked,
   request: (action: unknown) => PlanRequest,
   terms: ProposeOptions,
-): Promise<Proposal> {
+): Promise<{ readonly proposal: Proposal; readonly residue: readonly Residue[] }> {
   assertKeyring(config);
   using _progress = showProgress('planning');
   await using runtime = await openRuntime(config);
-  if (asked.kind === 'operation') return await sayUnchanged(() => runtime.propose(asked.name, asked.input, terms));
+  if (asked.kind === 'operation') {
+    return { proposal: await sayUnchanged(() => runtime.propose(asked.name, asked.input, terms)), residue: [] };
+  }
+  let residue: readonly Residue[] = [];
+  const onResidue = (moved: readonly Residue[]) => {
+    residue = moved;
+  };
   try {
-    return await runtime.plan(request(asked.action));
+    return { proposal: await runtime.plan(request(asked.action), { onResidue }), residue };
   } catch (cause) {
     if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_REHEARSAL_REFUSED') throw cause;
     throw new GuidedError(cause.code, cause.message, adviseRehearsal(cause.message), { cause });

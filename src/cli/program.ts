@@ -13,10 +13,12 @@ import { journal } from './journal.ts';
 import { keygen } from './keygen.ts';
 import { createOutput, type Output, printable } from './output.ts';
 import { plan } from './plan.ts';
+import { silenceProgress } from './progress.ts';
 import { provision } from './provision.ts';
 import { recover } from './recover.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
+import { shadow } from './shadow.ts';
 import { show } from './show.ts';
 import { types } from './types.ts';
 import type { Verb } from './verb.ts';
@@ -24,7 +26,7 @@ import { verify } from './verify.ts';
 
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
-  ...[plan, approve, run],
+  ...[plan, approve, run, shadow],
   ...[journal, show, recover, resolve],
   ...[exportReceipts, verify],
   completionOf(() => VERBS),
@@ -37,6 +39,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const noColor = flags.includes('--no-color');
   const output = createOutput(process.stdout, { json: flags.includes('--json'), noColor });
+  if (output.json) silenceProgress();
   const complaints = createOutput(process.stderr, { json: false, noColor });
   process.stdout.on('error', ignoreAbsentReader);
   process.stderr.on('error', ignoreAbsentReader);

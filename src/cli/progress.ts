@@ -1,19 +1,52 @@
 const QUIET_MS = 1000;
+const REPAINT_MS = 250;
 
-/** Says on a terminal that something is under way once it takes over a second. */
-export function showProgress(what: string): Disposable {
-  const started = performance.now();
-  let shown = false;
-  const timer = setInterval(() => {
-    if (!process.stderr.isTTY) return;
-    shown = true;
-    process.stderr.write(`\r${what}: ${Math.round((performance.now() - started) / 1000)} s`);
-  }, QUIET_MS);
+/** Something under way. */
+export interface Progress extends Disposable {
+  /** How far it has come. Work that never lets the event loop turn is shown by this alone. */
+  at(detail: string): void;
+}
+
+/** Where progress is shown, and by which clock. */
+export interface ProgressSite {
+  readonly stream: { readonly isTTY?: boolean; write(text: string): unknown };
+  readonly nowMs: () => number;
+}
+
+let silenced = false;
+
+/** No progress in this process: whoever asked for a document reads it by a program. */
+export function silenceProgress(): void {
+  silenced = true;
+}
+
+/** Says on a terminal that something is under way once it takes over a second, on stderr so that output stays clean. */
+export function showProgress(what: string): Progress {
+  return openProgress(what, { stream: process.stderr, nowMs: () => performance.now() }, silenced);
+}
+
+/** The same at a chosen place. Nothing is written before a second has passed, and nothing of it stays. */
+export function openProgress(what: string, { stream, nowMs }: ProgressSite, quiet = false): Progress {
+  if (quiet || stream.isTTY !== true) return { at() {}, [Symbol.dispose]() {} };
+  const startedMs = nowMs();
+  let paintedMs = Number.NEGATIVE_INFINITY;
+  let detail = '';
+  const paint = () => {
+    const sinceMs = nowMs() - startedMs;
+    if (sinceMs < QUIET_MS || nowMs() - paintedMs < REPAINT_MS) return;
+    paintedMs = nowMs();
+    stream.write(`\r\u001b[K${what}: ${Math.round(sinceMs / 1000)} s${detail}`);
+  };
+  const timer = setInterval(paint, QUIET_MS);
   timer.unref();
   return {
+    at(text) {
+      detail = `, ${text}`;
+      paint();
+    },
     [Symbol.dispose]() {
       clearInterval(timer);
-      if (shown) process.stderr.write('\r\u001b[K');
+      if (paintedMs > Number.NEGATIVE_INFINITY) stream.write('\r\u001b[K');
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { AdapterFactory } from '../contract/adapter.ts';
+import type { AdapterFactory, Provisioning } from '../contract/adapter.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG } from './arguments.ts';
@@ -6,6 +6,7 @@ import { EXIT } from './exit-code.ts';
 import { usageError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
 import { printableLine } from './output.ts';
+import { showProgress } from './progress.ts';
 import { sayUnchanged } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
@@ -46,10 +47,7 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
       output.line(sql);
       return EXIT.done;
     }
-    let steps = 0;
-    const leftOut = await provisioning.apply(() => {
-      steps += 1;
-    });
+    const { steps, leftOut } = await apply(provisioning, remove ? 'removing' : 'provisioning');
     output.document({ adapter: name, steps, removed: remove, leftOut });
     output.line(
       remove
@@ -66,6 +64,16 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     return EXIT.done;
   },
 };
+
+async function apply(provisioning: Provisioning, what: string) {
+  using progress = showProgress(what);
+  let steps = 0;
+  const leftOut = await provisioning.apply(() => {
+    steps += 1;
+    progress.at(`${steps} statements`);
+  });
+  return { steps, leftOut };
+}
 
 function readAdmin(args: Arguments): string {
   const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';

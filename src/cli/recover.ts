@@ -1,10 +1,11 @@
-import type { Recovered } from '../runtime/recover.ts';
-import { createRuntime } from '../runtime/runtime.ts';
+import type { Recovered, RecoverOptions } from '../runtime/recover.ts';
+import { createRuntime, type RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { loadConfig } from './load-config.ts';
 import { assertPresent } from './open-store.ts';
 import { type Output, printableLine } from './output.ts';
+import { showProgress } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 /** Settles what interrupted processes left behind. */
@@ -24,14 +25,19 @@ from several machines at once.`,
   async run(args, output) {
     const config = await loadConfig(args);
     assertPresent(config);
-    await using runtime = await createRuntime({ ...config, recoverAtStart: false });
-    const results = await runtime.recover({ now: args.has('now') });
+    const results = await recoverAll(config, { now: args.has('now') });
     output.document({ recovered: results });
     if (results.length === 0) output.line('nothing to recover: every claimed occurrence has its verdict');
     for (const result of results) output.line(describe(result, output));
     return exitCodeOfAll(results);
   },
 };
+
+async function recoverAll(config: RuntimeConfig, options: RecoverOptions): Promise<readonly Recovered[]> {
+  using _progress = showProgress('recovering');
+  await using runtime = await createRuntime({ ...config, recoverAtStart: false });
+  return await runtime.recover(options);
+}
 
 function describe(result: Recovered, { paint }: Output): string {
   const about = `${result.occurrence}  ${printableLine(result.task)}`;

@@ -18,7 +18,7 @@ export const run: Verb = {
   about: `Spends the license: the action runs in a held transaction, what it really did is compared with what was approved,
 and exactly that is committed, or nothing. Whatever happens is a recorded verdict. A license that came from a rehearsal
 is for the very action that was planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected and
-nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
+no data changed (sequences that moved are listed), ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
   flags: { ...ACTION_FLAGS, full: { about: 'show every difference in full' }, ...CONFIG_FLAG },
   examples: [
@@ -42,25 +42,28 @@ nothing changed, ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate.
 
 const AGAIN = 'nothing was changed; plan it again and have it approved again';
 
-/** What to do after a refusal, by its reason. Whatever is not here is explained by its own detail. */
+/**
+ * What to do after a refusal, by its reason. Where the action may have run, only data is said to be unchanged: sequences
+ * do not roll back, and the verdict lists those that moved. Whatever is not here is explained by its own detail.
+ */
 const ADVICE: Readonly<Record<string, string>> = {
-  'action-failed': 'nothing was changed, and the license is spent; correct the action, then plan and approve it again',
+  'action-failed': 'no data was changed, and the license is spent; correct the action, then plan and approve it again',
   'action-unbound': AGAIN,
   'adapter-changed': AGAIN,
   spent: 'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
-  busy: 'nothing was changed, and the license is spent; plan and approve again when the other writer is done',
+  busy: 'no data was changed, and the license is spent; plan and approve again when the other writer is done',
   diverged:
-    'nothing was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
+    'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
   'frame-changed': AGAIN,
-  interrupted: 'nothing was changed, and the license is spent; plan it again and have it approved again',
+  interrupted: 'no data was changed, and the license is spent; plan it again and have it approved again',
   'issuer-not-designated':
     'nothing was changed; add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
   'issuer-unknown':
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action': 'nothing was changed, and the license is still good; run the very action that was planned',
   'outlet-denied':
-    'nothing was changed, and the license is spent; register the table in `relations`, or keep the action away from it',
+    'no data was changed, and the license is spent; register the table in `relations`, or keep the action away from it',
   'outlet-unclassified':
     'nothing was changed; run `effectmatch doctor`, close what it names, then plan and approve again',
   'policy-changed': AGAIN,
@@ -78,7 +81,7 @@ function adviseTerminal(terminal: Terminal): string {
     case 'committed':
       return `${look}; a receipt: effectmatch export --occurrence ${occurrence.slice(0, 16)} --out receipt.jsonl`;
     case 'rejected':
-      return ADVICE[terminal.reason] ?? `nothing was changed; ${look}`;
+      return ADVICE[terminal.reason] ?? `${terminal.claim === undefined ? 'nothing' : 'no data'} was changed; ${look}`;
     default:
       return `do not run it again; ${look}, then \`effectmatch recover\``;
   }

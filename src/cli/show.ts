@@ -5,7 +5,9 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import { renderApproved } from '../protocol/render.ts';
 import { quote } from '../protocol/render-text.ts';
 import type { Resolution } from '../protocol/resolution.ts';
+import { renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import { shadowEntries } from '../runtime/receipt.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
 import { findOccurrence, readPrefix } from './find-occurrence.ts';
@@ -13,6 +15,7 @@ import { toneOf } from './journal-entries.ts';
 import { loadConfig } from './load-config.ts';
 import { openStore } from './open-store.ts';
 import { indent, type Output } from './output.ts';
+import { shadowTone } from './shadow.ts';
 import { describeAttempt } from './show-attempt.ts';
 import type { Verb } from './verb.ts';
 
@@ -33,6 +36,10 @@ that of the verdict, and ${EXIT.halted} when it was claimed and has none. Any un
     const occurrence = await findOccurrence(store.ledgers, prefix);
     const found = await readOccurrence(store.ledgers, occurrence);
     output.document(documentOf(found));
+    if (found.shadow !== undefined) {
+      printShadow(found.shadow, output);
+      return EXIT.done;
+    }
     print(found, output);
     return verdictCode(found);
   },
@@ -48,6 +55,8 @@ interface Found {
   readonly acknowledgements: readonly Acknowledgement[];
   /** What an operator decided, where nothing could be established. */
   readonly resolution: Resolution | undefined;
+  /** What would have been decided, where this is a shadow; then there is nothing else. */
+  readonly shadow: Shadow | undefined;
 }
 
 async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Found> {
@@ -58,7 +67,13 @@ async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promi
     attempts: await ledgers.attempts(occurrence),
     acknowledgements: await ledgers.acknowledgements(occurrence),
     resolution: await ledgers.resolution(occurrence),
+    shadow: await findShadow(ledgers, occurrence),
   };
+}
+
+async function findShadow(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Shadow | undefined> {
+  for await (const { record } of shadowEntries(ledgers, { occurrence })) return record;
+  return undefined;
 }
 
 /** A claim without a verdict halts. Attempts that never claimed were all refused, which is a verdict about them. */
@@ -67,7 +82,7 @@ function verdictCode({ holder, terminal, attempts }: Found): ExitCode {
   return exitCodeOf(terminal);
 }
 
-function documentOf({ occurrence, holder, terminal, attempts, acknowledgements, resolution }: Found) {
+function documentOf({ occurrence, holder, terminal, attempts, acknowledgements, resolution, shadow }: Found) {
   const claimed = holder && {
     claim: holder.claim.record,
     license: holder.license,
@@ -81,6 +96,7 @@ function documentOf({ occurrence, holder, terminal, attempts, acknowledgements, 
     attempts,
     acknowledgements,
     ...(resolution && { resolution }),
+    ...(shadow && { shadow }),
   };
 }
 
@@ -132,4 +148,15 @@ function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {
   line(
     `            signed by ${license.issuer} (${license.source}), valid ${license.notBefore} to ${license.expiresAt}`,
   );
+}
+
+function printShadow(shadow: Shadow, { line, paint }: Output): void {
+  const { occurrence, task, adapter, basis, license, recordedAt } = shadow;
+  line(`${paint('strong', occurrence)}  shadow: no verdict, nothing was spent, and nothing is released by it`);
+  line();
+  line(`  task      ${quote(task)}, on ${adapter}`);
+  line(`  recorded  ${recordedAt}`);
+  line(`  compared  with ${license === undefined ? basis : `license ${license}, which it did not spend`}`);
+  line();
+  line(indent(paint(shadowTone(shadow), renderShadow(shadow)), 2));
 }

@@ -4,11 +4,13 @@ import { parseReceiptKey, parseReceiptKeys, type ReceiptKey } from '../crypto/re
 import { EffectMatchError } from '../errors.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { quote } from '../protocol/render-text.ts';
+import { renderShadow } from '../protocol/shadow.ts';
 import { readDocuments, readWhole } from './envelope-file.ts';
 import { EXIT } from './exit-code.ts';
 import { describeFault, GuidedError, usageError } from './guided-error.ts';
 import { toneOf } from './journal-entries.ts';
 import { indent, type Output } from './output.ts';
+import { showProgress } from './progress.ts';
 import type { Verb } from './verb.ts';
 
 const PROVES = {
@@ -16,6 +18,7 @@ const PROVES = {
     'Whoever holds the key recorded this verdict about this attempt, with these digests, and nobody changed it since.',
   checkpoint:
     'Whoever holds the key vouches for these journal rows: a journal that has them must arrive at this chain.',
+  shadow: 'Whoever holds the key rehearsed an action and recorded what would have been decided about it.',
 };
 const NOT_PROVED = {
   receipt:
@@ -23,6 +26,7 @@ const NOT_PROVED = {
     'what the backend holds today, or that there is no other attempt or later settlement with a receipt of its own.',
   checkpoint:
     'That the rows are still there: only `effectmatch journal --verify --against` beside the store shows that.',
+  shadow: 'That anything was decided, committed or released: a shadow is no verdict, and nothing may depend on it.',
 };
 
 /** Verifies receipts and signed checkpoints with a public key alone: no configuration, store, keyring or network. */
@@ -48,12 +52,15 @@ rejection is still a rejection.`,
     const kinds = new Set<Verified['kind']>();
     const documents: Verified[] = [];
     let count = 0;
+    // Where documents are printed on the same terminal, they are the progress.
+    using progress = process.stdout.isTTY ? undefined : showProgress('verifying');
     for (const { line, text } of readDocuments(file)) {
       const verified = verifyDocument(keys, text, `${file}, line ${line}`);
       if (output.json) documents.push(verified);
       else print(verified, output);
       kinds.add(verified.kind);
       count += 1;
+      progress?.at(`${count} documents`);
     }
     if (count === 0) throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${file} holds nothing to verify`);
     output.document({ verified: true, documents });
@@ -87,6 +94,15 @@ function print(verified: Verified, { line, paint }: Output): void {
     line(`${paint('good', 'verified')}  checkpoint over journal rows 1 to ${throughSeq}`);
     line(`  sealed     ${at}`);
     line(`  chain      ${chain}`);
+    line(signedBy);
+    return;
+  }
+  if (verified.kind === 'shadow') {
+    const { shadow, position } = verified;
+    line(`${paint('good', 'verified')}  shadow ${shadow.occurrence}: no verdict`);
+    line(indent(renderShadow(shadow), 2));
+    line(`  task       ${quote(shadow.task)}, on ${shadow.adapter}, compared with: ${shadow.basis}`);
+    line(`  recorded   ${shadow.recordedAt}, journal row ${position}`);
     line(signedBy);
     return;
   }

@@ -5,6 +5,7 @@ import type { Manifest } from '../protocol/manifest.ts';
 import type { Assigned, CandidateFacts, ChannelReport, Evidence, TargetCount } from '../protocol/observation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
+import type { Residue } from '../protocol/residue.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Clock } from './clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
@@ -46,7 +47,7 @@ export interface Provisioning {
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */
 export interface AdapterIdentity {
-  /** For example `sqlite`. */
+  /** For example `sqlite`, or `postgresql 17` where what the backend does may depend on its version. */
   readonly kind: string;
   /** The backend instance: a random id kept in the backend itself, so that a license does not fit another database. */
   readonly backend: string;
@@ -94,7 +95,13 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
 /** A held candidate, or why there is none. `failed` means that nothing of the action remains. */
 export type Staged =
   | { readonly kind: 'held'; readonly stage: Stage }
-  | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
+  | {
+      readonly kind: 'failed';
+      readonly reason: string;
+      readonly detail: string;
+      /** What the rollback did not take back, where that is known. */
+      readonly residue?: readonly Residue[];
+    };
 
 /** A held candidate. `discard` is the step; disposal is only the net under it. */
 export interface Stage extends AsyncDisposable {

@@ -6,6 +6,7 @@ import type { VoidMarker } from '../protocol/marker.ts';
 import type { PermitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
+import type { Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
@@ -75,6 +76,12 @@ export interface Ledgers {
    */
   resolve(resolution: Sealed<Resolution>): Promise<Resolution>;
   resolution(occurrence: OccurrenceId): Promise<Resolution | undefined>;
+
+  /**
+   * Keeps what would have been decided, under an occurrence that nothing else is recorded under. It decides nothing, so
+   * it need not be flushed; it is read from the journal and by no other method.
+   */
+  recordShadow(shadow: Sealed<Shadow>): Promise<void>;
 
   /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
@@ -146,6 +153,7 @@ export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'terminal'; readonly record: Terminal }
   | { readonly kind: 'acknowledgement'; readonly record: Acknowledgement }
   | { readonly kind: 'resolution'; readonly record: Resolution }
+  | { readonly kind: 'shadow'; readonly record: Shadow }
 );
 
 /** Whether the journal is as it was written, and if not, where it first is not. */

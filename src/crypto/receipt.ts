@@ -6,11 +6,13 @@ import {
   checkpointName,
   RECEIPT_TYPE,
   type Receipt,
+  SHADOW_TYPE,
   STATEMENT_TYPE,
   type Statement,
   statementRecord,
 } from '../protocol/receipt.ts';
 import type { Digest } from '../protocol/record.ts';
+import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 import { digestText } from './digest.ts';
 import { type Envelope, openEnvelope, signEnvelope } from './dsse.ts';
@@ -22,6 +24,8 @@ export interface Signer {
   /** A terminal as it is stored, and the number of the journal row that holds it. */
   receipt(terminal: Terminal, position: number): Envelope;
   checkpoint(checkpoint: Checkpoint): Envelope;
+  /** A shadow as it is stored, with its row. It says of itself that it is no verdict. */
+  shadow(shadow: Shadow, position: number): Envelope;
 }
 
 /** The signer of a deployment. It signs only what it is given: that it is recorded is for the caller to see to. */
@@ -31,13 +35,15 @@ export function createSigner(keyring: Keyring): Signer {
   return {
     receipt: (terminal, position) => seal(stateTerminal(terminal, position)),
     checkpoint: (checkpoint) => seal(stateCheckpoint(checkpoint)),
+    shadow: (shadow, position) => seal(stateShadow(shadow, position)),
   };
 }
 
 /** What a verified envelope says. `keyid` names the key that vouches for it. */
 export type Verified =
   | { readonly kind: 'receipt'; readonly keyid: string; readonly receipt: Receipt }
-  | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint };
+  | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint }
+  | { readonly kind: 'shadow'; readonly keyid: string; readonly shadow: Shadow; readonly position: number };
 
 /**
  * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public keys: no store, no
@@ -59,6 +65,11 @@ export function verifyReceipt(publicKeys: readonly (string | ReceiptKey)[], enve
     case CHECKPOINT_TYPE:
       assertSame(text, stateCheckpoint(statement.predicate));
       return { kind: 'checkpoint', keyid, checkpoint: statement.predicate };
+    case SHADOW_TYPE: {
+      const { shadow, position } = statement.predicate;
+      assertSame(text, stateShadow(shadow, position));
+      return { kind: 'shadow', keyid, shadow, position };
+    }
   }
 }
 
@@ -84,6 +95,15 @@ function stateCheckpoint(checkpoint: Checkpoint): Statement {
     ],
     predicateType: CHECKPOINT_TYPE,
     predicate: checkpoint,
+  };
+}
+
+function stateShadow(shadow: Shadow, position: number): Statement {
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: shadow.occurrence, digest: { sha256: plainDigest(shadowRecord.text(shadow)) } }],
+    predicateType: SHADOW_TYPE,
+    predicate: { shadow, position },
   };
 }
 

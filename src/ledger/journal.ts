@@ -7,6 +7,7 @@ import { markerRecord, type VoidMarker } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
+import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 
 /** One journal row as a store keeps it. (occurrence, slot) is unique: it is what decides every race. */
@@ -30,6 +31,7 @@ export type OpenedRow = { readonly seq: number; readonly slot: string; readonly 
   | { readonly kind: 'terminal'; readonly sealed: Sealed<Terminal> }
   | { readonly kind: 'acknowledgement'; readonly sealed: Sealed<Acknowledgement> }
   | { readonly kind: 'resolution'; readonly sealed: Sealed<Resolution> }
+  | { readonly kind: 'shadow'; readonly sealed: Sealed<Shadow> }
 );
 
 /** One claim per occurrence, whoever makes it. */
@@ -42,6 +44,8 @@ export const terminalSlot = (execution: string): string => `terminal:${execution
 export const settlementSlot = (execution: string): string => `settlement:${execution}`;
 /** One decision of an operator per occurrence. */
 export const RESOLUTION_SLOT = 'resolution';
+/** One shadow per occurrence that was drawn for it. */
+export const SHADOW_SLOT = 'shadow';
 /** One release and one completion per continuation. */
 export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continuation'>): string =>
   `${of.state}:${of.continuation}`;
@@ -119,6 +123,8 @@ function openKind(context: LedgerContext, row: JournalRow): OpenedRow {
       return { ...base, kind: 'acknowledgement', sealed: sealer.open(acknowledgementRecord, text, seal) };
     case 'resolution':
       return { ...base, kind: 'resolution', sealed: sealer.open(resolutionRecord, text, seal) };
+    case 'shadow':
+      return { ...base, kind: 'shadow', sealed: sealer.open(shadowRecord, text, seal) };
     default:
       throw tampered(seq, 'its kind is unknown');
   }
@@ -141,5 +147,7 @@ function slotsOf(opened: OpenedRow): readonly string[] {
       return [acknowledgementSlot(opened.sealed.record)];
     case 'resolution':
       return [RESOLUTION_SLOT];
+    case 'shadow':
+      return [SHADOW_SLOT];
   }
 }

@@ -54,6 +54,10 @@ export class MemoryJournal {
     return row && openRow(this.#context, row);
   }
 
+  occurs(occurrence: OccurrenceId): boolean {
+    return this.#rows.some((row) => row.occurrence === occurrence);
+  }
+
   claimOf(occurrence: OccurrenceId): Sealed<ClaimRecord> | undefined {
     const row = this.find(occurrence, CLAIM_SLOT);
     return row?.kind === 'claim' ? row.sealed : undefined;

@@ -20,6 +20,7 @@ import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
+import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 import {
   acknowledgementSlot,
@@ -28,6 +29,7 @@ import {
   type JournalRow,
   PERMIT_SLOT,
   RESOLUTION_SLOT,
+  SHADOW_SLOT,
   terminalSlot,
 } from './journal.ts';
 import { MemoryJournal } from './memory-journal.ts';
@@ -35,6 +37,7 @@ import { nonceReused, planSuperseded, spent } from './refusals.ts';
 import {
   assertPermitFits,
   assertReleasable,
+  assertUnused,
   assertVoidable,
   checkRequest,
   decideRecording,
@@ -208,6 +211,12 @@ class MemoryLedgers implements Ledgers {
   async resolution(occurrence: OccurrenceId): Promise<Resolution | undefined> {
     const row = this.#journal.find(occurrence, RESOLUTION_SLOT);
     return row?.kind === 'resolution' ? row.sealed.record : undefined;
+  }
+
+  async recordShadow(shadow: Sealed<Shadow>): Promise<void> {
+    const sealed = this.#context.sealer.check(shadowRecord, shadow);
+    assertUnused(this.#journal.occurs(sealed.record.occurrence));
+    this.#journal.append('shadow', SHADOW_SLOT, sealed);
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {

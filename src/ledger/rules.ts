@@ -188,3 +188,8 @@ export function decideResolution(
   if (terminal === undefined && permit?.kind !== 'consumed') throw refuse('nothing was sent yet; recover it first');
   return undefined;
 }
+
+/** A shadow stands under an occurrence of its own: nothing that was claimed, decided or released shares it. */
+export function assertUnused(used: boolean): void {
+  invariant(!used, 'a shadow has an occurrence of its own');
+}

@@ -29,7 +29,7 @@ export type {
 } from './effect.ts';
 export { type Capability, type Frame, frameRecord, type Policy, policyRecord, type Source } from './frame.ts';
 export { type License, licenseRecord, type Proposal, type SignedLicense } from './license.ts';
-export { type Exceeded, findExceeded, LIMIT_REASONS, type LimitReason, type Limits } from './limits.ts';
+export { type Exceeded, findExceeded, findUntimely, LIMIT_REASONS, type LimitReason, type Limits } from './limits.ts';
 export { type Approved, approvedRecord, type Manifest, manifestRecord } from './manifest.ts';
 export { type MarkerRecord, markerRecord } from './marker.ts';
 export { type MatchResult, matchBags, type Prepared, prepareApproved } from './match.ts';
@@ -43,6 +43,8 @@ export type { Digest, ExecutionId, OccurrenceId, RecordKind } from './record.ts'
 export type { Registration, Target } from './registration.ts';
 export { renderApproved, renderDiff } from './render.ts';
 export { renderTerminal } from './render-terminal.ts';
+export { type Residue, renderResidue } from './residue.ts';
 export { FINDINGS, type Finding, type Resolution, resolutionRecord } from './resolution.ts';
+export { BASES, type Basis, renderShadow, type Shadow, shadowRecord } from './shadow.ts';
 export { assertAssured, type Terminal, terminalRecord } from './terminal.ts';
 export { encodeBytes, encodeData, encodeInteger, encodeReal, type Row, type Value } from './value.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ApprovedEffect, Cell, Op } from './effect.ts';
+import { describeWindow, isWithin as isInWindow, localTime, windowSchema } from './hours.ts';
 import type { License } from './license.ts';
 import type { Approved } from './manifest.ts';
 import { nameSchema } from './record.ts';
@@ -32,6 +33,8 @@ export const limitsSchema = z.strictObject({
     .array(z.strictObject({ target: targetSchema, column: z.string().min(1).max(256), max: decimalSchema }))
     .max(1000)
     .exactOptional(),
+  /** When this issuer's approvals may be executed: in any of these windows. */
+  hours: z.array(windowSchema).min(1).max(64).exactOptional(),
 });
 /** How far an issuer's approvals may go, every limit spelt out. */
 export type Limits = z.infer<typeof limitsSchema>;
@@ -43,6 +46,7 @@ export const LIMIT_REASONS = [
   'limit-effects',
   'limit-rows',
   'limit-amount',
+  'limit-hours',
 ] as const;
 /** One of {@link LIMIT_REASONS}. */
 export type LimitReason = (typeof LIMIT_REASONS)[number];
@@ -68,6 +72,20 @@ export function findExceeded(
     checkCounts(limits, license, approved.effects) ??
     checkAmounts(limits, approved)
   );
+}
+
+/**
+ * Whether an approval of this issuer may be executed at this moment. It is about the execution, on the clock of whoever
+ * executes: when something was signed is only what the approver's own machine says.
+ */
+export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefined {
+  if (hours === undefined || hours.some((window) => isInWindow(window, atMs))) return undefined;
+  const places = [...new Set(hours.map(({ zone }) => zone))].map((zone) => localTime(zone, atMs).text);
+  const allowed = hours.map(describeWindow).join(', ');
+  return {
+    reason: 'limit-hours',
+    detail: `it is ${places.join(', ')}; approvals of this issuer run only ${allowed}`,
+  };
 }
 
 function checkOperation({ operations }: Limits, { operation }: Pick<License, 'operation'>): Exceeded | undefined {

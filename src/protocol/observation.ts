@@ -1,6 +1,7 @@
 import type { ChangeRecord, Effect, Op } from './effect.ts';
 import { canonObserved } from './profile.ts';
 import type { Registration } from './registration.ts';
+import type { Residue } from './residue.ts';
 import type { Value } from './value.ts';
 
 /** What identifies a held candidate and the evidence taken from it: the permit binds both. */
@@ -23,6 +24,8 @@ export interface Evidence extends CandidateFacts {
    * out. Together with complete evidence of no effect this is proof that nothing became durable.
    */
   readonly refused?: string;
+  /** What a discard of this candidate will not take back. It is reported, and nothing is concluded from it. */
+  readonly residue?: readonly Residue[];
   /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
 }

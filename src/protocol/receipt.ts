@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { checkpointRecord } from './checkpoint.ts';
 import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
+import { shadowRecord } from './shadow.ts';
 import { terminalRecord } from './terminal.ts';
 
 /** What an envelope carries: an in-toto statement. */
@@ -9,6 +10,8 @@ export const STATEMENT_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 export const RECEIPT_TYPE = 'urn:effectmatch:receipt:v1';
 export const CHECKPOINT_TYPE = 'urn:effectmatch:checkpoint:v1';
+/** A type of its own: whoever looks for receipts never takes a shadow for one. */
+export const SHADOW_TYPE = 'urn:effectmatch:shadow:v1';
 
 /** Room for the fields around a terminal, so that whatever could be recorded can be receipted. */
 const AROUND_BYTES = 4096;
@@ -39,7 +42,7 @@ const subjectOf = <N extends z.ZodType<string>>(name: N) =>
   z.array(z.strictObject({ name, digest: z.strictObject({ sha256: digestSchema }) })).length(1);
 
 /**
- * An in-toto statement about one terminal or one checkpoint. The subject is named so that tools that know in-toto and
+ * An in-toto statement about one terminal, one checkpoint or one shadow. The subject is named so that tools that know in-toto and
  * not EffectMatch can find it: its digest is the plain SHA-256 of the canonical text, without a label.
  */
 export const statementRecord = defineRecord(
@@ -58,6 +61,12 @@ export const statementRecord = defineRecord(
       subject: subjectOf(z.string().regex(/^checkpoint-[1-9]\d{0,15}$/)),
       predicateType: z.literal(CHECKPOINT_TYPE),
       predicate: checkpointRecord.schema,
+    }),
+    z.strictObject({
+      _type: z.literal(STATEMENT_TYPE),
+      subject: subjectOf(occurrenceSchema),
+      predicateType: z.literal(SHADOW_TYPE),
+      predicate: z.strictObject({ shadow: shadowRecord.schema, position: z.int().min(1) }),
     }),
   ]),
 );

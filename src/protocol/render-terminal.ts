@@ -1,5 +1,6 @@
 import { unreachable } from '../errors.ts';
 import { type RenderOptions, renderDiff } from './render.ts';
+import { renderResidue } from './residue.ts';
 import type { RecordedOutcome, Terminal } from './terminal.ts';
 
 /**
@@ -16,8 +17,9 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
       return `committed: what became durable is what was approved${how}`;
     }
     case 'rejected': {
-      const { at, reason, detail, outcome } = terminal;
-      return [`rejected at ${at} (${reason}): ${spellOut(detail)}`, ...differences(outcome, options)].join('\n');
+      const { at, reason, detail, outcome, residue = [] } = terminal;
+      const verdict = `rejected at ${at} (${reason}): ${spellOut(detail)}`;
+      return [verdict, ...differences(outcome, options), ...renderResidue(residue)].join('\n');
     }
     case 'diverged': {
       const what =

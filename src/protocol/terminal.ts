@@ -10,6 +10,7 @@ import {
   nameSchema,
   occurrenceSchema,
 } from './record.ts';
+import { residueListSchema } from './residue.ts';
 
 /** Where an attempt was refused. */
 export const gateSchema = z.enum([
@@ -47,7 +48,8 @@ const diffSchema = z.strictObject({
   omitted: z.int().min(0),
 }) as unknown as z.ZodType<Diff>;
 
-const outcomeSchema = z.discriminatedUnion('kind', [
+/** An outcome in the form in which records keep it. */
+export const outcomeSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('EXACT'), observed: digestSchema }),
   z.strictObject({ kind: z.literal('DIVERGED'), observed: digestSchema, diff: diffSchema }),
   z.strictObject({ kind: z.literal('INDETERMINATE'), gaps: z.array(z.string().max(1000)).min(1).max(64) }),
@@ -86,6 +88,11 @@ export const terminalRecord = defineRecord(
       claim: digestSchema.exactOptional(),
       certificate: digestSchema.exactOptional(),
       outcome: outcomeSchema.exactOptional(),
+      /**
+       * What the rollback did not take back. Beside the claim of this verdict, which is about everything that is compared:
+       * two writers agree whatever they know of it.
+       */
+      residue: residueListSchema.exactOptional(),
     }),
     z.strictObject({
       ...attempt,

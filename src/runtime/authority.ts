@@ -3,8 +3,8 @@ import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest 
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
-import { licenseRecord, type SignedLicense } from '../protocol/license.ts';
-import { findExceeded } from '../protocol/limits.ts';
+import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
+import { findExceeded, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -78,11 +78,36 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
 
 /** What may have changed since the license was signed. Checked before the claim and again at the final gate. */
 export function checkCurrent(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
-  const { admitted, signed } = attempt;
+  const { license } = attempt.signed;
+  const other = checkPresupposed(deployment, attempt, action);
+  if (other !== undefined) return other;
+  const now = nowInstant(deployment);
+  if (now < license.notBefore) return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
+  if (now >= license.expiresAt) return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
+  const limits = deployment.policy.issuers[license.issuer]?.limits;
+  return limits && findUntimely(limits, deployment.clock.now());
+}
+
+/** An outcome with the terms under which it is approved, signed or still to be signed. */
+export interface Stated {
+  readonly admitted: Admitted;
+  readonly signed: { readonly license: Proposal['draft']; readonly approved: Approved };
+}
+
+/** The deployment that an approval was made for, and the action where it names one. */
+export function checkPresupposed(
+  deployment: Deployment,
+  { admitted, signed }: Stated,
+  action: unknown,
+): Refusal | undefined {
   const { license } = signed;
   const { adapter } = admitted;
   if (identityDigest(adapter.identity) !== license.identity || admitted.identityDigest !== license.identity) {
-    return refuse('adapter-changed', 'the adapter or its database is not the one the license was signed for');
+    const here = `here it is ${adapter.identity.kind}`;
+    return refuse(
+      'adapter-changed',
+      `the license was signed for another database, another version of its server or another adapter code; ${here}`,
+    );
   }
   if (deployment.policyDigest !== license.policy) {
     return refuse('policy-changed', 'the issuers or their limits changed since approval; prepare and sign again');
@@ -96,9 +121,6 @@ export function checkCurrent(deployment: Deployment, attempt: Attempt, action: u
   if (license.action !== undefined && actionDigest(admitted, action, signed.approved.salt) !== license.action) {
     return refuse('other-action', 'the license is bound to another action');
   }
-  const now = nowInstant(deployment);
-  if (now < license.notBefore) return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
-  if (now >= license.expiresAt) return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
   return undefined;
 }
 
@@ -114,19 +136,24 @@ export function actionDigest(admitted: Admitted, action: unknown, salt: string):
 
 /** Declared state must read as it did at approval, and every precondition must hold. */
 export function checkState(
-  attempt: Pick<Attempt, 'signed'>,
+  attempt: Pick<Stated, 'signed'>,
   readings: readonly StateReading[],
   revision: string | undefined,
 ): Refusal | undefined {
   const { approved, license } = attempt.signed;
-  const broken = brokenRequirements(approved, readings)[0];
-  if (broken !== undefined) {
-    return refuse('precondition-broken', `${describeBroken(approved, broken)}; the approval is stale`);
-  }
+  const broken = checkRequired(approved, readings);
+  if (broken !== undefined) return broken;
   if (digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)) !== license.taskState) {
     return refuse('stale-state', 'the state this approval was based on has changed; prepare and sign again');
   }
   return undefined;
+}
+
+/** Whether every precondition of an outcome holds. */
+export function checkRequired(approved: Approved, readings: readonly StateReading[]): Refusal | undefined {
+  const broken = brokenRequirements(approved, readings)[0];
+  if (broken === undefined) return undefined;
+  return refuse('precondition-broken', `${describeBroken(approved, broken)}; the approval is stale`);
 }
 
 /** What does not hold. Where values are not stored this names columns only: the sentence goes into the journal. */

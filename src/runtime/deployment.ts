@@ -10,6 +10,7 @@ import type { classify } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Operation } from './operation.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** An adapter that passed admission, with the frame that licenses for it presuppose. */
 export interface Admitted<A extends Adapter = Adapter> {
@@ -34,6 +35,8 @@ export interface Deployment {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;
+  /** Absent unless configured. */
+  readonly telemetry?: Telemetry | undefined;
   /** How A meets E before a promotion. Only an ablation replaces it. */
   readonly classify: typeof classify;
   /** Whether a registered key signed a license. Only an ablation replaces it. */

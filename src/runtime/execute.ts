@@ -1,4 +1,5 @@
 import { parseSignedLicense } from '../crypto/signature.ts';
+import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { claimAuthority, openAttempt } from './authority.ts';
 import { certify, describeOutlets } from './boundary.ts';
@@ -7,6 +8,7 @@ import { finish, rejection } from './finish.ts';
 import { keepLease } from './lease.ts';
 import { executePromotable } from './promotable.ts';
 import { executeRemote } from './remote.ts';
+import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */
 export interface ExecuteOptions {
@@ -26,6 +28,17 @@ export async function execute(
   options?: ExecuteOptions,
 ): Promise<Terminal> {
   const signed = parseSignedLicense(license);
+  const { adapter } = signed.license;
+  const activity = { kind: 'execute', ...(deployment.adapters.has(adapter) && { adapter }) } as const;
+  return await traced(deployment, activity, (own) => executeLicense(own, signed, untrustedAction, options), endingOf);
+}
+
+async function executeLicense(
+  deployment: Deployment,
+  signed: SignedLicense,
+  untrustedAction: unknown,
+  options?: ExecuteOptions,
+): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const action = admitted.adapter.parseAction(untrustedAction);
   const opened = openAttempt(deployment, admitted, signed);

@@ -1,6 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import { type Digest, nameSchema } from '../protocol/record.ts';
+import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { assertAssured, type Gate, type Terminal, type TerminalOf, terminalRecord } from '../protocol/terminal.ts';
 import { type AttemptFacts, recordedOutcome } from './attempt.ts';
 import type { Refusal } from './authority.ts';
@@ -63,8 +64,14 @@ export function rejection(
   attempt: AttemptFacts,
   at: Gate,
   refusal: Refusal,
-  known: { readonly claim?: Digest; readonly certificate?: Digest; readonly outcome?: Outcome } = {},
+  known: {
+    readonly claim?: Digest;
+    readonly certificate?: Digest;
+    readonly outcome?: Outcome;
+    readonly residue?: readonly Residue[];
+  } = {},
 ): TerminalOf<'rejected'> {
+  const residue = storableResidue(known.residue ?? [], attempt.admitted.adapter.registration.values);
   return {
     ...terminalBase(deployment, attempt),
     kind: 'rejected',
@@ -74,6 +81,7 @@ export function rejection(
     ...(known.claim && { claim: known.claim }),
     ...(known.certificate && { certificate: known.certificate }),
     ...(known.outcome && { outcome: recordedOutcome(deployment, attempt.admitted, known.outcome) }),
+    ...(residue.length > 0 && { residue: [...residue] }),
   };
 }
 

@@ -2,10 +2,19 @@ import { keyId } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Op } from '../protocol/effect.ts';
 import { type Policy, policyRecord, type Source } from '../protocol/frame.ts';
+import { type Day, localTime } from '../protocol/hours.ts';
 import { type Limits, OPS } from '../protocol/limits.ts';
 import type { Target } from '../protocol/registration.ts';
 import type { Admitted } from './deployment.ts';
 import type { Operation } from './operation.ts';
+
+/** `{ from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['mon', 'fri'] }`; every day unless `days` says which. */
+export interface HoursConfig {
+  readonly from: string;
+  readonly to: string;
+  readonly zone: string;
+  readonly days?: readonly Day[];
+}
 
 /** How far an issuer's approvals may go; what is left out is not limited. */
 export interface LimitsConfig {
@@ -23,6 +32,8 @@ export interface LimitsConfig {
     readonly column: string;
     readonly max: number | bigint | string;
   }[];
+  /** When this issuer's approvals may be executed, on the clocks of a named place; several windows add up. */
+  readonly hours?: HoursConfig | readonly HoursConfig[];
 }
 
 /** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
@@ -80,7 +91,9 @@ function parsePolicy(policy: unknown): Policy {
 
 /** Unknown fields are kept, so that the closed record refuses them: a misspelt limit must not mean no limit. */
 function limitsOf(issuer: string, limits: LimitsConfig): object {
-  const { relations, amounts } = limits;
+  const { relations, amounts, hours } = limits;
+  const windows = hours === undefined ? undefined : [hours].flat();
+  for (const window of windows ?? []) checkZone(issuer, window?.zone);
   return {
     ...limits,
     ...(relations !== undefined && {
@@ -89,7 +102,19 @@ function limitsOf(issuer: string, limits: LimitsConfig): object {
     ...(amounts !== undefined && {
       amounts: amounts.map(({ max, ...place }) => ({ ...place, max: decimalOf(issuer, max) })),
     }),
+    ...(windows !== undefined && { hours: windows }),
   };
+}
+
+function checkZone(issuer: string, zone: string): void {
+  try {
+    localTime(String(zone), 0);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw invalid(
+      `issuer "${issuer}" has hours in the zone "${zone}", which is not known; write one such as Europe/Berlin`,
+    );
+  }
 }
 
 function decimalOf(issuer: string, max: number | bigint | string): string {

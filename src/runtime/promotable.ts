@@ -22,11 +22,13 @@ export async function executePromotable(
   const { attempt, claim, certificate, action } = established;
 
   const staged = await adapter.stage(claim, certificate, action, stateReads(attempt.signed.approved));
+  let residue = staged.kind === 'failed' ? staged.residue : undefined;
   if (staged.kind === 'failed') return reject('stage', staged);
   await using stage = staged.stage;
   deployment.reached('path:staged');
 
   const evidence = await stage.observe();
+  residue = evidence.residue;
   const observation = establish(evidence, adapter.registration, adapter.channels);
   const outcome = deployment.classify(prepareApproved(attempt.signed.approved), observation, evidence);
   deployment.reached('path:observed');
@@ -55,7 +57,12 @@ export async function executePromotable(
   }
 
   function reject(at: Gate, refusal: Refusal, outcome?: Outcome): Promise<Terminal> {
-    const known = { claim: claim.digest, certificate: certificate.digest, ...(outcome && { outcome }) };
+    const known = {
+      claim: claim.digest,
+      certificate: certificate.digest,
+      ...(outcome && { outcome }),
+      ...(residue && { residue }),
+    };
     return finish(deployment, rejection(deployment, attempt, at, refusal, known));
   }
 

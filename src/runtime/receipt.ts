@@ -7,6 +7,8 @@ const PAGE = 500;
 
 /** A journal row that holds a terminal. */
 export type TerminalEntry = Extract<JournalEntry, { kind: 'terminal' }>;
+/** A journal row that holds a shadow. */
+export type ShadowEntry = Extract<JournalEntry, { kind: 'shadow' }>;
 
 /** Which attempt a receipt is about. */
 export interface ReceiptOptions {
@@ -34,17 +36,28 @@ export async function receiptOf(
 }
 
 /** The journal's terminals in order, read page by page: of one occurrence, or all that follow a position. */
-export async function* terminalEntries(
-  ledgers: Ledgers,
-  which: { readonly occurrence?: OccurrenceId; readonly afterSeq?: number },
-): AsyncGenerator<TerminalEntry> {
+export function terminalEntries(ledgers: Ledgers, which: Which): AsyncGenerator<TerminalEntry> {
+  return entriesOf(ledgers, 'terminal', which) as AsyncGenerator<TerminalEntry>;
+}
+
+/** The same for shadows, which are no verdicts and have no receipts. */
+export function shadowEntries(ledgers: Ledgers, which: Which): AsyncGenerator<ShadowEntry> {
+  return entriesOf(ledgers, 'shadow', which) as AsyncGenerator<ShadowEntry>;
+}
+
+interface Which {
+  readonly occurrence?: OccurrenceId;
+  readonly afterSeq?: number;
+}
+
+async function* entriesOf(ledgers: Ledgers, kind: JournalEntry['kind'], which: Which): AsyncGenerator<JournalEntry> {
   const { occurrence } = which;
   for (let afterSeq = which.afterSeq ?? 0; ; ) {
     const page = await ledgers.journal({ afterSeq, limit: PAGE, ...(occurrence && { occurrence }) });
     const last = page.at(-1);
     if (last === undefined) return;
     for (const entry of page) {
-      if (entry.kind === 'terminal' && (occurrence ?? entry.record.occurrence) === entry.record.occurrence) yield entry;
+      if (entry.kind === kind && (occurrence ?? entry.record.occurrence) === entry.record.occurrence) yield entry;
     }
     afterSeq = last.seq;
   }

@@ -1,4 +1,4 @@
-import type { Evidence, PromotableAdapter } from '../contract/adapter.ts';
+import type { Evidence, PromotableAdapter, Staged } from '../contract/adapter.ts';
 import type { Claim } from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
@@ -11,11 +11,12 @@ import type { ApprovedEffect, Effect, StateRead, StateReading } from '../protoco
 import type { Proposal } from '../protocol/license.ts';
 import type { Manifest } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
-import { establish } from '../protocol/observation.ts';
+import { establish, type Observation } from '../protocol/observation.ts';
 import { classify } from '../protocol/outcome.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { explainRehearsals } from '../protocol/rehearsal.ts';
 import { renderDiff } from '../protocol/render.ts';
+import { type Residue, renderResidue } from '../protocol/residue.ts';
 import { stateReads } from '../protocol/state.ts';
 import { certify, describeOutlets } from './boundary.ts';
 import { type AdmittedPromotable, adapterNamed, type Deployment, isPromotable, nowInstant } from './deployment.ts';
@@ -29,12 +30,22 @@ export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
   readonly revision?: string;
 }
 
+/** What a plan reports beside the proposal. */
+export interface PlanOptions {
+  /** Told what the rollbacks did not take back, where there is anything. */
+  readonly onResidue?: (residue: readonly Residue[]) => void;
+}
+
 /**
  * Plan and approve: runs the action twice in a certified stage that is discarded each time, and proposes what both
  * runs showed, with `generated` and `now` where the backend's evidence explains a value. Whoever signs it signs exactly
  * that, for exactly this action; nothing is ever signed here.
  */
-export async function rehearse(deployment: Deployment, request: PlanRequest): Promise<Proposal> {
+export async function rehearse(
+  deployment: Deployment,
+  request: PlanRequest,
+  options: PlanOptions = {},
+): Promise<Proposal> {
   const { action: untrustedAction, continuations = [], revision, ...draft } = request;
   const stated = draftManifest({ ...draft, effects: [] });
   const admitted = adapterNamed(deployment, stated.adapter);
@@ -45,15 +56,18 @@ export async function rehearse(deployment: Deployment, request: PlanRequest): Pr
   const action = adapter.parseAction(untrustedAction);
   const reads = stateReads(await adapter.normalise(stated));
 
-  const first = await rehearseOnce(deployment, admitted, { stated, action, reads });
-  const second = await rehearseOnce(deployment, admitted, { stated, action, reads });
+  const what = { task: stated.task, action, reads };
+  const first = demandSeen(await rehearseOnce(deployment, admitted, what));
+  const second = demandSeen(await rehearseOnce(deployment, admitted, what));
+  const residue = joinResidue(first.evidence.residue, second.evidence.residue);
+  if (residue.length > 0) options.onResidue?.(residue);
   if (canonical(first.readings) !== canonical(second.readings)) {
-    throw refused('the declared state changed between the two rehearsals; plan again');
+    throw rolledBack('the declared state changed between the two rehearsals; plan again', residue);
   }
   const runs = [first, second].map(({ effects, evidence }) => ({ effects, ...evidence })) as [Run, Run];
   const explained = explainRehearsals(...runs, adapter.registration);
   if (explained.kind === 'unexplained') {
-    throw refused(`two rehearsals of the same action differ: ${explained.differences.join('; ')}`);
+    throw rolledBack(`two rehearsals of the same action differ: ${explained.differences.join('; ')}`, residue);
   }
   const effects = explained.effects;
   await verifyExplanation(adapter, { stated, effects, runs });
@@ -72,37 +86,57 @@ export async function rehearse(deployment: Deployment, request: PlanRequest): Pr
 
 type Run = Evidence & { readonly effects: readonly Effect[] };
 
-interface Rehearsed {
-  readonly effects: readonly Effect[];
-  readonly evidence: Evidence;
-  /** Declared state beneath the candidate: what the effects were made from. */
-  readonly readings: readonly StateReading[];
-}
+/** What one rehearsal showed. */
+export type Glimpse =
+  | { readonly kind: 'uncertified'; readonly detail: string }
+  | Extract<Staged, { kind: 'failed' }>
+  | {
+      readonly kind: 'seen';
+      readonly observation: Observation;
+      readonly evidence: Evidence;
+      /** Declared state beneath the candidate: what the effects were made from. */
+      readonly readings: readonly StateReading[];
+    };
 
 /** One rehearsal. The stage never leaves this function, and `discard` is the only way in which it can end here. */
-async function rehearseOnce(
+export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
-  what: { readonly stated: Manifest; readonly action: unknown; readonly reads: readonly StateRead[] },
-): Promise<Rehearsed> {
+  what: { readonly task: string; readonly action: unknown; readonly reads: readonly StateRead[] },
+): Promise<Glimpse> {
   const { adapter } = admitted;
-  const claim = mintRehearsalClaim(deployment, admitted, what.stated);
+  const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused') {
-    throw refused(`the boundary cannot be certified: ${describeOutlets(boundary.outlets)}`);
-  }
+  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: describeOutlets(boundary.outlets) };
   const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
-  if (staged.kind === 'failed') throw refused(`the action failed (${staged.reason}): ${staged.detail}`);
+  if (staged.kind === 'failed') return staged;
   try {
     const evidence = await staged.stage.observe();
     const observation = establish(evidence, adapter.registration, adapter.channels);
-    if (observation.kind === 'incomplete') {
-      throw refused(`what the action does could not be established: ${observation.gaps.join('; ')}`);
-    }
-    return { effects: observation.effects, evidence, readings: await staged.stage.read(what.reads) };
+    const readings = await staged.stage.read(what.reads);
+    return { kind: 'seen', observation, evidence, readings };
   } finally {
     await staged.stage.discard();
   }
+}
+
+interface Rehearsed {
+  readonly effects: readonly Effect[];
+  readonly evidence: Evidence;
+  readonly readings: readonly StateReading[];
+}
+
+/** A plan needs everything that an execution would need. */
+function demandSeen(glimpse: Glimpse): Rehearsed {
+  if (glimpse.kind === 'uncertified') throw refused(`the boundary cannot be certified: ${glimpse.detail}`);
+  if (glimpse.kind === 'failed') {
+    throw rolledBack(`the action failed (${glimpse.reason}): ${glimpse.detail}`, glimpse.residue);
+  }
+  const { observation, evidence, readings } = glimpse;
+  if (observation.kind === 'incomplete') {
+    throw rolledBack(`what the action does could not be established: ${observation.gaps.join('; ')}`, evidence.residue);
+  }
+  return { effects: observation.effects, evidence, readings };
 }
 
 const NOTHING = '0'.repeat(64) as Digest;
@@ -111,7 +145,7 @@ const NOTHING = '0'.repeat(64) as Digest;
  * A claim that no ledger knows: its occurrence is drawn and not derived from any license, its digests are zero, and its
  * seal opens with no key. So nothing that a stage opened with it could ever promote, recover or release.
  */
-function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable, stated: Manifest): Claim {
+function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable, task: string): Claim {
   const record = claimRecord.parse({
     version: 1,
     occurrence: `occ_${deployment.ids.hex(20)}` as OccurrenceId,
@@ -123,7 +157,7 @@ function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable
     identity: admitted.identityDigest,
     backend: admitted.adapter.identity.backend,
     frame: admitted.frameDigest,
-    task: stated.task,
+    task,
     taskState: NOTHING,
     continuations: [],
     claimedAt: nowInstant(deployment),
@@ -153,10 +187,29 @@ async function verifyExplanation(
     if (outcome.kind === 'EXACT') continue;
     const shows = adapter.registration.values === 'plain';
     const why = outcome.kind === 'DIVERGED' ? (shows ? renderDiff(outcome.diff) : '') : outcome.gaps.join('; ');
-    throw refused(`what the rehearsals showed cannot be approved as a whole: ${why}`);
+    throw rolledBack(
+      `what the rehearsals showed cannot be approved as a whole: ${why}`,
+      joinResidue(...runs.map(({ residue }) => residue)),
+    );
   }
 }
 
 function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
   return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (nothing was changed)`);
+}
+
+/** The action ran: rows and files are as they were, but sequences are not taken back. */
+function rolledBack(why: string, residue: readonly Residue[] = []): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
+  const left = renderResidue(residue).map((line) => `; ${line}`);
+  return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (rolled back: no data was changed)${left.join('')}`);
+}
+
+/** From where the first run found a sequence to where the last one left it. */
+function joinResidue(...runs: readonly (readonly Residue[] | undefined)[]): readonly Residue[] {
+  const joined = new Map<string, Residue>();
+  for (const moved of runs.flatMap((run) => run ?? [])) {
+    const before = joined.get(moved.name);
+    joined.set(moved.name, before?.from === undefined ? moved : { ...moved, from: before.from });
+  }
+  return [...joined.values()];
 }

@@ -31,8 +31,10 @@ import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
-import { type PlanRequest, rehearse } from './rehearse.ts';
+import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
+import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
+import { type Telemetry, traced } from './telemetry.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
@@ -49,6 +51,8 @@ export interface RuntimeConfig {
   readonly adapters: Readonly<Record<string, AdapterFactory<any>>>;
   /** How long a silent attempt counts as alive; 30 s unless said otherwise. */
   readonly leaseMs?: number;
+  /** Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`; nowhere unless said. */
+  readonly telemetry?: Telemetry;
   /** Whether interrupted attempts are settled at start; yes unless said otherwise. */
   readonly recoverAtStart?: boolean;
 }
@@ -70,9 +74,18 @@ export interface Runtime extends AsyncDisposable {
   /** Has an operation's contract compute what to approve for this input, and renders it for approval. */
   propose(operation: string, input: unknown, options: ProposeOptions): Promise<Proposal>;
   /** Rehearses an action twice, always rolled back, and renders what it would do for a person to approve. */
-  plan(request: PlanRequest): Promise<Proposal>;
+  plan(request: PlanRequest, options?: PlanOptions): Promise<Proposal>;
   /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
   execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
+  /**
+   * Rehearses the action beside production and records what would have been decided under a license, a proposal or a
+   * draft. Always rolled back; spends, releases and blocks nothing.
+   */
+  shadow(
+    approval: SignedLicense | Proposal | ShadowDraft | unknown,
+    action: unknown,
+    options?: ExecuteOptions,
+  ): Promise<Shadowed>;
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /**
@@ -118,7 +131,9 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await store.open({ sealer, digest: digestText });
   const adapters = new Map<string, Admitted>();
+  let unwatch = () => {};
   const close = async () => {
+    unwatch();
     for (const { adapter } of adapters.values()) await adapter.close();
     await ledgers.close();
   };
@@ -131,6 +146,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     clock,
     ids,
     reached,
+    telemetry: config.telemetry,
     classify,
     verifyLicense,
     adapters,
@@ -146,7 +162,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
       adapters.set(name, await admitAdapter(deployment, name, factory));
     }
     checkTargets(policy, adapters);
-    if (recoverAtStart) await recover(deployment);
+    if (recoverAtStart) await recoverTraced(deployment);
+    unwatch = config.telemetry?.watchOrphans(async () => (await ledgers.unsettled()).length) ?? unwatch;
   } catch (error) {
     await close();
     throw error;
@@ -154,11 +171,18 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   return {
     prepare: (request) => prepare(deployment, request),
     propose: (operation, input, options) => propose(deployment, operation, input, options),
-    plan: (request) => rehearse(deployment, request),
+    plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
+    shadow: (approval, action, options) =>
+      traced(
+        deployment,
+        { kind: 'shadow' },
+        (own) => shadow(own, approval, action, options),
+        ({ record: { would } }) => ({ kind: 'shadow', would }),
+      ),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
-    recover: (options) => recover(deployment, options),
+    recover: (options) => recoverTraced(deployment, options),
     resolve: (resolution, evidence) =>
       resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),
     terminal: (occurrence) => ledgers.terminal(occurrence),
@@ -171,6 +195,30 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+function planTraced(deployment: Deployment, request: PlanRequest, options?: PlanOptions): Promise<Proposal> {
+  const adapter = request?.adapter;
+  const activity = { kind: 'plan', ...(deployment.adapters.has(adapter) && { adapter }) } as const;
+  return traced(
+    deployment,
+    activity,
+    (own) => rehearse(own, request, options),
+    () => ({ kind: 'done' }),
+  );
+}
+
+function recoverTraced(deployment: Deployment, options?: RecoverOptions): Promise<readonly Recovered[]> {
+  return traced(
+    deployment,
+    { kind: 'recover' },
+    (own) => recover(own, options),
+    (recovered) => {
+      const results = { settled: 0, running: 0, unresolved: 0 };
+      for (const { kind } of recovered) results[kind] += 1;
+      return { kind: 'recovered', results };
+    },
+  );
 }
 
 /** The public keys of those who may resolve, by name. */

@@ -4,6 +4,7 @@ import { journalTests } from './ledger/journal.ts';
 import type { LedgerKit } from './ledger/kit.ts';
 import { processTests } from './ledger/processes.ts';
 import { resolutionTests } from './ledger/resolutions.ts';
+import { shadowTests } from './ledger/shadows.ts';
 import { verdictTests } from './ledger/verdicts.ts';
 
 export type { LedgerKit, LedgerStore } from './ledger/kit.ts';
@@ -16,6 +17,7 @@ export function ledgerConformance(name: string, kit: LedgerKit): void {
   describe(`${name}: claims`, () => claimTests(kit));
   describe(`${name}: verdicts`, () => verdictTests(kit));
   describe(`${name}: resolutions`, () => resolutionTests(kit));
+  describe(`${name}: shadows`, () => shadowTests(kit));
   describe(`${name}: journal`, () => journalTests(kit));
   describe(`${name}: processes`, () => processTests(kit));
 }

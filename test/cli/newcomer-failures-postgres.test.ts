@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { TestDatabase } from '../postgres/database.ts';
-import { startServer, type TestServer } from '../postgres/server.ts';
+import { isInstalled, startServer, type TestServer } from '../postgres/server.ts';
 import { type Ended, startCommand } from './command.ts';
 import { Desk } from './newcomer.ts';
 
@@ -38,7 +38,7 @@ after(async () => {
 function assertFault({ code, stdout, stderr }: Ended, what: RegExp, next: RegExp): void {
   assert.equal(code, 1, stdout + stderr);
   assert.match(stderr, what);
-  assert.match(stderr, /nothing was (?:changed|written|signed|done)/);
+  assert.match(stderr, /(?:nothing was (?:changed|written|signed|done)|no data was changed)/);
   assert.match(stderr.slice(stderr.indexOf('\nnext: ')), next);
   assert.doesNotMatch(stderr, /\n {4}at /, 'no stack');
 }
@@ -140,4 +140,55 @@ test('Ctrl-C while the action waits discards it and records that, whatever the d
   assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
   const recovered = await desk.run(['recover']);
   assert.match(recovered.stdout, /nothing to recover/);
+});
+
+test('the same database on another version of the server: the license is refused, with what to do', async (context) => {
+  if (!isInstalled(15)) return context.skip('PostgreSQL 15 is not installed here');
+  await using older = await startServer({ version: 15 });
+  const sign = async (name: string) => {
+    const words = ['approve', `${name}.json`, '--key', 'alice.key.json', '--yes', '--out', `${name}-license.json`];
+    assert.equal((await desk.run(words)).code, 0);
+  };
+  assert.equal((await desk.run([...PLAN, '--out', 'newer.json'])).code, 0);
+  await sign('newer');
+  // As a dump of everything would arrive there: same name, same object id, same tables, same identity.
+  const [{ oid }] = (await db.run('select oid from pg_database where datname = current_database()')) as [
+    { oid: number },
+  ];
+  const admin = new pg.Client({ connectionString: older.adminUrl });
+  await admin.connect();
+  await admin.query(`create database "${db.name}" template template0 oid ${oid}`);
+  await admin.end();
+  const moved = (url: string) => url.replace(`:${server.port}/`, `:${older.port}/`);
+  const client = new pg.Client({ connectionString: moved(db.url()) });
+  await client.connect();
+  try {
+    await client.query(SHOP);
+    const logins = [...desk.read('effectmatch.env').matchAll(/^(EFFECTMATCH_\w+)=(.*)$/gm)];
+    const there = Object.fromEntries(logins.map(([, name, url]) => [name, moved(url ?? '')]));
+    const call = (...words: string[]) => desk.run(words, { env: { ...there, EFFECTMATCH_ADMIN_URL: moved(db.url()) } });
+    assertFault(await call(...PLAN), /does not exist/, /effectmatch provision/);
+    const provisioned = await call('provision');
+    assert.equal(provisioned.code, 0, provisioned.stderr);
+    const [row] = await db.run('select backend, inner_pad, outer_pad from effectmatch.deployment');
+    const { backend, inner_pad, outer_pad } = row ?? assert.fail();
+    const restore = 'update effectmatch.deployment set backend = $1, inner_pad = $2, outer_pad = $3';
+    await client.query(restore, [backend, inner_pad, outer_pad]);
+
+    const refused = await call('run', 'newer-license.json', ...PLAN.slice(1));
+    assert.equal(refused.code, 2, refused.stdout + refused.stderr);
+    assert.match(
+      refused.stdout,
+      /^rejected at authority \(adapter-changed\): .*another version of its server.*here it is postgresql 15\nnext: nothing was changed; plan it again/,
+    );
+    assert.deepEqual((await client.query('select status from invoice')).rows, [{ status: 'pending' }]);
+    assert.equal((await call(...PLAN, '--out', 'older.json')).code, 0);
+    await sign('older');
+    const committed = await call('run', 'older-license.json', ...PLAN.slice(1));
+    assert.equal(committed.code, 0, committed.stdout);
+    assert.deepEqual((await client.query('select status from invoice')).rows, [{ status: 'paid' }]);
+    assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }], 'the other one is as it was');
+  } finally {
+    await client.end();
+  }
 });

@@ -1,14 +1,40 @@
 // Goal: what `plan` shows is what is signed and what commits; nothing is signed unseen, and nothing runs that was not signed.
 // Method: the real commands on a real SQLite file, a terminal of the operating system where one is needed, edited files.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { parseProposal } from '../../src/crypto/proposal.ts';
+import { renderLicense } from '../../src/protocol/render-license.ts';
 import { MAIN } from './command.ts';
 import { Desk, SHOP } from './newcomer.ts';
 
 const PAY = ['--sql', 'update invoice set status = ? where id = ?', '--values', '["paid", 1]'];
 const SIGN = ['--key', 'alice.key.json', '--yes'];
+
+function renderWhole(file: string): string {
+  const { draft, approved } = parseProposal(file);
+  return renderLicense(draft, approved, { full: true });
+}
+
+/** On a terminal: answers `all`, which shows every line in the pager, and then no. */
+async function readAllThenRefuse(desk: Desk, lines: number): Promise<void> {
+  if (spawnSync('script', ['--version']).error !== undefined) return;
+  const command = `'${process.execPath}' '${MAIN}' approve proposal.json --key alice.key.json --out never.json`;
+  const env = { ...process.env, PAGER: 'wc -l' };
+  const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: desk.folder, env });
+  const ended = once(child, 'close');
+  const answers = ['all\n', 'n\n'];
+  let printed = '';
+  for await (const chunk of child.stdout) {
+    printed += String(chunk);
+    const asked = printed.split('[y/N/all]').length - 1;
+    if (asked > 2 - answers.length) child.stdin.write(answers.shift() ?? '');
+  }
+  assert.deepEqual(await ended, [2, null], printed);
+  assert.match(printed, new RegExp(`^ *${lines}\\r?$[\\s\\S]*not signed`, 'm'));
+}
 
 async function openShop(desk: Desk): Promise<void> {
   desk.change(SHOP);
@@ -24,7 +50,7 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.match(planned.stdout, /\+ notification id=<generated .*> {2}invoice=1, text="paid"/);
   assert.match(planned.stdout, /~ invoice id=1 {2}status: "pending" -> "paid"/);
   assert.match(planned.stdout, /Not compared: invoice\.updated_at/);
-  assert.match(planned.stdout, /nothing was changed/);
+  assert.match(planned.stdout, /no data was changed/);
   assert.deepEqual(desk.query('select status from invoice where id = 1'), [{ status: 'pending' }]);
 
   const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json', '--json']);
@@ -149,4 +175,27 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   assert.equal(refused.code, 2, refused.stdout);
   assert.match(refused.stdout, /1 difference: 0 extra, 0 missing, 1 altered\naltered {2}~ stock id=50000/);
   assert.deepEqual(desk.query('select distinct amount from stock'), [{ amount: 1 }]);
+});
+
+test('a shortened outcome is read page by page, or as a whole in the pager, before it is signed', async () => {
+  using desk = new Desk();
+  desk.change(`create table stock (id integer primary key, amount integer not null);
+    with recursive n (id) as (select 1 union all select id + 1 from n where id < 1000)
+    insert into stock select id, 1 from n`);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const planned = await desk.run(['plan', '--sql', 'update stock set amount = amount + 1', '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const page = await desk.run(['approve', 'proposal.json', '--page', '3', '--json']);
+  assert.equal(page.code, 0, page.stderr);
+  const whole = renderWhole(desk.read('proposal.json'));
+  const lines = whole.split('\n');
+  assert.equal(lines.filter((line) => /^ {2}~ stock id=\d+ {2}amount: 1 -> 2$/.test(line)).length, 1000);
+  const { pages, rendering } = JSON.parse(page.stdout);
+  assert.equal(pages, Math.ceil(lines.length / 200));
+  assert.equal(rendering, lines.slice(400, 600).join('\n'));
+  const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
+  assert.equal(beyond.code, 1);
+  assert.match(beyond.stderr, /there is no page \d+: it has \d+ of 200 lines/);
+  await readAllThenRefuse(desk, lines.length);
+  assert.equal(existsSync(desk.path('never.json')), false);
 });

@@ -91,7 +91,8 @@ for (const subject of subjects) {
       /^(manifest|approved)\.watch\.\d+\.columns$/,
       /^license\.(action|operation)$/,
       /^frame\.operations$/,
-      /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+)?$/,
+      /^(statement\.predicate\.)?shadow\.(license|approved|outcome)$/,
+      /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+|\.hours\.\d+\.days)?$/,
     ];
     if (vector.text.includes('"kind":"rejected"')) optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
     for (const { path } of all) {
@@ -293,8 +294,9 @@ function typeOf(value: Json): string {
 function isFreeText(name: string): boolean {
   return [
     /^(certificate|claim)\.(backend|executor)$/,
+    /^shadow\.seen\.\d+\.target$/,
     /^permit\.bound\.(candidate|evidence)$/,
-    /^(receipt\.|statement\.predicate\.)?terminal\.(detail|gap|outcome\.gaps\.\d+)$/,
+    /^(receipt\.|statement\.predicate\.)?(terminal|shadow)\.(detail|gap|outcome\.gaps\.\d+)$/,
     /^(manifest|approved)\.(effects|requires|watch)\.\d+\.(target|columns\.\d+)$/,
     /^(manifest|approved)\.effects\.\d+\.(key|before|after)\.[^.]+\.(generated|matches)$/,
     /^policy\.issuers\.[^.]+\.limits\.(relations\.\d+\.name|amounts\.\d+\.(target|column))$/,

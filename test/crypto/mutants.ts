@@ -21,7 +21,7 @@ const MAPS = [
 const JSON_VALUES = [
   /^(manifest|approved)\.effects\.\d+\.(key|before|after)\.[^.]+\.(is|(oneOf|between)\.\d+)(\.|$)/,
   /^(manifest|approved)\.(requires\.\d+\.(key|row)|watch\.\d+\.key)\./,
-  /^(receipt\.|statement\.predicate\.)?terminal\.outcome\.diff\.(extra|missing|altered)\.\d+(\.|$)/,
+  /^(receipt\.|statement\.predicate\.)?(terminal|shadow)\.outcome\.diff\.(extra|missing|altered)\.\d+(\.|$)/,
 ];
 
 /** Every place of a record, the record itself first. */

@@ -37,7 +37,7 @@ export class Installation implements Disposable {
     for (const file of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
       copyFileSync(join(root, file), join(this.home, file));
     }
-    linkPackages(this.folder, ['zod', 'pg', 'libpg-query', 'typescript']);
+    linkPackages(this.folder, ['zod', 'pg', 'libpg-query', '@opentelemetry/api', 'typescript']);
     mkdirSync(join(this.folder, 'node_modules/@types'));
     linkPackages(this.folder, ['@types/node', '@types/pg']);
     mkdirSync(join(this.folder, 'node_modules/.bin'));
@@ -71,7 +71,11 @@ export class Installation implements Disposable {
 
 /** Makes packages of this project known in a folder. */
 export function linkPackages(folder: string, names: readonly string[]): void {
-  for (const name of names) symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  for (const name of names) {
+    const place = join(folder, 'node_modules', name);
+    mkdirSync(dirname(place), { recursive: true });
+    symlinkSync(join(root, 'node_modules', name), place);
+  }
 }
 
 /**

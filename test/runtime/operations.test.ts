@@ -10,7 +10,7 @@ import { LIMIT_REASONS } from '../../src/protocol/limits.ts';
 import { defineOperation, identifyOperations, type Operation } from '../../src/runtime/operation.ts';
 import type { IssuerConfig, LimitsConfig } from '../../src/runtime/policy.ts';
 import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
-import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind } from './deploy.ts';
+import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const payInvoice = defineOperation({
   name: 'payInvoice',
@@ -276,6 +276,8 @@ const WITHIN: LimitsConfig = {
   maxEffects: 1,
   maxRows: { invoice: 1 },
   amounts: [{ target: 'invoice', column: 'amount', max: 100 }],
+  // A world begins on a Thursday at 10:00 UTC, which is 11:00 in Berlin.
+  hours: { from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['thu'] },
 };
 const BEYOND: Readonly<Record<(typeof LIMIT_REASONS)[number], LimitsConfig>> = {
   'limit-operation': { operations: ['close'] },
@@ -283,6 +285,7 @@ const BEYOND: Readonly<Record<(typeof LIMIT_REASONS)[number], LimitsConfig>> = {
   'limit-effects': { maxEffects: 0 },
   'limit-rows': { maxRows: { invoice: 0 } },
   'limit-amount': { amounts: [{ target: 'invoice', column: 'status', max: 100 }] },
+  'limit-hours': { hours: { from: '08:00', to: '11:00', zone: 'Europe/Berlin', days: ['thu'] } },
 };
 
 test('an approval within every limit commits', async () => {
@@ -306,6 +309,37 @@ for (const reason of LIMIT_REASONS) {
     assert.deepEqual(world.books.rows(), before);
   });
 }
+
+test('hours are those of the execution: a window that closes while the candidate is held refuses it at the final gate', async () => {
+  const world = invoiceWorld();
+  const before = world.books.rows();
+  const { issuers } = world.start().config;
+  const team = issuers['ap-team'] ?? assert.fail();
+  const hours = { from: '10:00', to: '10:05', zone: 'UTC' };
+  await using deployed = await deploy(world, {
+    issuers: { 'ap-team': { ...team, limits: { hours } } },
+    at: { 'path:observed': () => world.advance(5 * 60_000) },
+  });
+  const license = await deployed.approve({}, { expiresIn: '1d' });
+  const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'final-gate', 'limit-hours');
+  assert.equal(detail, 'it is thu 10:05 in UTC; approvals of this issuer run only daily 10:00-10:05 (UTC)');
+  assert.deepEqual(world.books.rows(), before);
+});
+
+test('hours in a zone that does not exist, or that never come, stop the deployment', async () => {
+  const good = { from: '08:00', to: '18:00', zone: 'Europe/Berlin' };
+  for (const [wrong, message] of [
+    [{ zone: 'Europe/Atlantis' }, /the zone "Europe\/Atlantis", which is not known/],
+    [{ to: '08:00' }, /from and to are the same/],
+    [{ until: '19:00' }, /not usable/],
+  ] as const) {
+    await assert.rejects(limited(invoiceWorld(), { hours: { ...good, ...wrong } }), (error: EffectMatchError) => {
+      assert.equal(error.code, 'ERR_EM_CONFIG_INVALID');
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+});
 
 test('a limit that names nothing that exists stops the deployment instead of limiting nothing', async () => {
   const wrong: readonly (readonly [object, RegExp])[] = [

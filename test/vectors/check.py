@@ -199,6 +199,9 @@ def describe_envelope(vector, keys):
     text = canonical(record)
     if "throughSeq" in record:
         name, predicate_type, predicate = "checkpoint-%d" % record["throughSeq"], "urn:effectmatch:checkpoint:v1", record
+    elif "would" in record:
+        name, predicate_type = record["occurrence"], "urn:effectmatch:shadow:v1"
+        predicate = {"shadow": record, "position": vector["position"]}
     else:
         name, predicate_type = record["occurrence"], "urn:effectmatch:receipt:v1"
         predicate = {

@@ -90,7 +90,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
-    this.identity = { kind: 'postgresql', backend: deployment.backend, code: adapterCode() };
+    this.identity = { kind: `postgresql ${deployment.major}`, backend: deployment.backend, code: adapterCode() };
     this.markers = markersOf({
       control: () => control.connection(),
       options: control.options,
@@ -164,10 +164,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
-    const { relations, readable, probe, watched, forceConstraints, sequences, recorders } = this.#boundary;
+    const { relations, readable, probe, watched, forceConstraints, sequences, recorders, readableSequences } =
+      this.#boundary;
     const written = isProbe(action) ? [probe] : relations;
     return {
-      ...{ session, deployment, watched, forceConstraints, sequences, release },
+      ...{ session, deployment, watched, forceConstraints, sequences, readableSequences, release },
       relations: written,
       leaves: mapLeaves(written),
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,

@@ -13,6 +13,7 @@ import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
+import { listSequences, type ReadableSequence } from './residue.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -28,6 +29,8 @@ export interface Boundary {
   readonly forceConstraints: string;
   readonly recorders: Recorders;
   readonly sequences: readonly AssignedColumn[];
+  /** All whose position can be read. */
+  readonly readableSequences: readonly ReadableSequence[];
   readonly survey: PostgresSurvey;
 }
 
@@ -91,6 +94,7 @@ async function readOnce(
     forceConstraints: await readDeferrable(connection, parties.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     sequences: relations.flatMap(assignedColumns),
+    readableSequences: await listSequences(connection, parties.owner),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }

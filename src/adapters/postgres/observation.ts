@@ -3,9 +3,11 @@ import type { Assigned, ChannelReport, Evidence, TargetCount } from '../../contr
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
+import type { Residue } from '../../protocol/residue.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type Image, parseImages } from './image.ts';
 import type { Relation } from './relation.ts';
+import { findMoved, type ReadableSequence } from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
@@ -19,6 +21,8 @@ export interface Observed {
   readonly relations: readonly Relation[];
   readonly leaves: ReadonlyMap<string, Relation>;
   readonly sequences: readonly AssignedColumn[];
+  /** Asked for after those of `sequences`, in the same answers. */
+  readonly readableSequences: readonly ReadableSequence[];
   readonly expectedSession: string;
   /** Whether the recorders of these physical tables are in place and were so since the survey. */
   readonly recordersIntact: (oids: readonly string[]) => Promise<boolean>;
@@ -71,6 +75,7 @@ export async function readObservation(observed: Observed): Promise<Evidence> {
     channels,
     unattributed: 0,
     assigned: [...assignedRanges(observed, facts[4] ?? ''), ...freshIdentifiers(observed, records)],
+    residue: residueOf(observed, facts[4] ?? ''),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
   };
 }
@@ -215,6 +220,15 @@ function readRow({ columns }: Shape, image: Image): Row {
 
 function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
   return new EffectMatchError('ERR_EM_INVARIANT', why);
+}
+
+/** What moved since the stage was opened, by the answers of `open` and of another look. */
+export function residueOf(
+  asked: Pick<Observed, 'opened' | 'sequences' | 'readableSequences'>,
+  after: string,
+): readonly Residue[] {
+  const skip = (text: string) => text.split(' ').slice(asked.sequences.length).join(' ');
+  return findMoved(asked.readableSequences, skip(asked.opened.positions), skip(after));
 }
 
 /** A sequence hands out what lies between its positions, to this transaction or to others. */

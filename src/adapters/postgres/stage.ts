@@ -1,16 +1,17 @@
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
-import { asFault, type Connection, describeError, type Reply, sqlState } from '../../postgres/connection.ts';
+import { asFault, type Connection, type Reply } from '../../postgres/connection.ts';
 import { quoteLiteral } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { CheckedAction } from './action.ts';
 import type { LockedReads } from './locking.ts';
-import { type Observed, type Opened, readObservation } from './observation.ts';
+import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
 import type { Deployment } from './secret.ts';
+import { describeFailure } from './stage-failure.ts';
 
 /** What a stage needs of the adapter that opens it. */
 export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'answer'> {
@@ -65,15 +66,16 @@ export async function openStage(
     return marker === 'committed' ? ALREADY_COMMITTED : ALREADY_VOID;
   }
   const read = await reading;
-  if (read?.kind === 'rejected') return await fail(tools, read.error, 'declared state could not be locked');
+  const failed = (error: unknown, what: string) => failAfter(tools, error, what, { occurrence, opened: begun });
+  if (read?.kind === 'rejected') return await failed(read.error, 'declared state could not be locked');
   for (const [index, statement] of running.entries()) {
     const ran = await statement;
-    if (ran.kind === 'rejected') return await fail(tools, ran.error, `statement ${index + 1} failed`);
+    if (ran.kind === 'rejected') return await failed(ran.error, `statement ${index + 1} failed`);
   }
   tools.reached('adapter:action-done');
   const observed = await observing;
   if (observed.kind === 'rejected')
-    return await fail(tools, observed.error, 'a deferred constraint failed, or the outcome could not be observed');
+    return await failed(observed.error, 'a deferred constraint failed, or the outcome could not be observed');
   const answer = observed.value.at(-1)?.rows ?? [];
   const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
   const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, read?.value ?? []);
@@ -112,8 +114,8 @@ function endAction(tools: StageTools): string {
   return tools.forceConstraints === '' ? observe : `${tools.forceConstraints}; ${observe}`;
 }
 
-function sequenceArray({ sequences }: StageTools): string {
-  return `'{${sequences.map(({ oid }) => oid).join(',')}}'`;
+function sequenceArray({ sequences, readableSequences }: StageTools): string {
+  return `'{${[...sequences, ...readableSequences].map(({ oid }) => oid).join(',')}}'`;
 }
 
 function readOpened(replies: readonly Reply[]): Opened & { readonly marker: string | null } {
@@ -138,39 +140,28 @@ async function settle<T>(work: Promise<T>): Promise<Settled<T>> {
 /** Nothing of a failed stage remains: its transaction is rolled back, or gone with its session. */
 async function fail(tools: StageTools, error: unknown, what: string): Promise<Staged> {
   await abandon(tools);
-  const state = sqlState(error);
-  return { kind: 'failed', reason: reasonOf(state), detail: `${what}: ${explain(tools, error)}` };
+  return describeFailure(tools, error, what);
 }
 
-/** Messages of the server may quote values of the statement; where values are private, only the state is told. */
-function explain({ quotesValues }: StageTools, error: unknown): string {
-  const state = sqlState(error);
-  if (state === undefined || quotesValues || state.startsWith('EM')) return describeError(error);
-  return `the database refused it [${state}]`;
-}
-
-function reasonOf(state: string | undefined): string {
-  switch (state) {
-    case undefined:
-    case '57P01':
-    case '57P02':
-    case '57P03':
-      return 'unavailable';
-    case '55P03':
-      return 'busy';
-    case '40001':
-      return 'serialization';
-    case '40P01':
-      return 'deadlock';
-    case '42501':
-      return 'denied';
-    case '57014':
-    case '25P03':
-    case '25P04':
-      return 'timeout';
-    default:
-      return state.startsWith('23') ? 'constraint' : state.startsWith('EM') ? 'denied' : 'action-failed';
-  }
+/** The same once the action may have run: sequences that it drew from have moved, and are looked at once more. */
+async function failAfter(
+  tools: StageTools,
+  error: unknown,
+  what: string,
+  begun: { readonly occurrence: OccurrenceId; readonly opened: Opened },
+): Promise<Staged> {
+  const { session, readableSequences, release } = tools;
+  const rolledBack = await settle(session.script('rollback'));
+  const isLost = rolledBack.kind === 'rejected';
+  const looked =
+    isLost || readableSequences.length === 0
+      ? undefined
+      : await settle(session.script(`${beginStage(tools, begun.occurrence)}; rollback`));
+  await release(isLost || looked?.kind === 'rejected');
+  const failure = describeFailure(tools, error, what);
+  if (looked?.kind !== 'fulfilled') return failure;
+  const after = looked.value.map(({ rows }) => rows[0]?.[3]).find((positions) => positions != null);
+  return { ...failure, residue: residueOf({ ...tools, opened: begun.opened }, after ?? '') };
 }
 
 async function abandon({ session, release }: StageTools): Promise<void> {

@@ -3,7 +3,7 @@ import type { OccurrenceId } from '../../protocol/record.ts';
 import { acknowledgementSlot, CLAIM_SLOT, type OpenedRow, settlementSlot } from '../journal.ts';
 import { assertPermitFits, assertReleasable } from '../rules.ts';
 import { openIssuance } from './claims.ts';
-import { findRow, type Session } from './session.ts';
+import { countRows, findRow, type Session } from './session.ts';
 import { findClaim, findKnown, findResolution, findTerminal } from './verdicts.ts';
 
 /**
@@ -36,6 +36,10 @@ export function checkNeighbours(session: Session, row: OpenedRow): string | unde
       const fits = claim?.execution === execution && claim.license === lineage;
       return fits ? undefined : 'it resolves an attempt that does not hold the claim';
     }
+    case 'shadow':
+      return countRows(session, occurrence) === 1
+        ? undefined
+        : 'it shares its occurrence with something that is no shadow';
   }
 }
 

@@ -80,6 +80,11 @@ export function listRows(session: Session, occurrence: string, kind: JournalEntr
   return rows.map((row) => openRow(session.context, asRow(row)));
 }
 
+/** How many rows the journal has of an occurrence. */
+export function countRows(session: Session, occurrence: string): number {
+  return Number(session.sql('select count(*) as found from journal where occurrence = ?').get(occurrence)?.found);
+}
+
 /** Which rows: those after a position, at most so many, of one occurrence where one is named. */
 export interface Page {
   readonly afterSeq: number;

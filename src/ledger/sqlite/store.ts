@@ -15,6 +15,7 @@ import { type Acknowledgement, acknowledgementRecord } from '../../protocol/cont
 import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../../protocol/resolution.ts';
+import { type Shadow, shadowRecord } from '../../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 import { asFault, immediate, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import { entryOf, openRow } from '../journal.ts';
@@ -40,6 +41,7 @@ import {
   findResolution,
   findTerminal,
   recordResolution,
+  recordShadow,
   recordTerminal,
   touchStore,
   voidPermit,
@@ -141,6 +143,12 @@ export class SqliteLedgers implements Ledgers {
 
   async resolution(occurrence: OccurrenceId): Promise<Resolution | undefined> {
     return (await this.#read((session) => findResolution(session, occurrence)))?.record;
+  }
+
+  /** Not flushed: nothing depends on it. */
+  async recordShadow(shadow: Sealed<Shadow>): Promise<void> {
+    const sealed = this.#context.sealer.check(shadowRecord, shadow);
+    await this.#write(this.#relaxed, (session) => recordShadow(session, sealed));
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {

@@ -7,6 +7,7 @@ import { markerRecord } from '../../protocol/marker.ts';
 import type { PermitRecord } from '../../protocol/permit.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import type { Resolution } from '../../protocol/resolution.ts';
+import type { Shadow } from '../../protocol/shadow.ts';
 import type { Terminal } from '../../protocol/terminal.ts';
 import {
   acknowledgementSlot,
@@ -14,6 +15,7 @@ import {
   type OpenedRow,
   PERMIT_SLOT,
   RESOLUTION_SLOT,
+  SHADOW_SLOT,
   settlementSlot,
   tampered,
   terminalSlot,
@@ -21,6 +23,7 @@ import {
 import {
   assertPermitFits,
   assertReleasable,
+  assertUnused,
   assertVoidable,
   decideRecording,
   decideResolution,
@@ -28,7 +31,7 @@ import {
   type Known,
 } from '../rules.ts';
 import { MIGRATIONS } from './schema.ts';
-import { appendRow, findRow, findRows, type Session, storeInstant } from './session.ts';
+import { appendRow, countRows, findRow, findRows, type Session, storeInstant } from './session.ts';
 
 /** Records a terminal inside the caller's transaction. `inserted` is false for agreement with what is stored. */
 export function recordTerminal(
@@ -153,4 +156,10 @@ export function recordResolution(session: Session, sealed: Sealed<Resolution>): 
   appendRow(session, 'resolution', RESOLUTION_SLOT, sealed);
   session.sql('update occurrence set settled = 1 where occurrence = ?').run(occurrence);
   return sealed.record;
+}
+
+/** Appends a shadow. The journal holds nothing else of its occurrence, and `verify` sees to it that this stays so. */
+export function recordShadow(session: Session, sealed: Sealed<Shadow>): void {
+  assertUnused(countRows(session, sealed.record.occurrence) > 0);
+  appendRow(session, 'shadow', SHADOW_SLOT, sealed);
 }

@@ -1,0 +1,38 @@
+import type { Connection } from '../../postgres/connection.ts';
+import { nameTarget } from '../../postgres/identifier.ts';
+import type { Residue } from '../../protocol/residue.ts';
+
+/** A sequence whose position the trusted functions can read. */
+export interface ReadableSequence {
+  readonly oid: number;
+  readonly name: string;
+}
+
+/**
+ * Every sequence that the owner of our functions may read: those that fill columns of registered relations, which
+ * provisioning grants, and whatever an administrator granted besides.
+ */
+export async function listSequences(control: Connection, owner: string): Promise<readonly ReadableSequence[]> {
+  const { rows } = await control.query(
+    `select c.oid, n.nspname, c.relname from pg_catalog.pg_class as c
+       join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+      where case when c.relkind = 'S' and c.relpersistence <> 't' -- in this order, or other relations would be asked about
+                 then pg_catalog.has_sequence_privilege($1::text, c.oid, 'SELECT, USAGE') else false end
+      order by c.oid`,
+    [owner],
+  );
+  return rows.map(([oid, schema, name]) => ({
+    oid: Number(oid),
+    name: nameTarget({ schema: String(schema), name: String(name) }),
+  }));
+}
+
+/** What moved between two answers about the positions of these sequences. A rollback does not take it back. */
+export function findMoved(sequences: readonly ReadableSequence[], before: string, after: string): readonly Residue[] {
+  const [from, to] = [before.split(' '), after.split(' ')];
+  return sequences.flatMap(({ name }, index) => {
+    const [stood, stands] = [from[index] ?? '', to[index] ?? ''];
+    if (stands === '' || stood === stands) return [];
+    return [{ kind: 'sequence' as const, name, from: stood === '' ? null : stood, to: stands }];
+  });
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+
+export const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+export type Day = (typeof DAYS)[number];
+
+const timeSchema = z.string().regex(/^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/);
+
+/**
+ * A daily window on the clocks of one place, `from` included, `to` not. One that ends before it begins goes over midnight
+ * and belongs to the day on which it begins.
+ */
+export const windowSchema = z
+  .strictObject({
+    from: timeSchema,
+    to: timeSchema,
+    /** A name of the time zone database, such as `Europe/Berlin`; there is no default, because servers disagree on it. */
+    zone: z.string().regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/),
+    /** Every day when absent. */
+    days: z.array(z.enum(DAYS)).min(1).max(7).exactOptional(),
+  })
+  .refine(({ from, to }) => from !== to, { error: 'from and to are the same; a whole day is 00:00 to 24:00' });
+export type Window = z.infer<typeof windowSchema>;
+
+/** Day and minute on the clocks of a zone. */
+interface LocalTime {
+  readonly day: Day;
+  readonly minute: number;
+  readonly text: string;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** What the clocks of a zone show at an instant, summer time included. Throws a RangeError for a zone that is not known. */
+export function localTime(zone: string, atMs: number): LocalTime {
+  const options = { timeZone: zone, weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  const format = formats.get(zone) ?? new Intl.DateTimeFormat('en-US', options);
+  formats.set(zone, format);
+  const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
+  const [hour, minute] = [Number(parts.get('hour')), Number(parts.get('minute'))];
+  const day = DAYS.find((name) => name === parts.get('weekday')?.toLowerCase()) ?? 'mon';
+  return { day, minute: hour * 60 + minute, text: `${day} ${parts.get('hour')}:${parts.get('minute')} in ${zone}` };
+}
+
+/** Whether an instant lies in the window. */
+export function isWithin(window: Window, atMs: number): boolean {
+  const { day, minute } = localTime(window.zone, atMs);
+  const [from, to] = [minuteOf(window.from), minuteOf(window.to)];
+  const days: readonly Day[] = window.days ?? DAYS;
+  if (from < to) return days.includes(day) && minute >= from && minute < to;
+  const dayBefore = DAYS[(DAYS.indexOf(day) + 6) % 7] ?? day;
+  return (days.includes(day) && minute >= from) || (days.includes(dayBefore) && minute < to);
+}
+
+/** A window in words. */
+export function describeWindow({ from, to, zone, days }: Window): string {
+  return `${days === undefined ? 'daily' : days.join(' ')} ${from}-${to} (${zone})`;
+}
+
+function minuteOf(time: string): number {
+  const [hours = 0, minutes = 0] = time.split(':').map(Number);
+  return hours * 60 + minutes;
+}

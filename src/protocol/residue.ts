@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { quote } from './render-text.ts';
+
+const positionSchema = z.string().regex(/^-?\d{1,20}$/);
+
+/**
+ * What a rolled-back attempt leaves behind all the same. A sequence does not roll back: it stood at `from` when the attempt
+ * began (null before its first value) and at `to` when it was observed or had failed. Others may have drawn from it
+ * meanwhile, so it bounds what the attempt moved. Positions are left out where values are not stored.
+ */
+export const residueSchema = z.strictObject({
+  kind: z.literal('sequence'),
+  name: z.string().min(1).max(512),
+  from: positionSchema.nullable().exactOptional(),
+  to: positionSchema.exactOptional(),
+});
+/** One thing that a rollback did not take back. */
+export type Residue = z.infer<typeof residueSchema>;
+
+/** The list as records keep it, beside what they claim. */
+export const residueListSchema = z.array(residueSchema).min(1).max(1000);
+
+/** One line for each thing that was left behind. */
+export function renderResidue(residue: readonly Residue[]): string[] {
+  return residue.map(({ name, from, to }) => {
+    const place = to === undefined ? '' : ` from ${from ?? 'its start'} to ${to}`;
+    return `Left behind: sequence ${quote(name)} moved${place}, by this attempt or by others meanwhile`;
+  });
+}
+
+/** As it may be stored where values may not: which sequences, and not where they stand. */
+export function storableResidue(residue: readonly Residue[], values: 'plain' | 'digest'): readonly Residue[] {
+  const kept = residue.slice(0, 1000);
+  return values === 'plain' ? kept : kept.map(({ kind, name }) => ({ kind, name }));
+}
