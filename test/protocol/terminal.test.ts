@@ -107,7 +107,8 @@ test('a rejected attempt may carry any outcome, and an indeterminate one carries
 
 test('only a committed terminal of the lineage presented releases, and only registered work', () => {
   const asked = { continuation: 'reconcile', lineage: base.lineage, registered: ['notify', 'reconcile'] };
-  assert.deepEqual(continuationOf(terminalOf('committed'), asked), { kind: 'release' });
+  const committed = terminalOf('committed');
+  assert.deepEqual(continuationOf(committed, asked), { kind: 'release', terminal: committed });
   const halts = (why: string, terminal: Terminal | undefined, change: object = {}) =>
     assert.deepEqual(continuationOf(terminal, { ...asked, ...change }), { kind: 'halt', why });
   halts('no-terminal', undefined);
