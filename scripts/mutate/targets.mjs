@@ -40,7 +40,7 @@ const TRIED_ON = {
   'src/runtime/rehearse.ts': ['test/runtime/rehearse.test.ts', 'test/rehearsal/sqlite.test.ts'],
   'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
   'src/protocol/': [
-    ...[...PROTOCOL, 'match'].map((name) => `test/protocol/${name}.test.ts`),
+    ...[...PROTOCOL, 'gross', 'match'].map((name) => `test/protocol/${name}.test.ts`),
     ...['authority', 'continuation', 'gate', 'channels', 'prepare'].map((name) => `test/runtime/${name}.test.ts`),
   ],
   'src/crypto/': [

@@ -119,3 +119,15 @@ test('only a committed terminal of the lineage presented releases, and only regi
   const newer = { ...terminalOf('committed'), kind: 'settled-otherwise' } as unknown as Terminal;
   assert.throws(() => continuationOf(newer, asked), { code: 'ERR_EM_INVARIANT' });
 });
+
+test('a match of registered fields releases only work that is content with it; a match of effects needs no such consent', () => {
+  const asked = { continuation: 'notify', lineage: base.lineage, registered: ['notify', 'reconcile'] };
+  const fields = terminalOf('committed', { match: 'registered-fields' });
+  const ask = (terminal: Terminal, fieldMatch?: readonly string[]) =>
+    continuationOf(terminal, { ...asked, fieldMatch });
+  assert.deepEqual(ask(fields), { kind: 'halt', why: 'field-match' });
+  assert.deepEqual(ask(fields, []), { kind: 'halt', why: 'field-match' });
+  assert.deepEqual(ask(fields, ['reconcile']), { kind: 'halt', why: 'field-match' });
+  assert.deepEqual(ask(fields, ['notify']), { kind: 'release', terminal: fields });
+  assert.equal(ask(terminalOf('committed'), ['reconcile']).kind, 'release');
+});
