@@ -133,13 +133,14 @@ function isSameCommit(a: TerminalOf<'committed'>, b: TerminalOf<'committed'>): b
  * already demands the digests; this finds what a schema cannot: the rule that the terminal breaks, if any.
  */
 export function findUnassured(terminal: Terminal): string | undefined {
-  if (terminal.kind === 'committed' && terminal.claimedAt > terminal.consumedAt) {
-    return 'a permit is consumed after the claim';
+  switch (terminal.kind) {
+    case 'committed':
+      return terminal.claimedAt <= terminal.consumedAt ? undefined : 'a permit is consumed after the claim';
+    case 'diverged':
+      return terminal.outcome.kind === 'DIVERGED' ? undefined : 'a diverged terminal carries a DIVERGED outcome';
+    default:
+      return undefined;
   }
-  if (terminal.kind === 'diverged' && terminal.outcome.kind !== 'DIVERGED') {
-    return 'a diverged terminal carries a DIVERGED outcome';
-  }
-  return undefined;
 }
 
 /** The same for terminals of our own, where a broken rule is a bug. Called before insert and after select. */
