@@ -54,6 +54,12 @@ test('more records than writes are a gap, whatever is said about the recorders',
   assert.equal(gapsOf(1, 2, true).length, 2);
 });
 
+test('a witness that knows nothing of a target that was recorded leaves one gap, for the writes that it missed', () => {
+  assert.deepEqual(gapsOfReport({ channel: 'counters', kind: 'gross', counts: [], recorded: 0 }), [
+    'Channel "counters" counted 0 of insert on "t", but there are 2 records.',
+  ]);
+});
+
 test('counts that only add up because one is below zero or in parts are a gap, of every witness that counts', () => {
   for (const kind of ['gross', 'counts'] as const) {
     for (const pair of [
