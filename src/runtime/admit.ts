@@ -161,9 +161,8 @@ function reorder(approval: Approval): Approval {
 async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): Promise<void> {
   const { probe } = adapter;
   const samples = probe.samples();
-  const again = samples.map(reorder);
-  const same = samples.every((sample, index) => {
-    const other = again[index] ?? sample;
+  const same = samples.every((sample) => {
+    const other = reorder(sample);
     const built = [sample, other, other].map((approval) => requestDigest(adapter.buildRequest(approval, {})));
     return new Set(built).size === 1;
   });
