@@ -212,6 +212,23 @@ test('only what means nothing is turned round: lists, texts and nulls of an appr
   );
 });
 
+test('an adapter that does not even stage what is void already is admitted', async () => {
+  await admitLiar((world) =>
+    overlayAdapter(memoryAdapter(world.books), (opened) => {
+      const adapter = opened as PromotableAdapter;
+      let stages = 0;
+      return {
+        async stage(...parameters: Parameters<PromotableAdapter['stage']>) {
+          stages += 1;
+          return stages === 1
+            ? await adapter.stage(...parameters)
+            : { kind: 'failed', reason: 'void', detail: 'the occurrence is void' };
+        },
+      };
+    }),
+  );
+});
+
 test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {
   await admitLiar((world) =>
     overlayAdapter(remoteAdapter(world.bank, { capability: 'OPAQUE' }), () => ({

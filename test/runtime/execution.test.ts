@@ -87,6 +87,18 @@ test('a diff that is too long to store keeps as many entries as fit, and counts 
   }
 });
 
+test('an adapter that is not configured is refused with the names of those that are', async () => {
+  const world = invoiceWorld();
+  const code = 'ERR_EM_ADAPTER_UNAVAILABLE';
+  await using deployed = await deploy(world);
+  await assert.rejects(deployed.approve({ adapter: 'nowhere' }), {
+    code,
+    message: /"nowhere".*configured: books, bank\)/,
+  });
+  await using bare = await deploy(world, { adapters: {}, issuers: {} });
+  await assert.rejects(bare.approve(), { code, message: /"books".*configured: none\)/ });
+});
+
 test('an action that fails is rejected at the stage and leaves nothing', async () => {
   const world = invoiceWorld();
   await using deployed = await deploy(world);
