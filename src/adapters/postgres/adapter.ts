@@ -17,6 +17,7 @@ import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
 import { type Boundary, type Parties, readBoundary } from './boundary.ts';
+import { explainChange } from './certify/changes.ts';
 import { Control } from './control.ts';
 import { areRecordersIntact } from './intact.ts';
 import { lockReads, NO_READS } from './locking.ts';
@@ -132,6 +133,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async survey(): Promise<Survey> {
     return (await this.#readBoundary()).survey;
+  }
+
+  async explainChange(before: Survey, after: Survey): Promise<readonly string[]> {
+    return await explainChange(await this.#control(), before, after);
   }
 
   async stage(

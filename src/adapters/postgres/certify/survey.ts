@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
+import { keepSurveyed } from './changes.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
@@ -9,6 +10,7 @@ import { surveyPrivileges } from './privileges.ts';
 import { computeReach, type Index } from './reach.ts';
 import { surveyExecutor, surveyRights, surveyTrustedRoles } from './roles.ts';
 import { surveyAttached, surveyRegistered } from './tables.ts';
+import { readVersions } from './versions.ts';
 
 /**
  * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could reach. The caller may
@@ -52,10 +54,12 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   const reviews = (facts.reviews ?? []).map((review) => `${review.function} ${review.digest} read by ${review.by}`);
   const declared = [...facts.restrictions, ...reviews, ...(facts.trustedCode ?? []).map((name) => `code of ${name}`)];
   const roles = closureOf(catalog, [facts.executor, facts.owner, facts.control, ...reach.principals.keys()]);
+  const listed = Object.freeze(outlets.listed);
+  keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles]) });
   return {
     backend: facts.backend,
     executor: facts.executor,
-    outlets: Object.freeze(outlets.listed),
+    outlets: listed,
     problems: outlets.problems,
     declared,
     roles: [...roles],
