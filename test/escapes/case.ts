@@ -20,6 +20,8 @@ export interface EscapeCase {
   readonly action: unknown;
   /** Effects that were approved. */
   readonly approved: readonly unknown[];
+  /** Sequences whose position may go forward beside those of registered columns: the application draws from them. */
+  readonly residue?: readonly string[];
   readonly expectation: Expectation;
 }
 

@@ -29,10 +29,12 @@ export interface Scene {
   readonly data: string;
   readonly scratch: string;
   readonly registered: readonly string[];
+  /** Sequences that the case itself declares as residue. */
+  readonly residue: readonly string[];
 }
 
 /** Reads all of it. Nothing of the product is used: neither its queries, nor its idea of what matters. */
-export async function readDurable({ here, elsewhere, data, scratch, registered }: Scene): Promise<Durable> {
+export async function readDurable({ here, elsewhere, data, scratch, registered, residue }: Scene): Promise<Durable> {
   const rows = new Map<string, readonly ReadRow[]>();
   await readTables(here, '', rows);
   await readTables(elsewhere, 'elsewhere: ', rows);
@@ -44,7 +46,12 @@ export async function readDurable({ here, elsewhere, data, scratch, registered }
   for (const { what, state } of await rowsOf(here, OUTSIDE_TRANSACTIONS)) facts.set(String(what), String(state));
   for (const [file, digest] of [...unusualFiles(data), ...allFiles(scratch)]) facts.set(`file ${file}`, digest);
   const [markers] = await rowsOf(here, COMMITTED_MARKERS).catch(() => []);
-  return { rows, sequences: await readSequences(here, registered), facts, committed: Number(markers?.count ?? 0) };
+  return {
+    rows,
+    sequences: await readSequences(here, [...registered, ...residue]),
+    facts,
+    committed: Number(markers?.count ?? 0),
+  };
 }
 
 const COMMITTED_MARKERS = `select count(*) from effectmatch.marker where disposition = 'committed'`;
@@ -111,7 +118,8 @@ async function readSequences(client: pg.Client, registered: readonly string[]): 
     client,
     `select format('%I.%I', n.nspname, c.relname) as name, exists (select from pg_depend d
         where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.refclassid = 'pg_class'::regclass
-          and d.deptype in ('a', 'i') and d.refobjid in (select to_regclass(r) from unnest($1::text[]) r))::text as residue
+          and d.deptype in ('a', 'i') and d.refobjid in (select to_regclass(r) from unnest($1::text[]) r))
+        or c.oid in (select to_regclass(r) from unnest($1::text[]) r) as residue
       from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' order by 1`,
     [registered],
   );
@@ -121,7 +129,7 @@ async function readSequences(client: pg.Client, registered: readonly string[]): 
       client,
       `select last_value::text || case when is_called then '+' else '' end as at from ${name}`,
     );
-    sequences.set(String(name), { at: String(at?.at), residue: residue === 'true' });
+    sequences.set(String(name), { at: String(at?.at), residue: String(residue) === 'true' });
   }
   return sequences;
 }

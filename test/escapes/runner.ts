@@ -135,6 +135,7 @@ async function runCase(server: TestServer, place: Place, attempt: EscapeCase): P
       data: join(server.folder, 'data'),
       scratch: place.texts.scratch ?? '',
       registered,
+      residue: attempt.residue ?? [],
     };
     const stretches = new Stretches(scene);
     /** What an administrator does is not the operation's. */

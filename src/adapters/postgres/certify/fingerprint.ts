@@ -23,6 +23,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_operator', 'oid >= 16384'],
   ['pg_amproc', 'oid >= 16384'],
   ['pg_conversion', 'oid >= 16384'],
+  ['pg_statistic_ext', 'true'],
   ['pg_transform', 'true'],
   ['pg_language', 'true'],
   ['pg_extension', 'true'],
