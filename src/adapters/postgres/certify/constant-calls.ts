@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
 import type { Catalog, FunctionRow, RelationRow } from './catalog.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
-import type { Index } from './reach.ts';
+import { closeExecute, type Index } from './reach.ts';
 import { partitionsOf } from './tables.ts';
 
 /**
@@ -39,11 +39,15 @@ export function surveyConstantCalls(catalog: Catalog, facts: BoundaryFacts, inde
       .map((use) => index.function.get(use.function))
       .find((row) => row !== undefined && isJudged(row, facts) && isConstantCall(definition, row.name, columns));
     if (constant === undefined) continue;
+    // Without this use nothing but its rights would be left of the function, and they would be the next finding.
+    const isUsedElsewhere =
+      !index.executable.has(constant.oid) ||
+      catalog.uses.some((use) => use.function === constant.oid && use.object !== oid);
     outlets.open({
       outlet: `constant call in ${object} of ${table.object}`,
       object: table.object,
       why: `It calls ${constant.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
-      fix: [close(table.object)],
+      fix: [close(table.object), ...(isUsedElsewhere ? [] : closeExecute(constant, facts.executor))],
       needs: `${quoteName(table.owner)} or a superuser`,
     });
   }
