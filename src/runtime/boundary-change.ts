@@ -10,13 +10,21 @@ const CHANGES_MAX = 12;
  * open because of it. An explanation that cannot be had does not change the refusal.
  */
 export async function describeChange(adapter: Admitted['adapter'], before: Survey, after: Survey): Promise<string> {
-  const explained = (await adapter.explainChange?.(before, after).catch(() => [])) ?? [];
+  const explained = await explain(adapter, before, after);
   const changes = explained.length > 0 ? explained : compareSurveys(before, after);
   const listed = changes.slice(0, CHANGES_MAX);
   const more = changes.length > listed.length ? [`and ${changes.length - listed.length} more`] : [];
   const open = unclassified(after);
   const opened = open.length > 0 ? `. Now open: ${describeOutlets(open)}` : '';
   return `the backend changed while the candidate was held; certify again. Changed: ${[...listed, ...more].join('; ')}${opened}`;
+}
+
+async function explain(adapter: Admitted['adapter'], before: Survey, after: Survey): Promise<readonly string[]> {
+  try {
+    return (await adapter.explainChange?.(before, after)) ?? [];
+  } catch {
+    return [];
+  }
 }
 
 /** The difference as far as the outlets show it, and otherwise which part of the certificate is another. */
