@@ -3,8 +3,8 @@ import { dangerOf } from './builtins.ts';
 import { type Catalog, readRows, type TextReader } from './catalog.ts';
 import { readByTrusted } from './constant-calls.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
-import { BUILTIN_SUPPORT } from './queries.ts';
 import type { Index } from './reach.ts';
+import { BUILTIN_SUPPORT } from './role-queries.ts';
 
 /**
  * Code of the application that runs where values are compared or read: operator classes of indexes, and of the types

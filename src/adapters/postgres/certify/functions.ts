@@ -5,8 +5,8 @@ import { judgeBody } from './body.ts';
 import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import { type Catalog, type FunctionRow, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
-import { USABLE_BY } from './queries.ts';
 import { closeExecute, type Index, type Reach, type Route } from './reach.ts';
+import { USABLE_BY } from './role-queries.ts';
 
 /** The functions of schema `effectmatch` as provisioning makes them. */
 const OWN = new Map(FUNCTIONS.map((own) => [own.name, own]));

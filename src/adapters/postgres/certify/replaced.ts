@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { DANGEROUS } from './builtins.ts';
 import { readRows, type TextReader } from './catalog.ts';
 import type { Outlets } from './facts.ts';
-import { REPLACED_BUILTINS } from './queries.ts';
+import { REPLACED_BUILTINS } from './role-queries.ts';
 
 /** Digests (MD5, as the server computes it) of the few built-ins of PostgreSQL 15 and 17 that are SQL in a string. */
 const SQL_TEXTS: readonly string[] = [
