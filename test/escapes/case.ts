@@ -1,6 +1,7 @@
 /**
  * One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`, `{owner}`, `{db}` are quoted
- * names; `{scratch}` is a folder that the server can write, `{port}` is where it listens.
+ * names; `{scratch}` is a folder that the server can write, `{port}` is where it listens, `{dbname}` the
+ * plain name of the database.
  */
 export interface EscapeCase {
   readonly name: string;

@@ -91,7 +91,7 @@ export async function runEscapes(
 function fill(sql: string, { names, texts }: Pick<Place, 'names' | 'texts'>): string {
   return sql
     .replace(/\{(exec|app|control|owner|db)\}/g, (_, key: string) => quoteName(names[key] ?? ''))
-    .replace(/\{(scratch|port)\}/g, (_, key: string) => texts[key] ?? '');
+    .replace(/\{(scratch|port|dbname)\}/g, (_, key: string) => texts[key] ?? names.db ?? '');
 }
 
 /** Readings before and after what the runtime did; what the case's administrator did lies between them. */

@@ -164,6 +164,74 @@ const OUTWARD: readonly EscapeCase[] = [
   act("security label on table app.invoice is 'x'", state('22023', 'security label'), {}),
 ];
 
+const TRAP = `${LOOPBACK.replace("'postgres', port", "'{dbname}', port")}; create table app.sprung (id int);
+  create function app.spring() returns int language sql as $s$ insert into app.sprung values (1) returning 1 $s$; revoke execute on function app.spring() from public;
+  create view app.trap as select app.spring() as id; create foreign table app.far (id int) server elsewhere options (schema_name 'app', table_name 'trap');
+  alter foreign table app.far owner to {app}`;
+const LOOK = { sql: "update app.invoice set status = 'paid' where id = (select id from app.lookout limit 1)" };
+
+/** Reading what somebody else may read: tables of other servers behind views and parents. */
+const LOOKING: readonly EscapeCase[] = [
+  {
+    name: 'view: reads a foreign table as its owner, and the other server writes',
+    setup: `${TRAP}; create view app.lookout as select * from app.far; alter view app.lookout owner to {app}; grant select on app.lookout to {exec}`,
+    action: LOOK,
+    approved: PAID,
+    expectation: boundary('foreign table app.far'),
+  },
+  {
+    name: 'view: of a view of a foreign table',
+    setup: `${TRAP}; create view app.beneath as select * from app.far; alter view app.beneath owner to {app}; create view app.lookout as select * from app.beneath; alter view app.lookout owner to {app}; grant select (id) on app.lookout to public`,
+    action: LOOK,
+    approved: PAID,
+    expectation: boundary('foreign table app.far'),
+  },
+  {
+    name: 'inheritance: a foreign child of a table that may be read, and a program behind it',
+    setup: `create extension file_fdw; create server files foreign data wrapper file_fdw; create foreign table app.far (id int) server files options (program 'echo 1 | tee {scratch}/leak');
+      create table app.lookout (id int); alter table app.lookout owner to {app}; alter foreign table app.far inherit app.lookout; grant select on app.lookout to {exec}; revoke execute on all functions in schema public from public`,
+    action: LOOK,
+    approved: PAID,
+    expectation: boundary('foreign table app.far'),
+  },
+];
+
+const STRANGE = (because: string) => ({ kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because }) as const;
+
+/** The evidence itself: code of others on our own tables would run with our rights, after the observation. */
+const EVIDENCE: readonly EscapeCase[] = [
+  {
+    name: 'evidence: a trigger on the markers signals when the candidate is promoted',
+    setup: `create function app.fires() returns trigger language plpgsql as $t$ begin notify leak; return null; end $t$; revoke execute on function app.fires() from public;
+      create trigger fires after insert on effectmatch.marker for each row execute function app.fires()`,
+    action: PAY,
+    approved: PAID,
+    expectation: STRANGE('trigger fires on effectmatch.marker'),
+  },
+  {
+    name: 'evidence: a check on the markers that calls the application',
+    setup: `create function app.chk(text) returns boolean language plpgsql as $t$ begin notify leak; return true; end $t$; grant usage on schema app to {owner};
+      alter table effectmatch.marker add check (app.chk(text))`,
+    action: PAY,
+    approved: PAID,
+    expectation: STRANGE('constraint marker_text_check on table effectmatch.marker'),
+  },
+  {
+    name: 'evidence: a rule on the records',
+    setup: 'create rule quiet as on delete to effectmatch.record do instead nothing',
+    action: PAY,
+    approved: PAID,
+    expectation: STRANGE('rule quiet on effectmatch.record'),
+  },
+  {
+    name: 'evidence: a table of the application that poses as records',
+    setup: 'create table app.more () inherits (effectmatch.record); alter table app.more owner to {app}',
+    action: PAY,
+    approved: PAID,
+    expectation: STRANGE('app.more that inherits from it on effectmatch.record'),
+  },
+];
+
 /** Writes by ways that a reading of the statement does not show. */
 const WRITES: readonly EscapeCase[] = [
   {
@@ -250,4 +318,11 @@ const WRITES: readonly EscapeCase[] = [
 ];
 
 /** A second round of attempts, by what the first one left out. */
-export const ATTACKS: readonly EscapeCase[] = [...COMPARISONS, ...BUILTINS, ...OUTWARD, ...WRITES];
+export const ATTACKS: readonly EscapeCase[] = [
+  ...COMPARISONS,
+  ...BUILTINS,
+  ...OUTWARD,
+  ...LOOKING,
+  ...EVIDENCE,
+  ...WRITES,
+];

@@ -197,7 +197,7 @@ export function closeExecute(row: FunctionRow, executor: string): readonly strin
 }
 
 /** Removes the expression that calls the function; its writes to registered relations would otherwise be a mystery. */
-function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined): readonly string[] {
+export function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined): readonly string[] {
   const table = relation?.object ?? '';
   const constraint = catalog.constraints.find(({ oid }) => oid === use.object);
   switch (use.class) {

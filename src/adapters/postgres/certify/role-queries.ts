@@ -57,3 +57,19 @@ export const USABLE_BY = `select r.rolname::text as role, 'function' as kind, p.
     where r.rolname = any($1) and not r.rolsuper and has_foreign_data_wrapper_privilege(r.oid, w.oid, 'USAGE')
   union all select r.rolname::text, 'sequence', c.oid::int8 from pg_class c cross join pg_roles r
     where c.relkind = 'S' and r.rolname = any($1) and not r.rolsuper and has_sequence_privilege(r.oid, c.oid, 'UPDATE')`;
+
+/**
+ * Foreign tables that one of these roles reads without a right to them: beneath a view, which reads as its owner, or
+ * beneath a parent, whose right counts for its children.
+ */
+export const FOREIGN_BENEATH = `with recursive beneath(role, root, at) as (
+    select r.rolname::text, c.oid, c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace cross join pg_roles r
+    where c.oid >= ${USER} and c.relkind in ('v', 'r', 'p') and r.rolname = any($1) and not r.rolsuper
+      and exists (select from pg_foreign_table) and has_schema_privilege(r.oid, n.oid, 'USAGE')
+      and (has_table_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, DELETE') or has_any_column_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE'))
+    union select b.role, b.root, x.oid from beneath b cross join lateral (
+      select d.refobjid as oid from pg_rewrite w join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid
+        and d.refclassid = 'pg_class'::regclass where w.ev_class = b.at
+      union all select i.inhrelid from pg_inherits i where i.inhparent = b.at) x)
+  select b.role, b.root::int8 as root, c.oid::int8 as oid from beneath b join pg_class c on c.oid = b.at where c.relkind = 'f'
+  order by b.role collate "C", b.root::regclass::text collate "C", c.oid::regclass::text collate "C"`;

@@ -4,8 +4,9 @@ import { keepSurveyed } from './changes.ts';
 import { surveyComparisons, surveySupport } from './comparisons.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
+import { surveyForeignBeneath } from './foreign.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
-import { surveyGuards } from './guards.ts';
+import { surveyGuards, surveyStrangers } from './guards.ts';
 import { surveyObjects, surveySettings } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
 import { computeReach, type Index } from './reach.ts';
@@ -43,6 +44,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyExecutor(catalog, facts, outlets);
   surveyTrustedRoles(catalog, facts, outlets);
   surveyGuards(catalog, facts, outlets);
+  surveyStrangers(catalog, index, outlets);
   surveyRegistered(catalog, facts, index, outlets);
   surveyAttached(catalog, index, reach, outlets);
   surveyConstantCalls(catalog, facts, index, outlets);
@@ -54,6 +56,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   const callers = [facts.executor, facts.control, facts.owner, ...reach.principals.keys()];
   await surveyReplaced(control, callers, outlets);
   const lent = await readUsable(control, [...reach.principals.keys()]);
+  await surveyForeignBeneath(control, { facts, index, reach, outlets });
   surveyLentCode({ catalog, facts, index, reach, outlets }, [...callable, ...lent]);
   surveySettings(catalog, facts, reach, outlets);
   surveyObjects(catalog, facts, index, outlets);
