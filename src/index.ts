@@ -23,6 +23,7 @@ export {
   saveApproverKey,
 } from './crypto/approver.ts';
 export type { Envelope } from './crypto/dsse.ts';
+export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
