@@ -16,7 +16,8 @@ export async function surveyForeignBeneath(
   const rows = await readRows<{ role: string; root: number; oid: number }>(control, FOREIGN_BENEATH, [roles]);
   for (const { role, root, oid } of rows) {
     const [above, foreign] = [index.relation.get(root), index.relation.get(oid)];
-    if (above === undefined || foreign === undefined) continue;
+    // Partitions of registered tables are judged with those, and what a role owns is judged by itself.
+    if (above === undefined || foreign === undefined || index.registered.has(root) || foreign.owner === role) continue;
     const route = reach.principals.get(role);
     outlets.open({
       outlet: `foreign table ${foreign.object} beneath ${above.object}`,

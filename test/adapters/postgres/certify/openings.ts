@@ -493,6 +493,26 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /built-in pg_catalog.log\(numeric\)/,
   },
   {
+    name: 'a foreign table behind a view',
+    sql: 'create extension if not exists postgres_fdw; create server if not exists elsewhere foreign data wrapper postgres_fdw; create foreign table app.far3 (id int) server elsewhere; create view app.sees as select * from app.far3; grant select on app.sees to {exec}',
+    outlet: /foreign table app.far3 beneath app.sees/,
+  },
+  {
+    name: 'a trigger of the application on the markers',
+    sql: `create function app.stranger() returns trigger language plpgsql as 'begin return null; end'; revoke execute on function app.stranger() from public; create trigger stranger after insert on effectmatch.marker for each row execute function app.stranger()`,
+    outlet: /code on the evidence: trigger stranger on effectmatch.marker/,
+  },
+  {
+    name: 'a check of the application on the markers',
+    sql: `create function app.strange(text) returns boolean language sql immutable as 'select true'; revoke execute on function app.strange(text) from public; alter table effectmatch.marker add constraint strange check (app.strange(text))`,
+    outlet: /code on the evidence: constraint strange on table effectmatch.marker/,
+  },
+  {
+    name: 'a table that poses as records',
+    sql: 'create table app.poses () inherits (effectmatch.record)',
+    outlet: /code on the evidence: app.poses that inherits from it/,
+  },
+  {
     name: 'a foreign partition',
     sql: `create extension if not exists postgres_fdw; create server if not exists elsewhere foreign data wrapper postgres_fdw; create foreign table app.event_2028 partition of app.event for values from ('2028-01-01') to ('2029-01-01') server elsewhere; alter foreign table app.event_2028 owner to postgres`,
     outlet: /event_2028/,
