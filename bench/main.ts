@@ -10,6 +10,8 @@ import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
+import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
+import { mariadbStudy, topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
@@ -25,9 +27,12 @@ const STUDIES: readonly Study[] = [
   integratedStudy,
   publicOutcomesStudy,
   ablationsStudy,
+  mechanismMatrixStudy,
   informationStudy,
   recoveryStudy,
   backendsStudy,
+  mariadbStudy,
+  topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- <study> [--quick] [--json] [--data <folder>]
