@@ -67,8 +67,8 @@ export function rejection(
   known: {
     readonly claim?: Digest;
     readonly certificate?: Digest;
-    readonly outcome?: Outcome;
-    readonly residue?: readonly Residue[];
+    readonly outcome?: Outcome | undefined;
+    readonly residue?: readonly Residue[] | undefined;
   } = {},
 ): TerminalOf<'rejected'> {
   const residue = storableResidue(known.residue ?? [], attempt.admitted.adapter.registration.values);

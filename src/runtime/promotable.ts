@@ -57,12 +57,7 @@ export async function executePromotable(
   }
 
   function reject(at: Gate, refusal: Refusal, outcome?: Outcome): Promise<Terminal> {
-    const known = {
-      claim: claim.digest,
-      certificate: certificate.digest,
-      ...(outcome && { outcome }),
-      ...(residue && { residue }),
-    };
+    const known = { claim: claim.digest, certificate: certificate.digest, outcome, residue };
     return finish(deployment, rejection(deployment, attempt, at, refusal, known));
   }
 

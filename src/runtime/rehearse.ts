@@ -78,7 +78,7 @@ export async function rehearse(
       effects,
       action: untrustedAction,
       continuations,
-      ...(revision !== undefined && { revision }),
+      revision,
     },
     { source: 'rehearsed', readings: first.readings },
   );

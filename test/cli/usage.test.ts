@@ -18,6 +18,7 @@ const VERBS = [
   'plan',
   'approve',
   'run',
+  'shadow',
   'journal',
   'show',
   'recover',
