@@ -23,11 +23,21 @@ let known: readonly (readonly [object, Properties])[] = [];
 export async function keepBuiltIns<T>(
   run: () => Promise<T>,
 ): Promise<{ readonly result: T; readonly intact: boolean }> {
+  return await overAction(async () => {
+    const result = await run();
+    return { result, intact: restore() };
+  });
+}
+
+/**
+ * Takes the state to return to once for all calls of an action, instead of before each of them. Between two calls
+ * nothing of the process may write to built-in objects, as during a call.
+ */
+export async function overAction<T>(work: () => Promise<T>): Promise<T> {
   if (running === 0) known = REACHABLE.map((object) => [object, readProperties(object)]);
   running += 1;
   try {
-    const result = await run();
-    return { result, intact: restore() };
+    return await work();
   } finally {
     running -= 1;
   }
