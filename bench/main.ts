@@ -10,12 +10,14 @@ import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
 import { findFolder } from './data/folder.ts';
 import { RawRecords } from './raw.ts';
+import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
 import { backendsStudy } from './studies/backends.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
+import { costStudy } from './studies/cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
@@ -37,6 +39,7 @@ const STUDIES: readonly Study[] = [
   informationStudy,
   recoveryStudy,
   backendsStudy,
+  costStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--data <folder>] [--seed <n>]
@@ -69,6 +72,10 @@ function printTable(cells: readonly Cell[]): void {
       `${name.padEnd(width)}  ${shown.padStart(9)} ${unit.padEnd(8)} ${notes.filter(Boolean).join(', ')}`.trimEnd(),
     );
   }
+}
+
+function printReport(quick: boolean): void {
+  console.log(`\nreport: ${writeReport(gatherEntries(STUDIES, quick)).join(', ')}`);
 }
 
 /** Runs one study and writes down how it ended. What it failed with is thrown again. */
@@ -135,6 +142,7 @@ async function runEverything(names: readonly string[], { quick, data, seed }: Ho
   const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
   const begun = performance.now();
   const { ran, kept, notRun, failed } = await runAll(names, start, done, (line) => console.error(`\n=== ${line}`));
+  printReport(quick);
   const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
   console.log(`\nall: ${minutes} min; seed ${seed}; ran ${ran.length}, kept from before ${kept.length}`);
   if (notRun.length > 0) console.log(`not run: ${notRun.join(', ')}`);
@@ -169,6 +177,7 @@ const chosen = wanted.map((one) => STUDIES.find((study) => study.name === one));
 const [study] = chosen;
 if (values.help || name === undefined) console.log(USAGE);
 else if (name === 'list') printList();
+else if (name === 'report') printReport(quick);
 else if (chosen.includes(undefined) || (name !== 'all' && others.length > 0)) {
   console.error(
     `There is no study "${wanted.find((_, index) => chosen[index] === undefined) ?? wanted.join(' ')}". These exist:`,
