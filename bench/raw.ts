@@ -18,6 +18,7 @@ export type RawRecord = { readonly run: string } & { readonly [fact: string]: un
 export class RawRecords {
   readonly #file: string;
   readonly #records = new Map<string, RawRecord>();
+  readonly #asked = new Set<string>();
 
   /** `inputs` are the files that the study reads, `seed` is what its draws come from, where it has any. */
   constructor(name: string, inputs: readonly string[], seed?: number) {
@@ -37,6 +38,8 @@ export class RawRecords {
 
   /** The record of this run: the one that exists, or that of running it now. */
   async run<T extends object>(name: string, work: () => Promise<T>): Promise<T & RawRecord> {
+    if (this.#asked.has(name)) throw new Error(`two runs are called "${name}": the second would not be run`);
+    this.#asked.add(name);
     const known = this.#records.get(name);
     if (known !== undefined) return known as T & RawRecord;
     const record = { run: name, ...(await work()) };
