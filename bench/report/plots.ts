@@ -28,7 +28,7 @@ export function plotOverview(entries: readonly Entry[]): Markup {
     return markup`${label(entry.name, row)}${bars}`;
   });
   return frame(
-    'Figures of each study: match the paper, meet a target, only reported, and those that do not match',
+    'Figures of each study. Green: matches the paper; blue: meets its target; grey: only reported; red: does not match',
     rows,
     entries.length * ROW,
   );
@@ -101,7 +101,7 @@ export function plotGrowth(title: string, points: readonly Point[], paper: Point
   const marks = [
     ...across.decades.map(
       (value) =>
-        markup`<line class="rule" x1="${across.at(value)}" x2="${across.at(value)}" y1="15" y2="${height - 30}"/><text x="${across.at(value)}" y="${height - 12}">${value}</text>`,
+        markup`<line class="rule" x1="${across.at(value)}" x2="${across.at(value)}" y1="15" y2="${height - 30}"/><text text-anchor="middle" x="${across.at(value)}" y="${height - 12}">${value}</text>`,
     ),
     ...up.decades.map(
       (value) =>
