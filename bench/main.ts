@@ -20,6 +20,8 @@ import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
+import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
+import { mariadbStudy, topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
@@ -36,10 +38,13 @@ const STUDIES: readonly Study[] = [
   integratedStudy,
   publicOutcomesStudy,
   ablationsStudy,
+  mechanismMatrixStudy,
   informationStudy,
   recoveryStudy,
   backendsStudy,
   costStudy,
+  mariadbStudy,
+  topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--data <folder>] [--seed <n>]

@@ -9,6 +9,7 @@ import { availableParallelism } from 'node:os';
 const SLOW = [
   'test/bench/',
   'test/crash/',
+  'test/docs/executed.test.ts',
   'test/cli/',
   'test/runtime/fault-properties.test.ts',
   'test/runtime/interleaving.test.ts',

@@ -33,6 +33,7 @@ export const ERROR_CODES = [
   'ERR_EM_USAGE',
 ] as const;
 
+/** One of the codes that docs/errors.md explains, each with what to do about it. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** A fault with a stable code. Refusals and verdicts are values, never this. */

@@ -23,9 +23,11 @@ export {
   saveApproverKey,
 } from './crypto/approver.ts';
 export type { Envelope } from './crypto/dsse.ts';
+export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
+export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';
 export {
@@ -57,6 +59,7 @@ export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
+export { lineagesOf } from './runtime/lineage.ts';
 export { type Contracted, defineOperation, type Operation, type StandardSchema } from './runtime/operation.ts';
 export type { IssuerConfig, LimitsConfig } from './runtime/policy.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';

@@ -1,10 +1,11 @@
-// Other backends. ToolSandbox: four scenarios, clean, with an extra reminder, and with the action left out.
+// Other backends. ToolSandbox: four scenarios, clean, with an extra reminder, and with the action left out; GitHub.
 import { join } from 'node:path';
 import { approveSandbox } from '../approvals/sandbox.ts';
 import { findData } from '../data/folder.ts';
 import { loadSandbox, type SandboxState, TOOLSANDBOX_FILES } from '../data/toolsandbox.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
+import { runGithub } from './backends/github.ts';
 import { runDirect, runHeld, type SandboxCall } from './backends/sandbox-runs.ts';
 import { passesGoal } from './backends/sandbox-tools.ts';
 
@@ -57,6 +58,7 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
       }
     }
   }
+  const github = await runGithub(raw, { quick, progress });
   raw.finish();
   const all = scenarios.length * repetitions;
   const count = (condition: string, variant: string, holds: (run: Run) => boolean) =>
@@ -79,6 +81,7 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
       'direct: extra reminder, goal check passed',
       count('direct', 'extra reminder', (one) => one.passesGoal),
     ),
+    ...github,
   ];
 }
 
@@ -97,6 +100,6 @@ function sameState(one: SandboxState, other: SandboxState): boolean {
 
 export const backendsStudy: Study = {
   name: 'backends',
-  about: 'further public scenarios and backends: ToolSandbox',
+  about: 'further public scenarios and backends: ToolSandbox, GitHub',
   run,
 };

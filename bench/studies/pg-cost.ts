@@ -23,7 +23,7 @@ const QUICK = {
 };
 const FULL: typeof QUICK = {
   rows: 20_000,
-  latency: { blocks: 12, perBlock: 40, warmup: 80 },
+  latency: { blocks: 12, perBlock: 40, warmup: 500 },
   throughput: { rounds: 4, direct: 1000, held: 250, locked: 16 },
   bulk: { rows: 50_000, rounds: 3 },
   sizes: { rows: [1000, 100_000, 1_000_000], turns: 4 },

@@ -1,12 +1,11 @@
 // Whether a fresh worker decides rightly after the process that executed has ended, wherever it ended.
-import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { Step } from '../../src/contract/steps.ts';
 import { findData } from '../data/folder.ts';
+import { MCPMARK_FILES } from '../data/mcpmark.ts';
 import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
@@ -14,10 +13,11 @@ import { replayVariant } from './public-outcomes/replay.ts';
 import { approveHeld, type Execution, KEYS, openHeld, readSnapshot } from './public-outcomes/state-conditions.ts';
 import { approvedEffects } from './public-outcomes/state-effects.ts';
 import { describeApplication } from './public-outcomes/state-runs.ts';
-import { CONTINUATION, RELEASES, writeCase } from './recovery/case-file.ts';
+import { CONTINUATION, writeCase } from './recovery/case-file.ts';
+import { type CaseRun, runCase, type Start, starter } from './recovery/case-run.ts';
+import { runDatabaseCases } from './recovery/database.ts';
 
 const REPETITIONS = 5;
-const READERS = 2;
 
 interface Scenario {
   readonly name: string;
@@ -68,54 +68,16 @@ const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-interface CaseRun {
-  readonly isCorrect: boolean;
-  readonly hasTerminal: boolean;
-  readonly releases: number;
-  readonly releasesAfterRecovery: number;
-}
-
-const script = (name: string) => fileURLToPath(new URL(`./recovery/${name}.ts`, import.meta.url));
-
-interface Ended {
-  readonly out: string;
-  readonly isKilled: boolean;
-}
-type Start = (name: 'producer' | 'reader', ...given: readonly string[]) => Promise<Ended>;
-
-/** Starts scripts in processes of their own, which share what Node compiled, in this folder, and nothing else. */
-function starter(compiled: string): Start {
-  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
-  return (name, ...given) =>
-    new Promise((resolve, reject) => {
-      execFile(process.execPath, ['--no-warnings', script(name), ...given], { env }, (error, out, complaint) => {
-        if (error === null || error.signal === 'SIGKILL') resolve({ out, isKilled: error !== null });
-        else reject(new Error(`${name} failed: ${complaint}`));
-      });
-    });
-}
-
-async function runCase(start: Start, { execution, reference }: Prepared, exitAt: Step | undefined): Promise<CaseRun> {
+/** One task, executed by one process and looked at by others. */
+async function runTask(start: Start, { execution, reference }: Prepared, exitAt: Step | undefined): Promise<CaseRun> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  const countReleases = () => {
-    const file = join(folder, RELEASES);
-    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0;
-  };
   try {
     {
       await using office = await openHeld(execution, folder);
       const license = await approveHeld(office, execution, [CONTINUATION]);
-      writeCase(folder, { execution, license, publicKey: KEYS.publicKey });
+      writeCase(folder, { work: { kind: 'state', execution }, license, publicKey: KEYS.publicKey });
     }
-    const { isKilled } = await start('producer', folder, exitAt ?? '-');
-    if (isKilled !== (exitAt !== undefined)) throw new Error('the producer did not end where it should');
-    const isCorrect = isDeepStrictEqual(readSnapshot(folder), reference);
-    const saved = await Promise.all(Array.from({ length: READERS }, () => start('reader', folder, 'as-saved')));
-    const releases = countReleases();
-    const terminals = saved.map(({ out }) => JSON.parse(out).terminal);
-    if (new Set(terminals).size !== 1) throw new Error(`the readers saw ${terminals.join(' and ')}`);
-    await start('reader', folder, 'recover');
-    return { isCorrect, hasTerminal: terminals[0] !== null, releases, releasesAfterRecovery: countReleases() };
+    return await runCase(start, folder, exitAt, async () => isDeepStrictEqual(readSnapshot(folder), reference));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -131,10 +93,11 @@ async function run(options: StudyOptions): Promise<readonly Cell[]> {
 }
 
 async function runScenarios({ quick, data, progress }: StudyOptions, start: Start): Promise<readonly Cell[]> {
-  const folder = findData(data, STATE_FILES);
+  const files = [...STATE_FILES, ...MCPMARK_FILES];
+  const folder = findData(data, files);
   const raw = new RawRecords(
     `recovery${quick ? '-quick' : ''}`,
-    STATE_FILES.map((file) => join(folder, file)),
+    files.map((file) => join(folder, file)),
   );
   const all = loadStateTasks(folder);
   const timing = all.filter(({ timing18 }) => timing18);
@@ -148,11 +111,12 @@ async function runScenarios({ quick, data, progress }: StudyOptions, start: Star
       const prepared = prepareCase(task, all, scenario.variant);
       for (let repetition = 1; repetition <= repetitions; repetition += 1) {
         const name = [scenario.name, `${task.packet.domain}/${task.packet.taskId}`, repetition].join('|');
-        runs.push(await raw.run(name, () => runCase(start, prepared, scenario.exitAt)));
+        runs.push(await raw.run(name, () => runTask(start, prepared, scenario.exitAt)));
       }
     }
     cells.push(...countCases(scenario, runs, tasks, quick));
   }
+  cells.push(...(await runDatabaseCases(folder, raw, start, { quick, progress })));
   raw.finish();
   return cells;
 }

@@ -21,6 +21,12 @@ export interface Remembered {
   readonly body: unknown;
 }
 
+/** One line of the second book: a change, and the key of the request that made it. */
+export interface Entry {
+  readonly key: string | null;
+  readonly effect: Effect;
+}
+
 /** A payment as somebody asks for it. */
 export interface Order {
   /** Chosen by the service, except in a draft. */
@@ -69,8 +75,14 @@ export class Account {
   /** How often each key arrived, repeated ones included: what really came over the wire. */
   readonly arrivals = new Map<string, number>();
   /** Every change, in order, with the key of the request that made it: the second book. */
-  readonly ledger: { readonly key: string | null; readonly effect: Effect }[] = [];
+  readonly ledger: Entry[] = [];
   revision = 1;
+  readonly #written: (entry: Entry) => void;
+
+  /** `written` is called with every entry of the ledger as it is made. */
+  constructor(written: (entry: Entry) => void = () => {}) {
+    this.#written = written;
+  }
 
   /** Pays, and with it whatever the account's own rules add. */
   pay(order: Order, hidden: boolean): Effect[] {
@@ -104,7 +116,7 @@ export class Account {
 
   /** Writes the audit trail: under the key that was sent, or under none. */
   remember(key: string | undefined, remembered: Remembered): void {
-    for (const effect of remembered.effects) this.ledger.push({ key: key ?? null, effect });
+    for (const effect of remembered.effects) this.#enter({ key: key ?? null, effect });
     if (key !== undefined) this.requests.set(key, remembered);
   }
 
@@ -116,7 +128,7 @@ export class Account {
     if (draft === undefined) throw new Refusal(410, 'there is no such draft');
     if (draft.base !== this.revision) throw new Refusal(412, 'the account has changed since the draft was made');
     for (const order of draft.orders) {
-      for (const effect of this.pay(order, false)) this.ledger.push({ key, effect });
+      for (const effect of this.pay(order, false)) this.#enter({ key, effect });
     }
     this.drafts.delete(draftId);
     const publication = { key, disposition: 'published' as const, metadata };
@@ -131,6 +143,11 @@ export class Account {
     const publication = { key, disposition: 'void' as const, metadata };
     this.publications.set(key, publication);
     return publication;
+  }
+
+  #enter(entry: Entry): void {
+    this.ledger.push(entry);
+    this.#written(entry);
   }
 }
 

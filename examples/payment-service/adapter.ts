@@ -1,7 +1,6 @@
-import type { DraftOptions, MediatedOptions, OpaqueOptions, TargetOptions } from '../../src/adapters/http/index.ts';
-import type { ChangeRecord } from '../../src/protocol/effect.ts';
-import type { TargetCount } from '../../src/protocol/observation.ts';
-import type { Value } from '../../src/protocol/value.ts';
+import type { DraftOptions, MediatedOptions, OpaqueOptions, TargetOptions } from 'effectmatch/adapters/http';
+import type { TargetCount } from 'effectmatch/contract';
+import type { ChangeRecord, Value } from 'effectmatch/protocol';
 
 /** Where the service is and what only the gateway has. */
 export interface Place {

@@ -1,6 +1,7 @@
+import { appendFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Account } from './account.ts';
+import { Account, type Entry } from './account.ts';
 import { Faults } from './faults.ts';
 import { answer, type Inbound } from './routes.ts';
 
@@ -17,14 +18,22 @@ export interface PaymentService extends AsyncDisposable {
 
 const BODY_MAX = 1 << 20;
 
+/** How a service differs from the usual one. */
+export interface PaymentServiceOptions {
+  readonly token?: string;
+  readonly honoursKeys?: boolean;
+  readonly open?: boolean;
+  /** A file to which every change is added as it happens, one line each: what remains when the service has ended. */
+  readonly book?: string;
+}
+
 /** Starts the service on loopback, on a free port. It remembers as long as it runs. */
-export async function startPaymentService(
-  options: { readonly token?: string; readonly honoursKeys?: boolean; readonly open?: boolean } = {},
-): Promise<PaymentService> {
-  const { token = 'Bearer pay-7d41c7f09b2e', honoursKeys = true, open = false } = options;
+export async function startPaymentService(options: PaymentServiceOptions = {}): Promise<PaymentService> {
+  const { token = 'Bearer pay-7d41c7f09b2e', honoursKeys = true, open = false, book } = options;
   const accounts = new Map<string, { readonly account: Account; readonly faults: Faults }>();
   const at = (name: string) => {
-    const known = accounts.get(name) ?? { account: new Account(), faults: new Faults() };
+    const write = (entry: Entry) => book && appendFileSync(book, `${JSON.stringify({ account: name, ...entry })}\n`);
+    const known = accounts.get(name) ?? { account: new Account(write), faults: new Faults() };
     accounts.set(name, known);
     return known;
   };

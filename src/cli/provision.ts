@@ -59,7 +59,10 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     for (const { statement, needs } of leftOut) {
       output.line(`${output.paint('caution', 'left out')}  needs ${needs}: ${printableLine(statement).slice(0, 100)}`);
     }
-    if (leftOut.length > 0) output.line('`effectmatch doctor` shows what that leaves open, and the SQL that closes it');
+    if (leftOut.length > 0) {
+      output.line('Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;');
+      output.line('then `effectmatch doctor` shows whether anything is open.');
+    }
     return EXIT.done;
   },
 };

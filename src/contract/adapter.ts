@@ -91,6 +91,7 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
   readonly probe: PromotableProbe<Action>;
 }
 
+/** A held candidate, or why there is none. `failed` means that nothing of the action remains. */
 export type Staged =
   | { readonly kind: 'held'; readonly stage: Stage }
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
@@ -118,6 +119,7 @@ export interface Stage extends AsyncDisposable {
   discard(): Promise<void>;
 }
 
+/** What became of a promotion. `refused` is proof that nothing became durable; without proof it is `unknown`. */
 export type Promotion =
   | { readonly kind: 'confirmed' }
   | { readonly kind: 'refused'; readonly reason: string; readonly detail: string }
@@ -136,6 +138,7 @@ export interface Markers {
   forget(occurrence: OccurrenceId): Promise<void>;
 }
 
+/** What the insertion of a void marker found. */
 export type VoidResult =
   | { readonly kind: 'inserted' }
   | { readonly kind: 'conflict'; readonly marker: MarkerText }
@@ -172,6 +175,7 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
 /** The part of A that a request may be built from. */
 export type Approval = import('../protocol/manifest.ts').Approved;
 
+/** A request as it will be sent: what a permit binds. */
 export interface RemoteRequest {
   /** Everything that will be sent, as canonical data without credentials: the permit binds its digest. */
   readonly content: Value;
@@ -190,6 +194,7 @@ export interface RemoteProbe {
   idempotent(): Promise<boolean>;
 }
 
+/** Any adapter; `capability` says which kind. */
 export type Adapter<Action = unknown> = PromotableAdapter<Action> | RemoteAdapter<Action>;
 
 export type { Digest };

@@ -16,6 +16,7 @@ export interface LedgerContext {
   digest(domain: string, text: string): Digest;
 }
 
+/** A ledger that is not open yet; {@link LedgerContext} opens it. */
 export interface LedgersFactory {
   /** The file it lives in, where it is one: who only reads looks there first, because opening creates it. */
   readonly file?: string;
@@ -102,6 +103,7 @@ export interface Ledgers {
   close(): Promise<void>;
 }
 
+/** What a claim needs: the license, its binding, and how to make the record once an occurrence was chosen. */
 export interface ClaimRequest {
   readonly license: License;
   readonly binding: Sealed<Binding>;
@@ -111,6 +113,7 @@ export interface ClaimRequest {
   readonly approvedText: string;
 }
 
+/** An occurrence is spent by this claim, or there was none to spend. */
 export type ClaimResult =
   | { readonly kind: 'claimed'; readonly claim: Sealed<ClaimRecord> }
   | {
@@ -119,6 +122,7 @@ export type ClaimResult =
       readonly detail: string;
     };
 
+/** A claim as the ledger keeps it, with its lease. */
 export interface ClaimEntry {
   readonly claim: Sealed<ClaimRecord>;
   readonly license: License;
@@ -128,10 +132,12 @@ export interface ClaimEntry {
   readonly leaseExpired: boolean;
 }
 
+/** Who won the permit of a remote path: the execution that consumed it, or whoever made it void. */
 export type PermitState =
   | { readonly kind: 'consumed'; readonly permit: Sealed<PermitRecord> }
   | { readonly kind: 'void' };
 
+/** One row of the journal. */
 export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'claim'; readonly record: ClaimRecord }
   /** Remote fence: a permit was consumed, or voided by recovery; one of the two per occurrence. */
@@ -142,6 +148,7 @@ export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'resolution'; readonly record: Resolution }
 );
 
+/** Whether the journal is as it was written, and if not, where it first is not. */
 export type JournalVerdict =
   | { readonly kind: 'intact'; readonly rows: number; readonly checkpointed: number }
   | { readonly kind: 'tampered'; readonly seq: number; readonly what: string };

@@ -33,9 +33,11 @@ export const STEPS = [
   'continuation:work-done',
 ] as const;
 
+/** One of {@link STEPS}. */
 export type Step = (typeof STEPS)[number];
 
 /** Called when a step has been completed. Production uses {@link unobserved}; crash tests kill the process in it. */
 export type Reached = (step: Step) => void;
 
+/** Does nothing: what runs outside of tests. */
 export const unobserved: Reached = () => {};

@@ -52,6 +52,7 @@ export function loadApproverKey(file: string): ApproverKey {
   return parseKeyFile(file, readSecretFile(file));
 }
 
+/** For how long a license is good. It always ends: an approval is not a standing permission. */
 export interface SignOptions {
   /** How long the license is valid: milliseconds or '30s', '10m', '1h', '2d'; at most 30 days. */
   readonly expiresIn: string | number;
@@ -61,6 +62,7 @@ export interface SignOptions {
   readonly nonce?: string;
 }
 
+/** Somebody who signs licenses with a private key of their own. */
 export interface Approver {
   readonly issuer: string;
   readonly publicKey: string;

@@ -1,3 +1,4 @@
+/** A ledger in memory, for tests: it ends with its process. @module */
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
 import type {
   ClaimEntry,

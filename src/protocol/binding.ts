@@ -23,6 +23,7 @@ export const bindingRecord = defineRecord(
     occurrences: z.array(occurrenceSchema).min(1).max(1000),
   }),
 );
+/** B_A: the occurrences that one signed license buys. */
 export type Binding = ReturnType<typeof bindingRecord.parse>;
 
 /** The occurrence is spent by this execution, at t_c. Final even if the process dies next. */
@@ -48,4 +49,5 @@ export const claimRecord = defineRecord(
     claimedAt: instantSchema,
   }),
 );
+/** That an occurrence is spent by one execution, and under what. */
 export type ClaimRecord = ReturnType<typeof claimRecord.parse>;

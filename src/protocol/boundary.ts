@@ -55,6 +55,7 @@ export const certificateRecord = defineRecord(
     enforcement: digestSchema,
   }),
 );
+/** What was certified about a backend: every outlet, and the configuration it was found in. */
 export type CertificateRecord = ReturnType<typeof certificateRecord.parse>;
 
 /** The outlets that prevent certification; empty means that the boundary can be certified. */

@@ -14,4 +14,5 @@ export const checkpointRecord = defineRecord(
     at: instantSchema,
   }),
 );
+/** The chain over all journal rows up to one of them. */
 export type Checkpoint = ReturnType<typeof checkpointRecord.parse>;

@@ -17,8 +17,10 @@ export const acknowledgementRecord = defineRecord(
     at: instantSchema,
   }),
 );
+/** That a continuation was released, or that its work is done. */
 export type Acknowledgement = ReturnType<typeof acknowledgementRecord.parse>;
 
+/** Why dependent work may not run. */
 export type Halt =
   | 'no-terminal'
   | 'rejected'

@@ -1,5 +1,6 @@
 import type { Row, Value } from './value.ts';
 
+/** What happened to a row. */
 export type Op = 'insert' | 'update' | 'delete';
 
 /** The unit of change, fixed before execution (design: effects, profiles, comparison). */

@@ -28,6 +28,7 @@ export const policyRecord = defineRecord(
     ),
   }),
 );
+/** Who may approve what, within which limits. */
 export type Policy = ReturnType<typeof policyRecord.parse>;
 
 /** Frame F of one adapter in one deployment: what a license presupposes. Any change makes old licenses refuse. */
@@ -51,4 +52,5 @@ export const frameRecord = defineRecord(
     operations: digestSchema.exactOptional(),
   }),
 );
+/** F: what a license presupposes of the deployment that executes it. */
 export type Frame = ReturnType<typeof frameRecord.parse>;

@@ -5,7 +5,7 @@
  * @module
  */
 export { type Binding, bindingRecord, type ClaimRecord, claimRecord } from './binding.ts';
-export { type CertificateRecord, certificateRecord, type Outlet, type Survey } from './boundary.ts';
+export { type CertificateRecord, certificateRecord, type Outlet, type Remedy, type Survey } from './boundary.ts';
 export { canonical } from './canon.ts';
 export { type Checkpoint, checkpointRecord } from './checkpoint.ts';
 export {

@@ -36,6 +36,7 @@ export const licenseRecord = defineRecord(
     fieldMatch: z.array(nameSchema).min(1).max(64).exactOptional(),
   }),
 );
+/** What an approver signs: which outcome, for which task and deployment, how often, until when. */
 export type License = ReturnType<typeof licenseRecord.parse>;
 
 /** What is handed from the approver to the runtime: the signed license and the outcome it approves. */

@@ -33,8 +33,10 @@ export const limitsSchema = z.strictObject({
     .max(1000)
     .exactOptional(),
 });
+/** How far an issuer's approvals may go, every limit spelt out. */
 export type Limits = z.infer<typeof limitsSchema>;
 
+/** The reasons by which a terminal names the limit that was exceeded. */
 export const LIMIT_REASONS = [
   'limit-operation',
   'limit-relations',
@@ -42,6 +44,7 @@ export const LIMIT_REASONS = [
   'limit-rows',
   'limit-amount',
 ] as const;
+/** One of {@link LIMIT_REASONS}. */
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
 /** The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and the value. */

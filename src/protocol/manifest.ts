@@ -68,6 +68,7 @@ export const manifestRecord = defineRecord(
     watch: watchSchema,
   }),
 );
+/** M: what an application states should come out. */
 export type Manifest = ReturnType<typeof manifestRecord.parse>;
 
 const registrationSchema = z.strictObject({
@@ -104,4 +105,5 @@ export const approvedRecord = defineRecord(
     salt: z.string().regex(/^[0-9a-f]{32}$/),
   }),
 );
+/** A, the approved outcome: normalised effects, requirements, and what is registered. */
 export type Approved = ReturnType<typeof approvedRecord.parse>;

@@ -31,6 +31,7 @@ export const markerRecord = defineRecord(
     }),
   ]),
 );
+/** The row that decides an occurrence in its backend: committed, or void. */
 export type MarkerRecord = ReturnType<typeof markerRecord.parse>;
 export type VoidMarker = Extract<MarkerRecord, { disposition: 'void' }>;
 export type CommittedMarker = Extract<MarkerRecord, { disposition: 'committed' }>;

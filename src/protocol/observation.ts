@@ -87,6 +87,7 @@ export function establish(
   const registered = new Set(registration.targets.map((target) => target.name));
   const gaps = [
     ...findAbsentChannels(evidence.channels, requiredChannels),
+    ...findSilentChannels(evidence.channels),
     ...evidence.channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered })),
     ...findUnregistered(tally, registered),
     ...findUnattributed(evidence.unattributed),
@@ -121,6 +122,15 @@ function findAbsentChannels(reports: readonly ChannelReport[], required: readonl
   ];
 }
 
+/** One sentence for each reason: channels that depend on the same answer are silent together. */
+function findSilentChannels(reports: readonly ChannelReport[]): string[] {
+  const silent = reports.flatMap((report) => (report.kind === 'silent' ? [report] : []));
+  return [...Map.groupBy(silent, ({ why }) => why)].map(([why, group]) => {
+    const channels = group.map(({ channel }) => quote(channel)).join(', ');
+    return `Channel${group.length > 1 ? 's' : ''} ${channels} gave no answer: ${why.toWellFormed()}`;
+  });
+}
+
 interface Reported {
   readonly evidence: Evidence;
   readonly tally: Tally;
@@ -131,7 +141,7 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
   const channel = `Channel ${quote(report.channel)}`;
   switch (report.kind) {
     case 'silent':
-      return [`${channel} gave no answer: ${report.why.toWellFormed()}`];
+      return []; // said by findSilentChannels
     case 'records':
       if (report.count === evidence.records.length) return [];
       return [`${channel} produced ${report.count} records, but ${evidence.records.length} were handed over.`];

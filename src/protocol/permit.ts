@@ -22,4 +22,5 @@ export const permitRecord = defineRecord(
     consumedAt: instantSchema,
   }),
 );
+/** B_G: the right to promote one candidate, or to send one request, once. */
 export type PermitRecord = ReturnType<typeof permitRecord.parse>;

@@ -32,6 +32,7 @@ export const receiptRecord = defineRecord(
     position: z.int().min(1),
   }),
 );
+/** A terminal with its digest, its lineage and its place in the journal, as a receipt states it. */
 export type Receipt = ReturnType<typeof receiptRecord.parse>;
 
 const subjectOf = <N extends z.ZodType<string>>(name: N) =>
@@ -60,6 +61,7 @@ export const statementRecord = defineRecord(
     }),
   ]),
 );
+/** An in-toto statement about a terminal or a checkpoint: what an envelope carries. */
 export type Statement = ReturnType<typeof statementRecord.parse>;
 
 /** The name under which a checkpoint is the subject of a statement. */

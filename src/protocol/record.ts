@@ -4,7 +4,9 @@ import { canonical } from './canon.ts';
 
 /** Lower-case hex SHA-256 over a domain label and canonical text. */
 export type Digest = string & { readonly __digest: never };
+/** The one-use right that a license buys, named by a digest of the license: every store finds the same name. */
 export type OccurrenceId = string & { readonly __occurrence: never };
+/** One attempt at an occurrence. */
 export type ExecutionId = string & { readonly __execution: never };
 
 export const digestSchema = z.string().regex(/^[0-9a-f]{64}$/) as unknown as z.ZodType<Digest>;

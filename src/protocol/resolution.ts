@@ -3,6 +3,7 @@ import { defineRecord, digestSchema, executionSchema, instantSchema, nameSchema,
 
 /** What an operator found out about an effect that no evidence channel could establish. */
 export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as const;
+/** What an operator found out about an effect that no evidence established. */
 export type Finding = (typeof FINDINGS)[number];
 
 /**
@@ -31,4 +32,5 @@ export const resolutionRecord = defineRecord(
     signature: z.string().regex(/^[A-Za-z0-9_-]{86}$/),
   }),
 );
+/** An operator's signed decision about an indeterminate occurrence. It releases nothing. */
 export type Resolution = ReturnType<typeof resolutionRecord.parse>;

@@ -108,6 +108,7 @@ export const terminalRecord = defineRecord(
     }),
   ]),
 );
+/** The recorded end of one attempt: committed, rejected, diverged or indeterminate. */
 export type Terminal = ReturnType<typeof terminalRecord.parse>;
 export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K }>;
 

@@ -14,6 +14,7 @@ export interface Lineage {
   readonly lineage: Digest;
 }
 
+/** What became of dependent work: it ran, with this result, or it was halted, and why. */
 export type Release<T> =
   | { readonly kind: 'released'; readonly value: T }
   | { readonly kind: 'halted'; readonly why: Halt };

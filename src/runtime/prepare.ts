@@ -8,6 +8,7 @@ import type { StateReading } from '../protocol/effect.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
+import { nameSchema } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
 import { actionDigest } from './authority.ts';
@@ -51,6 +52,14 @@ export async function prepare(
   const { continuations = [], fieldMatch = [], action, revision, occurrences = 1, ...draft } = request;
   if (!Array.isArray(continuations)) {
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
+  }
+  const misnamed = continuations.find((name) => !nameSchema.safeParse(name).success);
+  if (misnamed !== undefined) {
+    const form = 'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      `${JSON.stringify(misnamed)} cannot name a continuation: ${form}`,
+    );
   }
   const stray = Array.isArray(fieldMatch) ? fieldMatch.find((name) => !continuations.includes(name)) : 'it';
   if (stray !== undefined) {

@@ -8,6 +8,7 @@ const PAGE = 500;
 /** A journal row that holds a terminal. */
 export type TerminalEntry = Extract<JournalEntry, { kind: 'terminal' }>;
 
+/** Which attempt a receipt is about. */
 export interface ReceiptOptions {
   /** Which attempt; unless said otherwise the one that holds the claim. */
   readonly execution?: ExecutionId;

@@ -26,6 +26,7 @@ export type Recovered = { readonly occurrence: OccurrenceId; readonly task: stri
   | { readonly kind: 'unresolved'; readonly why: string }
 );
 
+/** Which interrupted attempts recovery takes. */
 export interface RecoverOptions {
   /** Also take attempts whose lease has not run out. Safe: a live attempt then loses and is refused. */
   readonly now?: boolean;

@@ -13,6 +13,7 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from '../ledger/sqlite/index.ts';
+import type { Survey } from '../protocol/boundary.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { classify as classifyOutcome } from '../protocol/outcome.ts';
@@ -22,7 +23,7 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { identityDigest } from './authority.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
-import type { Admitted, Deployment } from './deployment.ts';
+import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { identifyOperations, type Operation } from './operation.ts';
 import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
@@ -74,6 +75,11 @@ export interface Runtime extends AsyncDisposable {
   execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
+  /**
+   * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and what would close those
+   * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
+   */
+  survey(adapter: string): Promise<Survey>;
   /** Settles interrupted attempts. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
@@ -151,6 +157,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     plan: (request) => rehearse(deployment, request),
     execute: (license, action, options) => execute(deployment, license, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
     recover: (options) => recover(deployment, options),
     resolve: (resolution, evidence) =>
       resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),

@@ -33,6 +33,7 @@ const ISSUER = 'ap-team';
 const keyring = new Keyring([{ id: 'world', secret: createHash('sha256').update('effectmatch/world').digest() }]);
 const key = generateApprover(ISSUER);
 
+/** What a world consists of: its ledger, its rows, and whether its backend is remote. */
 export interface WorldOptions extends MemoryOptions {
   /** Where every process of this world keeps its records; survives them. */
   readonly ledgers: (clock: Clock) => LedgersFactory;

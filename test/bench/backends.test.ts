@@ -1,5 +1,6 @@
-// Goal: on ToolSandbox an unrequested reminder is rejected although the benchmark's own goal checks pass.
-// Method: approvals from requests against those in the data, then the study with one repetition.
+// Goal: on ToolSandbox an unrequested reminder is rejected although the benchmark's own goal checks pass; on GitHub only
+// what is read back as approved is continued.
+// Method: approvals from requests against those in the data, then the study with one repetition; GitHub is an emulator.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,8 +8,11 @@ import { test } from 'node:test';
 import { approveSandbox } from '../../bench/approvals/sandbox.ts';
 import { findData } from '../../bench/data/folder.ts';
 import { loadSandbox, TOOLSANDBOX_FILES } from '../../bench/data/toolsandbox.ts';
+import type { RawRecords } from '../../bench/raw.ts';
+import { runGithub } from '../../bench/studies/backends/github.ts';
 import { sandboxEffects } from '../../bench/studies/backends/sandbox-runs.ts';
 import { backendsStudy } from '../../bench/studies/backends.ts';
+import { mariadbStudy, topologiesStudy } from '../../bench/studies/not-run.ts';
 import { NotRun } from '../../bench/study.ts';
 
 const data = whereData();
@@ -44,6 +48,26 @@ test('every scenario ends as the paper says', { skip }, async () => {
   const cells = await backendsStudy.run({ quick: true, progress: () => {} });
   assert.deepEqual(
     cells.map(({ value }) => value),
-    [4, 4, 4, 4, 4, 4, 4],
+    [4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8],
   );
+});
+
+test('on GitHub, only fields that can be read back and match release what depends on them', async () => {
+  const raw = { run: (_: string, work: () => Promise<object>) => work() } as unknown as RawRecords;
+  const cells = await runGithub(raw, { quick: true, progress: () => {} });
+  assert.deepEqual(
+    cells.map(({ name, value }) => [name, value]),
+    [
+      ['GitHub, clean: fields match, released', 8],
+      ['GitHub, changed title: mismatch detected, blocked', 8],
+      ['GitHub, no read-back: blocked', 8],
+      ['GitHub, no read-back: fields match all the same', 8],
+    ],
+  );
+});
+
+test('what needs parts that do not exist says so', async () => {
+  for (const study of [topologiesStudy, mariadbStudy]) {
+    await assert.rejects(study.run({ quick: true, progress: () => {} }), NotRun);
+  }
 });

@@ -1,15 +1,16 @@
 // Goal: after a process ends anywhere, fresh readers continue exactly where the saved decision and state allow it.
-// Method: the study with one task of each kind; producers are killed, readers are processes of their own.
+// Method: the study with one task of each kind and one migration of each; producers are killed, readers are processes of their own.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findData } from '../../bench/data/folder.ts';
+import { MCPMARK_FILES } from '../../bench/data/mcpmark.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { recoveryStudy } from '../../bench/studies/recovery.ts';
 import { NotRun } from '../../bench/study.ts';
 
 function whyAbsent(): string | false {
   try {
-    findData(undefined, STATE_FILES);
+    findData(undefined, [...STATE_FILES, ...MCPMARK_FILES]);
     return false;
   } catch (error) {
     if (error instanceof NotRun) return `no public task data: ${error.message}`;
@@ -30,4 +31,8 @@ test('every scenario ends as the paper says, and recovery releases what was save
   assert.equal(figureOf(`${interrupted}: released`), 0);
   assert.equal(figureOf(`${interrupted}: released once, after our recovery`), 2);
   assert.equal(figureOf('omit first write, exit after terminal: released'), 1);
+  const migrated = 'PostgreSQL, exit after commit, before terminal';
+  assert.equal(figureOf(`${migrated}: correct state`), 1);
+  assert.equal(figureOf(`${migrated}: released`), 0);
+  assert.equal(figureOf(`${migrated}: released once, after our recovery`), 1);
 });

@@ -191,6 +191,20 @@ test('64 gaps are all named', () => {
   assert.match(gaps.at(-1) ?? '', /could not be attributed/);
 });
 
+test('channels that are silent for one reason are named together, and each reason once', () => {
+  const silent = (channel: string, why: string) => ({ channel, kind: 'silent', why }) as const;
+  const channels = [
+    silent('recorder', 'no answer in time'),
+    silent('authorizer', 'it is off'),
+    silent('counters', 'no answer in time'),
+    reports.schema,
+  ];
+  assert.deepEqual(gapsOf(observe({ ...complete, channels })), [
+    'Channels "recorder", "counters" gave no answer: no answer in time',
+    'Channel "authorizer" gave no answer: it is off',
+  ]);
+});
+
 test('a gap is at most 1000 characters of well-formed text, whatever names are in it', () => {
   for (const name of ['x'.repeat(5000), '😀'.repeat(1000), `a${'😀'.repeat(1000)}`, '\ud83d', '"\n']) {
     const [gap] = gapsOf(observe(withReport('recorder', { channel: 'recorder', kind: 'silent', why: name })));

@@ -7,6 +7,7 @@ import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Halt } from '../../src/protocol/continuation.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import type { Lineage } from '../../src/runtime/continuation.ts';
+import { lineagesOf } from '../../src/runtime/lineage.ts';
 import { overlay } from '../../src/testing/world.ts';
 import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';
 
@@ -32,6 +33,21 @@ test('a committed occurrence releases its registered work once', async () => {
     assert.deepEqual(states, ['released', 'completed']);
     await assertHalts(deployed, 'already-released', terminal);
   }
+});
+
+test('a license names every occurrence that it buys, in the order in which they are claimed', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  const license = await deployed.approve({ occurrences: 2 });
+  const bought = lineagesOf(license);
+  await assertHalts(deployed, 'no-terminal', bought[0]);
+  const first = ofKind('committed', await deployed.runtime.execute(license, PAY));
+  const second = ofKind('rejected', await deployed.runtime.execute(license, PAY)); // paid already: nothing changes
+  assert.deepEqual(
+    [first, second].map(({ occurrence, lineage }) => ({ occurrence, lineage })),
+    bought,
+  );
+  assert.notEqual(first.occurrence, second.occurrence);
+  assert.equal((await deployed.runtime.continuation(bought[0], 'reconcile').release(() => {})).kind, 'released');
 });
 
 test('no-terminal: an occurrence nobody knows, and one whose attempt was interrupted', async () => {

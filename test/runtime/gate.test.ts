@@ -152,6 +152,22 @@ test('every refusal of the final gate has a case above', () => {
   );
 });
 
+test('a survey shows the outlets as they are now, and changes nothing', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const open = async () => {
+    const { outlets } = await deployed.runtime.survey('books');
+    return outlets.filter(({ disposition }) => disposition === 'unclassified').map(({ outlet }) => outlet);
+  };
+  assert.deepEqual(await open(), []);
+  world.books.unclassified = 'a foreign data wrapper';
+  assert.deepEqual(await open(), ['a foreign data wrapper']);
+  world.books.unclassified = undefined;
+  assert.deepEqual(await open(), []);
+  await assert.rejects(deployed.runtime.survey('bocks'), { code: 'ERR_EM_ADAPTER_UNAVAILABLE', message: /"bocks"/ });
+  ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+});
+
 test('a boundary with an unclassified outlet is refused before anything is staged', async () => {
   for (const adapter of ['books', 'bank']) {
     const world = invoiceWorld();

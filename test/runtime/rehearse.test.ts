@@ -315,6 +315,11 @@ test('continuations are a list of names, and a text is not taken apart into some
   await assert.rejects(deployed.runtime.prepare({ ...request, effects: [], continuations }), {
     code: 'ERR_EM_MANIFEST_INVALID',
   });
+  const misnamed = { ...request, effects: [], continuations: ['reconcile', 'write a letter'] };
+  await assert.rejects(deployed.runtime.prepare(misnamed), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+    message: /^"write a letter" cannot name a continuation: a name has 1 to 128 letters, digits and /,
+  });
 });
 
 test('a plan is bound to the revision that the application names', async () => {

@@ -66,9 +66,15 @@ export interface BenchRuntime extends AsyncDisposable {
  */
 export async function openRuntime(
   site: Site,
-  { certified, reached, ...changes }: { certified: boolean; reached?: Reached } & Partial<PostgresOptions>,
+  {
+    certified,
+    stranger,
+    reached,
+    ...changes
+  }: { certified: boolean; stranger?: pg.Client; reached?: Reached } & Partial<PostgresOptions>,
 ): Promise<BenchRuntime> {
   const factory = postgres({ ...site.options, ...changes });
+  const certifying = stranger === undefined ? factory : disturbed(factory, stranger);
   const key = generateApprover('bench');
   const ledger = `ledger-${key.publicKey.slice(-12).replace(/\W/g, '_')}`;
   const runtime = await createRuntime(
@@ -76,7 +82,7 @@ export async function openRuntime(
       store: join(site.folder, `${ledger}.db`),
       keyring: join(site.folder, `${ledger}.json`),
       issuers: { bench: { key: key.publicKey, may: ['books'] } },
-      adapters: { books: certified ? factory : surveyedOnce(factory) },
+      adapters: { books: certified ? certifying : surveyedOnce(factory) },
     },
     reached === undefined ? {} : { reached },
   );
@@ -102,15 +108,30 @@ function surveyedOnce<A>(factory: AdapterFactory<A>): AdapterFactory<A> {
   };
 }
 
+/** Somebody else commits before every survey, so that none of them may stand on the last one. */
+function disturbed<A>(factory: AdapterFactory<A>, stranger: pg.Client): AdapterFactory<A> {
+  return {
+    async open(context) {
+      const adapter = await factory.open(context);
+      const survey = adapter.survey.bind(adapter);
+      adapter.survey = async () => {
+        await stranger.query('select pg_current_xact_id()');
+        return await survey();
+      };
+      return adapter;
+    },
+  };
+}
+
 /** The operation under a license. */
 export async function openHeld(
   site: Site,
-  options: { readonly certified: boolean; readonly reached?: Reached },
+  options: { readonly certified: boolean; readonly stranger?: pg.Client; readonly reached?: Reached },
 ): Promise<Path> {
   const bench = await openRuntime(site, options);
   const licenses = new Map<number, unknown>();
   return {
-    name: options.certified ? 'certified' : 'protected',
+    name: options.certified ? (options.stranger ? 'certified among strangers' : 'certified') : 'protected',
     async approve(ids) {
       for (const id of ids) {
         licenses.set(id, await bench.approve({ task: `invoice-${id}`, effects: operationEffects(id) }));

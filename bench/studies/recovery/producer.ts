@@ -1,16 +1,15 @@
 // node producer.ts <folder> <step or ->: executes the case in a process of its own, which is killed at the step.
 import { createRuntime } from '../../../src/runtime/runtime.ts';
-import { executeHeld, heldConfig } from '../public-outcomes/state-conditions.ts';
 import { readCase } from './case-file.ts';
 
 const [folder = '', exitAt = '-'] = process.argv.slice(2);
-const { execution, license, publicKey } = readCase(folder);
+const { config, license, action } = readCase(folder);
 // Admission takes some of the same steps with a probe.
 let isExecuting = false;
-await using runtime = await createRuntime(heldConfig(execution, folder, publicKey), {
+await using runtime = await createRuntime(config, {
   reached: (step) => {
     if (step === exitAt && isExecuting) process.kill(process.pid, 'SIGKILL');
   },
 });
 isExecuting = true;
-await executeHeld(runtime, license, execution);
+await runtime.execute(license, action);

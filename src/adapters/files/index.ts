@@ -1,3 +1,4 @@
+/** A folder whose changes are held, compared and promoted as whole versions. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedAction } from './action.ts';
 import { type FilesOptions, openAdapter } from './adapter.ts';

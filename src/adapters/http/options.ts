@@ -112,10 +112,12 @@ interface CommonOptions {
 
 export type { RequestParts, ServiceOptions };
 
+/** A service whose requests follow from approvals alone. */
 export interface MediatedOptions extends CommonOptions {
   readonly operations: Readonly<Record<string, MediatedOperation>>;
 }
 
+/** A service whose requests are constrained, and compared afterwards. */
 export interface OpaqueOptions extends CommonOptions {
   readonly operations: Readonly<Record<string, OpaqueOperation>>;
 }

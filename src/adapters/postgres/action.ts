@@ -91,8 +91,15 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Ch
   return { sql, values };
 }
 
+const procedures = new WeakMap<ReadonlyMap<string, Entry>, ReadonlySet<string>>();
+
+/** One set for as long as the entry points are the same ones. */
 function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> {
-  return new Set([...entries].flatMap(([target, { kind }]) => (kind === 'procedure' ? [target] : [])));
+  const known = procedures.get(entries);
+  if (known !== undefined) return known;
+  const found = new Set([...entries].flatMap(([target, { kind }]) => (kind === 'procedure' ? [target] : [])));
+  procedures.set(entries, found);
+  return found;
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): CheckedStatement {

@@ -1,6 +1,14 @@
-import { asFault, Connection, type ConnectionOptions, TRUSTED_DEADLINE_MS } from '../../postgres/connection.ts';
+import {
+  asFault,
+  Connection,
+  type ConnectionOptions,
+  sqlState,
+  TRUSTED_DEADLINE_MS,
+} from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
+
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
 export class Control {
@@ -9,6 +17,7 @@ export class Control {
   /** Prepared on the session of that moment; another session needs its own. */
   #fingerprints: { readonly connection: Connection; readonly prepared: Promise<Fingerprints> } | undefined;
   #roles: readonly string[] = [];
+  readonly #excused = new Set<bigint>();
   #next: Promise<string> | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -48,6 +57,14 @@ export class Control {
   }
 
   /**
+   * Names a transaction that was promoted. The server counted what it wrote, up to its COMMIT, and that was registered
+   * rows alone: its end is no reason to read the configuration again.
+   */
+  excuse(xid: string): void {
+    this.#excused.add(BigInt(xid));
+  }
+
+  /**
    * What the configuration looks like now. One read serves everybody who asked before it began; who asks later gets
    * the next one, so that no answer is older than its question.
    */
@@ -68,9 +85,14 @@ export class Control {
       this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
     }
     try {
-      return await (await this.#fingerprints.prepared).read();
+      return await (await this.#fingerprints.prepared).read(this.#excused);
     } catch (error) {
       this.#fingerprints = undefined;
+      if (sqlState(error) === INSUFFICIENT_PRIVILEGE) {
+        const what =
+          'postgres: provisioning left out what only a superuser may grant; have one run `effectmatch provision`';
+        throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', what);
+      }
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the configuration could not be read');
     }
   }

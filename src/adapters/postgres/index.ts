@@ -1,3 +1,4 @@
+/** PostgreSQL: agent SQL in a held transaction, seen by recorders and by the server's own counters. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedAction } from './action.ts';
 import { openAdapter } from './adapter.ts';

@@ -23,6 +23,8 @@ export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'ans
   readonly forceConstraints: string;
   readonly quotesValues: boolean;
   readonly reached: AdapterContext['reached'];
+  /** Told every transaction that was promoted. */
+  readonly promoted: (xid: string) => void;
   readonly transactionStatus: (xid: string) => Promise<string | null>;
   /** Declared state as it is committed beneath the candidate. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
@@ -248,6 +250,7 @@ class HeldStage implements Stage {
     try {
       const tools = { session, deployment, xid, watched: watched.oids, reached, transactionStatus };
       promotion = await promoteCandidate(tools, marker);
+      if (promotion.kind === 'confirmed') this.#tools.promoted(xid);
       return promotion;
     } finally {
       const inDoubt = promotion === undefined || promotion.kind === 'unknown';

@@ -36,7 +36,29 @@ async function openGate(): Promise<Gate> {
     const what = 'postgres: the parser for statements could not be loaded; install the package libpg-query';
     throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what, { cause });
   }
-  return { check: (sql, procedures) => checkText((text) => parser.parseSync(text), sql, procedures) };
+  return rememberFindings({
+    check: (sql, procedures) => checkText((text) => parser.parseSync(text), sql, procedures),
+  });
+}
+
+const REMEMBERED_MAX = 500;
+const REMEMBERED_CHARACTERS_MAX = 10_000;
+
+/** Agents send the same few texts with other values, and a finding depends on text and procedures alone. */
+function rememberFindings(gate: Gate): Gate {
+  const known = new Map<string, { readonly procedures: ReadonlySet<string>; readonly finding: Finding }>();
+  return {
+    check(sql, procedures) {
+      const remembered = known.get(sql);
+      if (remembered?.procedures === procedures) return remembered.finding;
+      const finding = gate.check(sql, procedures);
+      if (sql.length > REMEMBERED_CHARACTERS_MAX) return finding;
+      const [oldest] = known.keys();
+      if (known.size >= REMEMBERED_MAX && oldest !== undefined) known.delete(oldest);
+      known.set(sql, { procedures, finding });
+      return finding;
+    },
+  };
 }
 
 /** A node of the syntax tree: plain data whose keys are node or field names, never text of the statement. */

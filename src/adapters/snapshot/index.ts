@@ -1,3 +1,4 @@
+/** JSON state behind tools, held, compared as a whole and promoted by version. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedAction } from './action.ts';
 import { openAdapter } from './adapter.ts';

@@ -1,3 +1,4 @@
+/** SQLite: agent SQL in a held transaction of one file, behind an allow-list. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedAction } from './action.ts';
 import { openAdapter } from './adapter.ts';

@@ -1,7 +1,9 @@
+/** The default ledger: one SQLite file, shared by the processes of one machine. @module */
 import type { LedgersFactory } from '../../contract/ledgers.ts';
 import { openConnections } from './open.ts';
 import { SqliteLedgers } from './store.ts';
 
+/** How patient the ledger is. */
 export interface SqliteLedgerOptions {
   /** How long an operation waits for other writers before it fails with `ERR_EM_STORE_BUSY`; 30 000 by default. */
   readonly deadlineMs?: number;

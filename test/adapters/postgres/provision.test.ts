@@ -27,8 +27,11 @@ test('an owner without superuser provisions what it can, and the survey names wh
   assert.ok(leftOut.every(({ needs }) => needs.endsWith('superuser')));
   assert.deepEqual(await provisioning.apply(), leftOut, 'it can be repeated');
 
-  // The control login cannot read the versions of roles yet, and says which right it lacks.
-  await assert.rejects(open(), /pg_authid|pg_user_mapping|pg_subscription/);
+  // The control login cannot read the versions of roles yet, and says which right it lacks and who can give it.
+  await assert.rejects(open(), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+    message: /a superuser .* run `effectmatch provision`: .*(pg_authid|pg_user_mapping|pg_subscription)/,
+  });
 
   const closing = await planProvisioning(db.url(), options);
   assert.deepEqual(await closing.apply(), []);

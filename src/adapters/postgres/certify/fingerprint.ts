@@ -1,5 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
+import { invariant } from '../../../errors.ts';
+import type { TextRow } from '../../../postgres/connection.ts';
 import type { Survey } from '../../../protocol/boundary.ts';
 import { readRows, type TextReader } from './catalog.ts';
+import { endedOnly, parseSnapshot, type Snapshot } from './standstill.ts';
 
 /** Rows of relations that stay; temporary ones of other sessions come and go. */
 const permanent = (column: string) => `${column} >= 16384 and ${column} <> all((select oids from temporary)::oid[])`;
@@ -81,19 +85,26 @@ const counters = COUNTED.map((catalog) => {
   return `pg_stat_get_tuples_inserted(${oid}) + pg_stat_get_tuples_updated(${oid}) + pg_stat_get_tuples_deleted(${oid})`;
 });
 
+/** The snapshot that a statement reads with, and what may change without a transaction. */
+const MOMENT = `pg_current_snapshot(),
+    concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
+      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time())`;
+
 const QUERY = `with temporary as materialized (
     select coalesce(array_agg(oid), '{}') as oids from pg_catalog.pg_class where relpersistence = 't'),
   tables as (select oid from pg_catalog.pg_class
     where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f'))
-  select encode(sha256(${[...SHARED, ...LOCAL].map(versions).join('\n || ')}), 'hex') || ' '
-    || concat_ws(' ', ${counters.join(', ')}) || ' '
-    || concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
-      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time())`;
+  select ${MOMENT}, encode(sha256(${[...SHARED, ...LOCAL].map(versions).join('\n || ')}), 'hex') || ' '
+    || concat_ws(' ', ${counters.join(', ')})`;
 
 /** Reads whether anything in the configuration changed, far more cheaply than reading what it is. */
 export interface Fingerprints {
-  /** Equal texts mean that no row of the configuration was written in between, not even back to what it was. */
-  read(): Promise<string>;
+  /**
+   * Equal texts mean that no row of the configuration was written in between, not even back to what it was. While no
+   * transaction has ended but those in `own`, which must be known not to have written to any catalogue, the last text
+   * stands; otherwise the catalogues are read. Ids in `own` that cannot matter any more are removed from it.
+   */
+  read(own: Set<bigint>): Promise<string>;
 }
 
 /** What the trusted login needs in order to read the versions of rows whose content it may not see. */
@@ -121,12 +132,38 @@ export async function prepareFingerprint(control: TextReader, roles: readonly st
   const oids = `{${closure.map(({ oid }) => oid).join(',')}}`;
   await control.query('DEALLOCATE ALL');
   await control.query(`PREPARE effectmatch_fingerprint(oid[]) AS ${QUERY}`);
+  await control.query(`PREPARE effectmatch_moment AS SELECT ${MOMENT}`);
+  let last: (Moment & { readonly content: string }) | undefined;
   return {
-    async read() {
-      const { rows } = await control.query(`EXECUTE effectmatch_fingerprint('${oids}')`);
-      return rows[0]?.[0] ?? '';
+    async read(own) {
+      const standsStill = async (before: Snapshot, after: Snapshot) => {
+        if (endedOnly(own, before, after)) return true;
+        // The server shows the end of a transaction to others before it tells whoever ended it.
+        await setImmediate();
+        return endedOnly(own, before, after);
+      };
+      const now = last && readMoment((await control.query('EXECUTE effectmatch_moment')).rows[0]);
+      if (last !== undefined && now?.settings === last.settings && (await standsStill(last.snapshot, now.snapshot))) {
+        last = { ...last, snapshot: now.snapshot };
+      } else {
+        const row = (await control.query(`EXECUTE effectmatch_fingerprint('${oids}')`)).rows[0];
+        last = { ...readMoment(row), content: row?.[2] ?? '' };
+      }
+      for (const id of own) if (id < last.snapshot.start) own.delete(id);
+      return `${last.content} ${last.settings}`;
     },
   };
+}
+
+interface Moment {
+  readonly snapshot: Snapshot;
+  readonly settings: string;
+}
+
+function readMoment(row: TextRow | undefined): Moment {
+  const [snapshot, settings] = row ?? [];
+  invariant(snapshot != null && settings != null, 'the server states its snapshot and its settings');
+  return { snapshot: parseSnapshot(snapshot), settings };
 }
 
 /**

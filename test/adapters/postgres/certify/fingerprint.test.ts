@@ -2,6 +2,7 @@
 // Method: read it on a warm trusted session without superuser, before and after statements of other sessions.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import pg from 'pg';
 import { type Fingerprints, prepareFingerprint } from '../../../../src/adapters/postgres/certify/fingerprint.ts';
 import { startServer, type TestServer } from '../../../postgres/server.ts';
 import { openSite, type Site } from './site.ts';
@@ -75,11 +76,11 @@ const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
 for (const [name, [there, back]] of Object.entries(CHANGED_AND_BACK)) {
   test(`${name}: seen when changed, and when changed back`, async () => {
     const reload = name === 'the configuration file' ? ['select pg_reload_conf()', 'select pg_sleep(0.2)'] : [];
-    const first = await fingerprints.read();
+    const first = await fingerprints.read(new Set());
     await site.apply([there, ...reload]);
-    const second = await fingerprints.read();
+    const second = await fingerprints.read(new Set());
     await site.apply([back, ...reload]);
-    const third = await fingerprints.read();
+    const third = await fingerprints.read(new Set());
     assert.notEqual(second, first);
     assert.notEqual(third, second);
     assert.notEqual(third, first);
@@ -87,7 +88,7 @@ for (const [name, [there, back]] of Object.entries(CHANGED_AND_BACK)) {
 }
 
 test('data, statistics, vacuum and temporary tables of others leave it as it is', async () => {
-  const first = await fingerprints.read();
+  const first = await fingerprints.read(new Set());
   await site.apply([
     `insert into app.hidden select g, 'x' from generate_series(1, 100) g`,
     `select nextval('app.free')`,
@@ -96,7 +97,27 @@ test('data, statistics, vacuum and temporary tables of others leave it as it is'
     'analyze',
     'vacuum pg_catalog.pg_class',
   ]);
-  assert.equal(await fingerprints.read(), first);
+  assert.equal(await fingerprints.read(new Set()), first);
+});
+
+test('only transactions that are named keep the catalogues from being read again', async () => {
+  const first = await fingerprints.read(new Set());
+  const session = new pg.Client({ connectionString: site.db.url() });
+  await session.connect();
+  try {
+    await session.query('begin');
+    await session.query(`alter table app.hidden alter what set default 'later'`);
+    const { rows } = await session.query('select pg_current_xact_id()');
+    assert.equal(await fingerprints.read(new Set()), first, 'what is not committed is not there');
+    await session.query('commit');
+    const promised = new Set([BigInt(rows[0].pg_current_xact_id)]);
+    assert.equal(await fingerprints.read(promised), first, 'a named transaction is taken at its word');
+    assert.deepEqual([...promised], [], 'and forgotten once it cannot matter any more');
+    await site.apply(['select pg_current_xact_id()']);
+    assert.notEqual(await fingerprints.read(new Set()), first, 'anybody else makes it look');
+  } finally {
+    await session.end();
+  }
 });
 
 /** Of the whole server: their counters move with everybody's roles, so they are not watched. */
@@ -110,17 +131,17 @@ const SHARED_PAIRS: Readonly<Record<string, readonly [string, string]>> = {
 
 for (const [name, [there, back]] of Object.entries(SHARED_PAIRS)) {
   test(`limit: ${name} is seen while it stands, and not once it was taken back completely`, async () => {
-    const first = await fingerprints.read();
+    const first = await fingerprints.read(new Set());
     await site.apply([there]);
-    assert.notEqual(await fingerprints.read(), first);
+    assert.notEqual(await fingerprints.read(new Set()), first);
     await site.apply([back]);
-    assert.equal(await fingerprints.read(), first);
+    assert.equal(await fingerprints.read(new Set()), first);
   });
 }
 
 test('without its grants the trusted login is told which catalogue it may not read', async () => {
   await site.apply(['revoke select (xmin, ctid, oid) on pg_catalog.pg_authid from {control}']);
-  await assert.rejects(fingerprints.read(), /pg_authid/);
+  await assert.rejects(fingerprints.read(new Set()), /pg_authid/);
   await site.apply(['grant select (xmin, ctid, oid) on pg_catalog.pg_authid to {control}']);
-  await fingerprints.read();
+  await fingerprints.read(new Set());
 });

@@ -1,0 +1,46 @@
+// What each source of evidence adds: eight scenarios under six conditions, on PostgreSQL, SQLite and loopback HTTP.
+import { RawRecords } from '../raw.ts';
+import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
+import { CONDITION_NAMES, runOnce } from './mechanism-matrix/run.ts';
+import { SCENARIOS } from './mechanism-matrix/scenarios.ts';
+import { openSite } from './mechanism-matrix/site.ts';
+
+const REPETITIONS = 20;
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const repetitions = quick ? 1 : REPETITIONS;
+  const raw = new RawRecords(`mechanism-matrix${quick ? '-quick' : ''}`, []);
+  await using site = await openSite();
+  const cells: Cell[] = [];
+  for (const scenario of SCENARIOS) {
+    for (const [index, condition] of CONDITION_NAMES.entries()) {
+      const place = `${scenario.name} | ${condition}`;
+      const paper = scenario.paper[index] ?? '';
+      progress(place);
+      const labels: string[] = [];
+      const recovered: string[] = [];
+      for (let repetition = 1; repetition <= repetitions; repetition += 1) {
+        const record = await raw.run(`${place} | ${repetition}`, () => runOnce(site, scenario, condition));
+        labels.push(record.label);
+        if (record.recovered !== undefined) recovered.push(record.recovered);
+      }
+      const others = new Set(labels.filter((label) => label !== paper));
+      if (others.size > 0) progress(`NOT AS IN THE PAPER (${paper}): ${[...others].join(', ')}`);
+      const count = labels.filter((label) => label === paper).length;
+      const name = `${place}: ${paper}`;
+      cells.push(quick ? exactly(name, count, 'runs', repetitions) : reproduced(name, count, 'runs', REPETITIONS));
+      if (recovered.length > 0) {
+        const settled = recovered.filter((label) => label === 'exact').length;
+        cells.push(exactly(`${place}, after our recovery: exact`, settled, 'runs', repetitions));
+      }
+    }
+  }
+  raw.finish();
+  return cells;
+}
+
+export const mechanismMatrixStudy: Study = {
+  name: 'mechanism-matrix',
+  about: 'eight scenarios under six conditions, each defined by the evidence it reads',
+  run,
+};

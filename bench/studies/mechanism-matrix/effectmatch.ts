@@ -1,0 +1,134 @@
+// The sixth condition: the runtime itself, with its ledger on disk and the adapters for the three backends.
+import { join } from 'node:path';
+import { opaquePaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
+import { mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';
+import { postgres } from '../../../src/adapters/postgres/index.ts';
+import { sqlite } from '../../../src/adapters/sqlite/index.ts';
+import type { AdapterFactory } from '../../../src/contract/adapter.ts';
+import { approver, type generateApprover } from '../../../src/crypto/approver.ts';
+import { generated, insert, update } from '../../../src/protocol/draft.ts';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
+import { lineagesOf } from '../../../src/runtime/lineage.ts';
+import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
+import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
+import { TOKEN } from './service.ts';
+import { type Decision, type Place, SQLITE_FILE, type Step, TABLES, type Workflow } from './task.ts';
+import { statementOf } from './tools.ts';
+import { runDependent } from './workflow.ts';
+
+/** The one whose approvals count. */
+export const ISSUER = 'owner';
+const NEXT = 'next';
+
+/** The deployment: the same in every process. Nothing is recovered unless somebody asks for it. */
+export async function openRuntime(
+  place: Place,
+  { steps }: Workflow,
+  publicKey: string,
+  internals: Internals = {},
+): Promise<Runtime> {
+  const adapters: Record<string, AdapterFactory> = {};
+  for (const step of steps) adapters[adapterOf(step)] = factoryOf(place, step);
+  return await createRuntime(
+    {
+      store: join(place.folder, 'ledger.db'),
+      keyring: join(place.folder, 'keys.json'),
+      issuers: { [ISSUER]: { key: publicKey, may: Object.keys(adapters) } },
+      adapters,
+      recoverAtStart: false,
+    },
+    internals,
+  );
+}
+
+const adapterOf = (step: Step) => (step.kind === 'payment' ? 'bank' : step.where);
+
+function factoryOf(place: Place, step: Step): AdapterFactory {
+  if (step.kind === 'payment') {
+    const { origin, customer } = place.service;
+    const at = { origin, token: TOKEN, account: customer };
+    return place.capability === 'MEDIATED'
+      ? (mediatedHttp(paymentOptions(at)) as AdapterFactory)
+      : (opaqueHttp(opaquePaymentOptions(at)) as AdapterFactory);
+  }
+  if (step.where === 'sqlite') {
+    return sqlite({ file: join(place.folder, SQLITE_FILE), relations: [...TABLES.sqlite] }) as AdapterFactory;
+  }
+  if (place.provisioned === undefined) throw new Error('this database was not provisioned');
+  return postgres(place.provisioned) as AdapterFactory;
+}
+
+/** A license for every step, from whoever signs. */
+export async function approveSteps(
+  runtime: Runtime,
+  { steps }: Workflow,
+  signer: ReturnType<typeof generateApprover>,
+): Promise<readonly SignedLicense[]> {
+  const licenses: SignedLicense[] = [];
+  for (const [index, step] of steps.entries()) {
+    const request: PrepareRequest = {
+      adapter: adapterOf(step),
+      task: `step ${index + 1}`,
+      planRevision: 1,
+      continuations: [NEXT],
+      ...approvalOf(step),
+    };
+    licenses.push(approver(signer).sign(await runtime.prepare(request), { expiresIn: '10m' }));
+  }
+  return licenses;
+}
+
+/** The approved change; of a row also that it is still the row that was looked at. */
+function approvalOf(step: Step): Pick<PrepareRequest, 'effects' | 'requires'> {
+  if (step.kind === 'payment') {
+    const { payee, amount } = step;
+    return { effects: [insert('payment', { id: generated('payment'), payee, amount, memo: null })] };
+  }
+  const { table, id, column, value, seen } = step;
+  return {
+    effects: [update(table, { id }, { [column]: [seen[column] ?? null, value] })],
+    requires: [{ target: table, key: { id }, row: seen }],
+  };
+}
+
+/** What the agent submits. */
+function actionOf(place: Place, step: Step): unknown {
+  if (step.kind === 'row') return statementAction(step);
+  const { payee, amount } = step;
+  return place.capability === 'MEDIATED' ? {} : { operation: 'pay', input: { payee, amount } };
+}
+
+function statementAction(step: Extract<Step, { kind: 'row' }>) {
+  const { sql, values } = statementOf(step);
+  return step.where === 'postgres' ? { sql, values } : { sql: sql.replace(/\$(\d)/g, '?$1'), values };
+}
+
+/** Executes every step; each releases the next one, and the last one the dependent work. */
+export async function runLicensed(
+  runtime: Runtime,
+  place: Place,
+  workflow: Workflow,
+  licenses: readonly SignedLicense[],
+): Promise<Decision> {
+  const { steps, hasDependent } = workflow;
+  const from = async (index: number): Promise<Decision> => {
+    const step = steps[index];
+    if (step === undefined) {
+      if (hasDependent) runDependent(place);
+      return 'done';
+    }
+    const license = licenses[index];
+    if (license === undefined) throw new Error('a step has no license');
+    await runtime.execute(license, actionOf(place, step));
+    // Not from the verdict: the process that executed may have been another one.
+    const [origin] = lineagesOf(license);
+    const release = await runtime.continuation(origin, NEXT).release(() => from(index + 1));
+    if (release.kind === 'released') return release.value;
+    if (release.why === 'diverged') return 'diverged';
+    if (release.why === 'indeterminate') return 'uncertain';
+    // What was claimed and has no terminal may have happened.
+    const isClaimed = (await runtime.ledgers.holder(origin.occurrence)) !== undefined;
+    return release.why === 'no-terminal' && isClaimed ? 'uncertain' : 'rejected';
+  };
+  return await from(0);
+}

@@ -1,0 +1,73 @@
+// Goal: every cell of the mechanism matrix is what durable state and dependent work say, and a broken runtime changes it.
+// Method: one run of each cell; our column again with one mechanism switched off; labels from facts that were made up.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Facts, labelOf } from '../../bench/studies/mechanism-matrix/label.ts';
+import { EFFECTMATCH, runOnce } from '../../bench/studies/mechanism-matrix/run.ts';
+import { SCENARIOS, type Scenario } from '../../bench/studies/mechanism-matrix/scenarios.ts';
+import { openSite } from '../../bench/studies/mechanism-matrix/site.ts';
+import type { Change } from '../../bench/studies/mechanism-matrix/task.ts';
+import { mechanismMatrixStudy } from '../../bench/studies/mechanism-matrix.ts';
+import { withoutComparison } from '../../bench/studies/public-outcomes/state-conditions.ts';
+
+function scenarioNamed(name: string): Scenario {
+  const found = SCENARIOS.find((scenario) => scenario.name === name);
+  assert.ok(found, name);
+  return found;
+}
+
+test('all 48 cells end as the paper says, and our recovery settles the interrupted payment', async () => {
+  const said: string[] = [];
+  const cells = await mechanismMatrixStudy.run({ quick: true, progress: (line) => said.push(line) });
+  assert.deepEqual(
+    cells.filter(({ ok }) => !ok),
+    [],
+    said.filter((line) => line.startsWith('NOT')).join('\n'),
+  );
+  assert.equal(cells.length, 8 * 6 + 1);
+});
+
+test('without one of its mechanisms EffectMatch ends in another cell', async () => {
+  await using site = await openSite();
+  const run = async (name: string, internals: Parameters<typeof runOnce>[3]) =>
+    (await runOnce(site, scenarioNamed(name), EFFECTMATCH, internals)).label;
+  assert.equal(await run('extra PostgreSQL write', withoutComparison), 'extra commit');
+  assert.equal(await run('wrong-source target', { verifyLicense: () => true }), 'accept local match');
+  const still = { ...scenarioNamed('stale selector'), drift: '' };
+  assert.equal((await runOnce(site, still, EFFECTMATCH)).label, 'exact', 'nothing but the drift is refused');
+});
+
+test('a label follows from what is there and what ran, whatever a condition says about itself', () => {
+  const paid: Change = { target: 'payment', before: null, after: { payee: 'acme', amount: 35 } };
+  const notice: Change = { target: 'notice', before: null, after: { text: 'paid' } };
+  const seen = { id: 7, owner: 'acme', tier: 'basic' };
+  const promoted: Change = { target: 'account', before: seen, after: { ...seen, tier: 'gold' } };
+  const other = { ...seen, owner: 'initech' };
+  const stale: Change = { target: 'account', before: other, after: { ...other, tier: 'gold' } };
+  const facts: Facts = {
+    changes: [paid],
+    approved: [paid],
+    local: [paid],
+    requests: 1,
+    dependent: 1,
+    readable: true,
+    decision: 'rejected',
+  };
+  const cases: readonly (readonly [string, Partial<Facts>])[] = [
+    ['exact', {}],
+    ['rejected; stop', { dependent: 0 }],
+    ['extra; advance', { changes: [paid, notice], decision: 'diverged' }],
+    ['extra commit', { changes: [notice, paid], dependent: undefined }],
+    ['resend; duplicate', { changes: [paid, paid], requests: 2 }],
+    ['extra; advance', { changes: [paid, paid] }],
+    ['wrong commit', { changes: [notice], decision: 'done' }],
+    ['stale commit', { changes: [stale], approved: [promoted], local: [promoted] }],
+    ['wrong commit', { changes: [promoted], approved: [paid, promoted] }],
+    ['response; advance', { readable: false, decision: 'uncertain' }],
+    ['accept local match', { approved: undefined }],
+    ['nothing; advance', { changes: [] }],
+    ['nothing; done', { changes: [], dependent: 0, decision: 'done' }],
+    ['dependent work repeated', { dependent: 2 }],
+  ];
+  for (const [label, changed] of cases) assert.equal(labelOf({ ...facts, ...changed }), label, JSON.stringify(changed));
+});
