@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
 import { findFolder } from './data/folder.ts';
-import { RawRecords } from './raw.ts';
+import { fingerprintOf, RawRecords } from './raw.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
@@ -86,9 +86,10 @@ function printReport(quick: boolean): void {
 /** Runs one study and writes down how it ended. What it failed with is thrown again. */
 async function runStudy(study: Study, { quick, data, seed, json }: How): Promise<void> {
   const started = performance.now();
+  const code = fingerprintOf([]);
   const context = () => {
     const seconds = Math.round((performance.now() - started) / 100) / 10;
-    return describeContext({ quick, seed, seeded: study.seeded ?? null, seconds });
+    return describeContext({ quick, seed, seeded: study.seeded ?? null, seconds, code });
   };
   const options: StudyOptions = { quick, data, seed, progress: (line) => process.stderr.write(`… ${line}\n`) };
   options.progress(`seed ${seed}: ${study.seeded ?? 'nothing in this study is drawn at random'}`);

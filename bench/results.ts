@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { fingerprintOf, resultsFolder } from './raw.ts';
+import { resultsFolder } from './raw.ts';
 
 const cell = z.strictObject({
   name: z.string(),
@@ -41,8 +41,9 @@ function fileOf(study: string, quick: boolean): string {
   return join(resultsFolder(), `${study}${quick ? '-quick' : ''}.json`);
 }
 
+/** The machine and the moment, with how the study was run. `code` is the fingerprint from before it was. */
 export function describeContext(
-  how: Pick<StudyResult['context'], 'quick' | 'seed' | 'seeded' | 'seconds'>,
+  how: Pick<StudyResult['context'], 'quick' | 'seed' | 'seeded' | 'seconds' | 'code'>,
 ): StudyResult['context'] {
   return {
     node: process.version,
@@ -50,7 +51,6 @@ export function describeContext(
     cores: cpus().length,
     at: new Date().toISOString(),
     ...how,
-    code: fingerprintOf([]),
   };
 }
 

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { fingerprintOf } from '../../bench/raw.ts';
 import { verdictOf } from '../../bench/report/verdict.ts';
 import { gatherEntries, writeReport } from '../../bench/report/write.ts';
 import { describeContext, writeResult } from '../../bench/results.ts';
@@ -15,7 +16,8 @@ process.env.EFFECTMATCH_BENCH_RESULTS = join(folder, 'results');
 after(() => rmSync(folder, { recursive: true }));
 
 const HOSTILE = `</td><script>alert("1")</script> & 'q' | pipe`;
-const context = (quick: boolean) => describeContext({ quick, seed: 42, seeded: null, seconds: 1.5 });
+const context = (quick: boolean) =>
+  describeContext({ quick, seed: 42, seeded: null, seconds: 1.5, code: quick ? 'older' : fingerprintOf([]) });
 const finish = (study: string, cells: readonly Cell[], quick = false) =>
   writeResult({ study, context: context(quick), cells: [...cells] });
 
@@ -81,7 +83,8 @@ test('what was not run, failed or was only tried is named so, with the context o
     assert.ok(text.includes(`not run: there is no ${data}`));
     assert.ok(text.includes(`FAILED: it broke ${here}`));
     assert.match(text, /topologies/);
-    assert.match(text, /quick: too few repetitions to quote/);
+    assert.match(text, /quick: too few repetitions to quote; the code has changed since/);
+    assert.doesNotMatch(text, /complete; the code has changed since/);
     assert.ok(text.includes(`Node.js ${process.version}`));
     assert.match(text, /\d cores; seed 42: nothing in it is drawn at random/);
   }
