@@ -121,6 +121,7 @@ async function runStudy(study: Study, { quick, data, seed, json }: How): Promise
 async function runEverything(names: readonly string[], { quick, data, seed }: How): Promise<void> {
   let current: ReturnType<typeof fork> | undefined;
   let interrupted = false;
+  const code = fingerprintOf([]);
   keepTemporary(async (signal) => {
     interrupted = true;
     if (current === undefined || current.exitCode !== null || current.signalCode !== null) return;
@@ -139,7 +140,15 @@ async function runEverything(names: readonly string[], { quick, data, seed }: Ho
     // An interrupted study has not failed, and nothing may come after it.
     if (interrupted) await new Promise(() => {});
     const ended = readResult(name, quick);
-    if (status !== 0) throw new Error(`it ended with ${status ?? signal}`);
+    if (status !== 0) {
+      const message = `it ended with ${status ?? signal}`;
+      // A process that was killed wrote nothing, and figures from before it must not stand in the report.
+      if (ended === undefined || !('failed' in ended)) {
+        const context = describeContext({ quick, seed, seeded: null, seconds: 0, code });
+        writeResult({ study: name, context, failed: message });
+      }
+      throw new Error(message);
+    }
     if (ended !== undefined && 'notRun' in ended) throw new NotRun(ended.notRun);
   };
   const inputs = globSync('**/*', { cwd: findFolder(data), withFileTypes: true }).filter((entry) => entry.isFile());
