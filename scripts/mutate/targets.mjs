@@ -2,12 +2,15 @@
 
 const RUNTIME = [
   'authority',
+  'attempt',
+  'deployment',
   'gate',
   'promotable',
   'remote',
   'finish',
   'settle',
   'recover',
+  'resolve',
   'continuation',
   'boundary',
   'operation',
@@ -17,7 +20,7 @@ const RUNTIME = [
   'rehearse',
 ];
 const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'outcome', 'limits', 'approve'];
-const CRYPTO = ['dsse', 'receipt', 'signature', 'proposal'];
+const CRYPTO = ['dsse', 'receipt', 'seal', 'signature', 'proposal'];
 
 /** Source files whose every check must be held by a test. */
 export const TARGETS = [
@@ -40,11 +43,11 @@ const TRIED_ON = {
   'src/runtime/rehearse.ts': ['test/runtime/rehearse.test.ts', 'test/rehearsal/sqlite.test.ts'],
   'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
   'src/protocol/': [
-    ...[...PROTOCOL, 'match'].map((name) => `test/protocol/${name}.test.ts`),
+    ...[...PROTOCOL, 'gross', 'match'].map((name) => `test/protocol/${name}.test.ts`),
     ...['authority', 'continuation', 'gate', 'channels', 'prepare'].map((name) => `test/runtime/${name}.test.ts`),
   ],
   'src/crypto/': [
-    ...['approver', 'receipt', 'signature', 'bad-records'].map((name) => `test/crypto/${name}.test.ts`),
+    ...['approver', 'receipt', 'seal', 'signature', 'bad-records'].map((name) => `test/crypto/${name}.test.ts`),
     'test/runtime/authority.test.ts',
   ],
   'src/ledger/': [

@@ -49,6 +49,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   'adapter-changed': AGAIN,
   spent: 'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
   busy: 'nothing was changed, and the license is spent; plan and approve again when the other writer is done',
+  'boundary-changed':
+    'nothing was changed, and the license is spent; see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
   diverged:
     'nothing was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',

@@ -75,6 +75,11 @@ interface AdapterBase<Action> {
   describeAction(action: Action): Value;
   /** Lists every reachable outlet, fresh, with the trusted connection. */
   survey(): Promise<Survey>;
+  /**
+   * What became different between two surveys, for the administrator who has to act on it: the object, what it was and
+   * what it is. Whether anything did is decided by the certificates. Runs no application code.
+   */
+  explainChange?(before: Survey, after: Survey): Promise<readonly string[]>;
   /** Ends what is still held, without a trace. Idempotent. */
   close(): Promise<void>;
 }

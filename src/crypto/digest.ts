@@ -4,7 +4,7 @@ import { canonical } from '../protocol/canon.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
 
 /** Above this length the text is hashed in place of being copied behind its domain label first. */
-export const COPY_LIMIT = 1 << 20;
+const COPY_LIMIT = 1 << 20;
 
 /**
  * SHA-256 over `domain + "\n" + text`, lower-case hex. The label keeps digests of different kinds of text apart: no

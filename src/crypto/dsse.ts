@@ -4,7 +4,6 @@ import { STATEMENT_PAYLOAD_TYPE, statementRecord } from '../protocol/receipt.ts'
 import { readFields } from './handover.ts';
 import type { ReceiptKey } from './receipt-key.ts';
 
-const SIGNATURE_BYTES = 64;
 const MAX_SIGNATURES = 16;
 const MAX_KEYID = 256;
 const MAX_PAYLOAD_BYTES = statementRecord.maxBytes;
@@ -51,10 +50,10 @@ export function signEnvelope(
 export function openEnvelope(
   keys: readonly ReceiptKey[],
   input: unknown,
-): { readonly text: string; readonly keyids: readonly string[] } {
+): { readonly text: string; readonly keyid: string } {
   const { payload, signatures } = parseEnvelope(input);
   const bytes = encodePreAuthentication(STATEMENT_PAYLOAD_TYPE, payload);
-  const keyids = signatures.flatMap(({ keyid, sig }) => {
+  const [keyid] = signatures.flatMap(({ keyid, sig }) => {
     const known = keys.find((key) => key.keyid === keyid);
     if (known === undefined) return [];
     if (!verify(null, bytes, known.key, sig)) {
@@ -62,8 +61,8 @@ export function openEnvelope(
     }
     return [keyid];
   });
-  if (keyids.length === 0) throw unsigned('none of its signatures is by a key that you trust');
-  return { text: decodeUtf8(payload), keyids };
+  if (keyid === undefined) throw unsigned('none of its signatures is by a key that you trust');
+  return { text: decodeUtf8(payload), keyid };
 }
 
 interface Parsed {
@@ -101,15 +100,14 @@ function parseSignatures(input: unknown): Parsed['signatures'] {
   if (new Set(signatures.map(({ keyid }) => keyid)).size !== signatures.length) {
     throw invalid('two of its signatures name the same key');
   }
-  return signatures.map(({ keyid, sig }) => ({ keyid, sig: sig.length === SIGNATURE_BYTES ? sig : Buffer.alloc(0) }));
+  return signatures;
 }
 
 /** Base64 with padding, in the standard or the URL-safe alphabet (DSSE allows both), without stray bits. */
 function decodeBase64(text: unknown): Buffer | undefined {
   if (typeof text !== 'string') return undefined;
-  const isUrlSafe = /[-_]/.test(text);
-  if (isUrlSafe && /[+/]/.test(text)) return undefined;
-  const standard = isUrlSafe ? text.replaceAll('-', '+').replaceAll('_', '/') : text;
+  if (/[-_]/.test(text) && /[+/]/.test(text)) return undefined;
+  const standard = text.replaceAll('-', '+').replaceAll('_', '/');
   const decoded = Buffer.from(standard, 'base64');
   return decoded.toString('base64') === standard ? decoded : undefined;
 }

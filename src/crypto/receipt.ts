@@ -11,7 +11,7 @@ import {
   statementRecord,
 } from '../protocol/receipt.ts';
 import type { Digest } from '../protocol/record.ts';
-import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
+import { findUnassured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 import { digestText } from './digest.ts';
 import { type Envelope, openEnvelope, signEnvelope } from './dsse.ts';
 import type { Keyring } from './keyring.ts';
@@ -46,9 +46,8 @@ export type Verified =
  */
 export function verifyReceipt(publicKeys: readonly (string | ReceiptKey)[], envelope: unknown): Verified {
   const keys = publicKeys.map((key) => (typeof key === 'string' ? parseReceiptKey(key) : key));
-  const { text, keyids } = openEnvelope(keys, envelope);
+  const { text, keyid } = openEnvelope(keys, envelope);
   const statement = statementRecord.parseText(text);
-  const keyid = keyids[0] ?? '';
   switch (statement.predicateType) {
     case RECEIPT_TYPE: {
       const { terminal, position } = statement.predicate;
@@ -102,12 +101,7 @@ function assertSame(text: string, again: Statement): void {
 }
 
 function assertSound(terminal: Terminal): void {
-  try {
-    assertAssured(terminal);
-  } catch (cause) {
-    if (!(cause instanceof EffectMatchError)) throw cause;
-    throw new EffectMatchError('ERR_EM_RECORD_INVALID', `receipt: the terminal contradicts itself: ${cause.message}`, {
-      cause,
-    });
-  }
+  const broken = findUnassured(terminal);
+  if (broken === undefined) return;
+  throw new EffectMatchError('ERR_EM_RECORD_INVALID', `receipt: the terminal contradicts itself: ${broken}`);
 }

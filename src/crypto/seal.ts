@@ -1,10 +1,9 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Sealer } from '../contract/seal.ts';
-import { EffectMatchError, invariant } from '../errors.ts';
+import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
-import { COPY_LIMIT } from './digest.ts';
 import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
@@ -30,7 +29,7 @@ export function createSealer(keyring: Keyring): Sealer {
     seal(kind, record) {
       const copy = kind.parse(record);
       const text = kind.text(copy);
-      const mac = computeMac(currentKey(keyring, kind.kind), kind.domain, text);
+      const mac = computeMac(knownKey(keyring, keyring.current, kind.kind), kind.domain, text);
       const seal = Object.freeze({ key: keyring.current, mac: mac.toString('hex') });
       const sealed = Object.freeze({ record: copy, text, seal });
       if (Object.isFrozen(copy)) own.set(sealed, kind);
@@ -58,27 +57,19 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
  * columns do not show that they are equal. Digests of different key generations cannot be compared.
  */
 export function keyedDigest(keyring: Keyring): (target: string, column: string, value: Value) => string {
-  const key = currentKey(keyring, 'value');
+  const key = knownKey(keyring, keyring.current, 'value');
   return (target, column, value) =>
     computeMac(key, 'effectmatch/value/v1', canonical([target, column, value])).toString('hex');
 }
 
 /** The same for a whole text, such as the observed outcome of a deployment that does not store values. */
 export function keyedTextDigest(keyring: Keyring): (domain: string, text: string) => Digest {
-  const key = currentKey(keyring, 'value');
+  const key = knownKey(keyring, keyring.current, 'value');
   return (domain, text) => computeMac(key, domain, text).toString('hex') as Digest;
 }
 
-function currentKey(keyring: Keyring, purpose: string): KeyObject {
-  const key = keyring.derive(keyring.current, purpose);
-  invariant(key !== undefined, 'a keyring holds its current key');
-  return key;
-}
-
 function computeMac(key: KeyObject, domain: string, text: string): Buffer {
-  const hmac = createHmac('sha256', key);
-  if (text.length <= COPY_LIMIT) return hmac.update(`${domain}\n${text}`).digest();
-  return hmac.update(`${domain}\n`).update(text).digest();
+  return createHmac('sha256', key).update(`${domain}\n`).update(text).digest();
 }
 
 /** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */

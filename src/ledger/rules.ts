@@ -81,19 +81,16 @@ export type Recording =
 /** Whether a terminal is new, agreement, the settlement of an `indeterminate` one, or a conflict. */
 export function decideRecording(context: LedgerContext, known: Known, terminal: Terminal): Recording {
   const misfit = findMisfit(context, known, terminal);
-  invariant(misfit === undefined, misfit ?? '');
+  if (misfit !== undefined) invariant(false, misfit);
   const { first, settlement } = known;
   const holds = known.claim?.record.execution === terminal.execution;
   const settles = holds && terminal.kind !== 'indeterminate';
   if (first === undefined) return { kind: 'insert', slot: terminalSlot(terminal.execution), settles };
-  if (settlement !== undefined && (agrees(settlement, terminal) || agrees(first, terminal))) {
-    return { kind: 'stored', terminal: settlement };
-  }
-  if (settlement === undefined && agrees(first, terminal)) return { kind: 'stored', terminal: first };
+  const stored = settlement ?? first;
+  if (agrees(stored, terminal) || agrees(first, terminal)) return { kind: 'stored', terminal: stored };
   if (settlement === undefined && first.kind === 'indeterminate') {
     return { kind: 'insert', slot: settlementSlot(terminal.execution), settles };
   }
-  const stored = settlement ?? first;
   throw new EffectMatchError(
     'ERR_EM_TERMINAL_CONFLICT',
     `occurrence ${terminal.occurrence}, execution ${terminal.execution}: ${stored.kind} is recorded and ` +
@@ -113,8 +110,10 @@ export function findMisfit(
   const { claim, permit } = known;
   const holds = claim !== undefined && claim.record.execution === terminal.execution;
   if (!holds) {
-    const bare = terminal.kind === 'rejected' && terminal.claim === undefined;
-    return bare ? undefined : 'only the attempt that holds the claim may end otherwise than rejected';
+    // Every other kind names a claim.
+    return terminal.claim === undefined
+      ? undefined
+      : 'only the attempt that holds the claim may end otherwise than rejected';
   }
   const { record } = claim;
   if (terminal.lineage !== record.license || terminal.approved !== record.approved) {

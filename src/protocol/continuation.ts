@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { unreachable } from '../errors.ts';
 import { defineRecord, digestSchema, instantSchema, nameSchema, occurrenceSchema } from './record.ts';
-import type { Terminal } from './terminal.ts';
+import type { Terminal, TerminalOf } from './terminal.ts';
 
 /** One release per (occurrence, continuation): `released` before the dependent work runs, `completed` after it. */
 export const acknowledgementRecord = defineRecord(
@@ -32,8 +32,10 @@ export type Halt =
   | 'state-missing'
   | 'already-released';
 
-/** What a worker may do. */
-export type Continuation = { readonly kind: 'release' } | { readonly kind: 'halt'; readonly why: Halt };
+/** What a worker may do, and on the strength of which commit. */
+export type Continuation =
+  | { readonly kind: 'release'; readonly terminal: TerminalOf<'committed'> }
+  | { readonly kind: 'halt'; readonly why: Halt };
 
 /**
  * Whether dependent work may run, from what is durable. A missing terminal halts: absence of a decision is never
@@ -57,7 +59,7 @@ export function continuationOf(
       if (terminal.match === 'registered-fields' && asked.fieldMatch?.includes(asked.continuation) !== true) {
         return { kind: 'halt', why: 'field-match' };
       }
-      return { kind: 'release' };
+      return { kind: 'release', terminal };
     case 'rejected':
     case 'diverged':
     case 'indeterminate':

@@ -71,7 +71,7 @@ export function findExceeded(
 }
 
 function checkOperation({ operations }: Limits, { operation }: Pick<License, 'operation'>): Exceeded | undefined {
-  if (operations === undefined || (operation !== undefined && operations.includes(operation))) return undefined;
+  if (operations === undefined || operations.some((name) => name === operation)) return undefined;
   const allowed = operations.join(', ') || 'no operation';
   const found = operation === undefined ? 'this approval names no operation' : `this approval is for ${operation}`;
   return { reason: 'limit-operation', detail: `${found}; the issuer may approve only ${allowed}` };
@@ -90,7 +90,7 @@ function checkRelations({ relations }: Limits, effects: readonly ApprovedEffect[
 }
 
 function checkCounts(
-  { maxEffects, maxRows = {} }: Limits,
+  { maxEffects = Number.POSITIVE_INFINITY, maxRows = {} }: Limits,
   { occurrences }: Pick<License, 'occurrences'>,
   effects: readonly ApprovedEffect[],
 ): Exceeded | undefined {
@@ -98,7 +98,7 @@ function checkCounts(
   for (const { target, count } of effects) rows.set(target, count * occurrences + (rows.get(target) ?? 0));
   const total = [...rows.values()].reduce((sum, count) => sum + count, 0);
   const over = occurrences === 1 ? '' : ` over ${occurrences} occurrences`;
-  if (maxEffects !== undefined && total > maxEffects) {
+  if (total > maxEffects) {
     return { reason: 'limit-effects', detail: `${total} changes are approved${over}; the limit is ${maxEffects}` };
   }
   for (const [target, max] of Object.entries(maxRows)) {

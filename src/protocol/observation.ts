@@ -155,9 +155,9 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
       ];
     }
     case 'counts':
-      return findMiscounts(channel, report.counts, tally);
+      return findOddCount(channel, report.counts) ?? findMiscounts(channel, report.counts, tally);
     case 'gross':
-      return findUnrecorded(channel, report, tally);
+      return findOddCount(channel, report.counts) ?? findUnrecorded(channel, report, tally);
     case 'stable':
       if (report.before === report.after) return [];
       return [`${channel} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`];
@@ -167,9 +167,13 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
   }
 }
 
-function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {
+/** Counts are added up, so one that is below zero or in parts could make up for another that is too high. */
+function findOddCount(channel: string, counts: readonly TargetCount[]): string[] | undefined {
   const odd = counts.find(({ count }) => !Number.isSafeInteger(count) || count < 0);
-  if (odd !== undefined) return [`${channel} counted what is no number of writes on ${quote(odd.target)}.`];
+  return odd && [`${channel} counted what is no number of writes on ${quote(odd.target)}.`];
+}
+
+function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {
   const witnessed = tallyCounts(counts);
   const gaps: string[] = [];
   for (const target of new Set([...tally.keys(), ...witnessed.keys()])) {

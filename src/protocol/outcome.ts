@@ -45,7 +45,7 @@ export function observedText(effects: readonly Effect[]): string {
   const keys = effects.map(effectKey).sort();
   let text = '';
   for (let start = 0, end = 0; start < keys.length; start = end) {
-    while (end < keys.length && keys[end] === keys[start]) end += 1;
+    while (keys[end] === keys[start]) end += 1;
     text += `${end - start}x${keys[start]}\n`;
   }
   // Digests are taken of UTF-8, in which lone surrogates would all look alike.

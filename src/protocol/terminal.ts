@@ -116,27 +116,36 @@ export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K
 export function agrees(a: Terminal, b: Terminal): boolean {
   if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution) return false;
   if (a.lineage !== b.lineage || a.approved !== b.approved) return false;
-  if (a.kind === 'committed' && b.kind === 'committed') {
-    return (
-      a.claim === b.claim &&
-      a.certificate === b.certificate &&
-      a.permit === b.permit &&
-      a.observed === b.observed &&
-      a.consumedAt === b.consumedAt
-    );
-  }
-  return true;
+  return a.kind !== 'committed' || isSameCommit(a, b as TerminalOf<'committed'>);
+}
+
+function isSameCommit(a: TerminalOf<'committed'>, b: TerminalOf<'committed'>): boolean {
+  return (
+    a.claim === b.claim &&
+    a.certificate === b.certificate &&
+    a.permit === b.permit &&
+    a.observed === b.observed &&
+    a.consumedAt === b.consumedAt
+  );
 }
 
 /**
  * The assurance condition: `committed` implies EXACT, a valid claim at t_c and a permit consumed at t_g. The schema
- * already demands the digests; this checks what a schema cannot. Called before insert and after select.
+ * already demands the digests; this finds what a schema cannot: the rule that the terminal breaks, if any.
  */
+export function findUnassured(terminal: Terminal): string | undefined {
+  switch (terminal.kind) {
+    case 'committed':
+      return terminal.claimedAt <= terminal.consumedAt ? undefined : 'a permit is consumed after the claim';
+    case 'diverged':
+      return terminal.outcome.kind === 'DIVERGED' ? undefined : 'a diverged terminal carries a DIVERGED outcome';
+    default:
+      return undefined;
+  }
+}
+
+/** The same for terminals of our own, where a broken rule is a bug. Called before insert and after select. */
 export function assertAssured(terminal: Terminal): void {
-  if (terminal.kind === 'committed') {
-    invariant(terminal.claimedAt <= terminal.consumedAt, 'a permit is consumed after the claim');
-  }
-  if (terminal.kind === 'diverged') {
-    invariant(terminal.outcome.kind === 'DIVERGED', 'a diverged terminal carries a DIVERGED outcome');
-  }
+  const broken = findUnassured(terminal);
+  if (broken !== undefined) invariant(false, broken);
 }

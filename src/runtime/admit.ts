@@ -1,4 +1,4 @@
-import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage } from '../contract/adapter.ts';
+import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage, Staged } from '../contract/adapter.ts';
 import { type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
@@ -56,15 +56,15 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
   const { probe, markers } = adapter;
   try {
     const first = await stageProbe(adapter, { occurrence, execution, token });
-    if (first === undefined) throw unavailable(context, 'hold a candidate');
-    await probeCandidate(context, adapter, first, token);
+    if (first.kind === 'failed') throw unavailable(context, 'hold a candidate');
+    await probeCandidate(context, adapter, first.stage, token);
 
     await voidProbe(context, adapter, marker(context, 'void', occurrence, execution));
     const second = await stageProbe(adapter, { occurrence, execution, token });
-    if (second !== undefined) {
+    if (second.kind === 'held') {
       const permit = { marker: marker(context, 'committed', occurrence, execution) } as unknown as ConsumedPermit;
-      const promotion = await second.promote(permit).catch(() => undefined);
-      await second.discard();
+      const promotion = await second.stage.promote(permit).catch(() => undefined);
+      await second.stage.discard();
       const fenced = promotion?.kind !== 'confirmed';
       demand(context, 'void-marker-fences', fenced, 'it promoted a candidate over a void marker');
     }
@@ -116,11 +116,10 @@ async function probeCandidate(
 async function stageProbe(
   adapter: PromotableAdapter,
   attempt: { readonly occurrence: OccurrenceId; readonly execution: ExecutionId; readonly token: string },
-): Promise<Stage | undefined> {
+): Promise<Staged> {
   const { occurrence, execution, token } = attempt;
   const claim = { sealed: { record: { occurrence, execution } } } as unknown as Claim;
-  const staged = await adapter.stage(claim, {} as unknown as Certificate, adapter.probe.action(token));
-  return staged.kind === 'held' ? staged.stage : undefined;
+  return adapter.stage(claim, {} as unknown as Certificate, adapter.probe.action(token));
 }
 
 /** Probe markers say so by their all-zero digests; they are removed again when admission ends. */
@@ -162,9 +161,8 @@ function reorder(approval: Approval): Approval {
 async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): Promise<void> {
   const { probe } = adapter;
   const samples = probe.samples();
-  const again = samples.map(reorder);
-  const same = samples.every((sample, index) => {
-    const other = again[index] ?? sample;
+  const same = samples.every((sample) => {
+    const other = reorder(sample);
     const built = [sample, other, other].map((approval) => requestDigest(adapter.buildRequest(approval, {})));
     return new Set(built).size === 1;
   });

@@ -47,10 +47,10 @@ export function recordedOutcome(deployment: Deployment, admitted: Admitted, outc
   return { kind: outcome.kind, observed, diff: storableDiff(diff) };
 }
 
+/** As many entries as fit. No entries always do, so this ends. */
 function storableDiff(diff: Diff): Diff {
-  for (let entries = DIFF_ENTRIES_MAX; entries > 0; entries = Math.floor(entries / 4)) {
+  for (let entries = DIFF_ENTRIES_MAX; ; entries = Math.floor(entries / 4)) {
     const bounded = boundDiff(diff, entries);
     if (canonical(bounded).length <= DIFF_CHARACTERS_MAX) return bounded;
   }
-  return boundDiff(diff, 0);
 }

@@ -1,6 +1,7 @@
 import type { Survey } from '../contract/adapter.ts';
 import type { Certificate, Claim } from '../contract/proof.ts';
 import { digestRecord, digestText } from '../crypto/digest.ts';
+import { invariant } from '../errors.ts';
 import { certificateRecord, type Outlet, unclassified } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -8,13 +9,23 @@ import type { Admitted, Deployment } from './deployment.ts';
 
 export type Boundary =
   | { readonly kind: 'certified'; readonly certificate: Certificate }
-  | { readonly kind: 'refused'; readonly outlets: readonly Outlet[] };
+  | { readonly kind: 'refused'; readonly outlets: readonly Outlet[]; readonly survey: Survey };
+
+/** What each certificate was made from: the certificate itself holds digests only. */
+const surveys = new WeakMap<Certificate, Survey>();
+
+/** The survey behind a certificate of this process. */
+export function surveyBehind(certificate: Certificate): Survey {
+  const survey = surveys.get(certificate);
+  invariant(survey !== undefined, 'certificates are made from surveys');
+  return survey;
+}
 
 /** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
 export async function certify(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Boundary> {
   const survey = await admitted.adapter.survey();
   const open = unclassified(survey);
-  if (open.length > 0) return { kind: 'refused', outlets: open };
+  if (open.length > 0) return { kind: 'refused', outlets: open, survey };
   const outlets = await keepOutlets(deployment, survey);
   const record = {
     version: 1 as const,
@@ -27,7 +38,9 @@ export async function certify(deployment: Deployment, admitted: Admitted, claim:
     credentials: digestText('effectmatch/credentials/v1', survey.credentials),
     enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
   };
-  return { kind: 'certified', certificate: { record, digest: digestRecord(certificateRecord, record) } as Certificate };
+  const certificate = { record, digest: digestRecord(certificateRecord, record) } as Certificate;
+  surveys.set(certificate, survey);
+  return { kind: 'certified', certificate };
 }
 
 const kept = new WeakMap<readonly Outlet[], { readonly ledgers: unknown; readonly digest: Digest }>();

@@ -39,14 +39,16 @@ export async function release<T>(
     );
   }
   const holder = await ledgers.holder(occurrence);
-  const terminal = await ledgers.terminal(occurrence);
   const registered = holder?.claim.record.continuations ?? [];
   const fieldMatch = holder?.license.fieldMatch;
-  const decision = continuationOf(terminal, { continuation, lineage, registered, fieldMatch });
+  const decision = continuationOf(await ledgers.terminal(occurrence), {
+    continuation,
+    lineage,
+    registered,
+    fieldMatch,
+  });
   if (decision.kind === 'halt') return { kind: 'halted', why: decision.why };
-  if (terminal?.kind !== 'committed' || !(await stateIsThere(deployment, terminal))) {
-    return { kind: 'halted', why: 'state-missing' };
-  }
+  if (!(await stateIsThere(deployment, decision.terminal))) return { kind: 'halted', why: 'state-missing' };
   deployment.reached('continuation:checked');
 
   if (!(await ledgers.acknowledge(acknowledgement('released')))) return { kind: 'halted', why: 'already-released' };

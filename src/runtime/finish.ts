@@ -63,7 +63,7 @@ export function rejection(
   attempt: AttemptFacts,
   at: Gate,
   refusal: Refusal,
-  known: { readonly claim?: Digest; readonly certificate?: Digest; readonly outcome?: Outcome } = {},
+  known: { readonly claim?: Digest; readonly certificate?: Digest; readonly outcome?: Outcome | undefined } = {},
 ): TerminalOf<'rejected'> {
   return {
     ...terminalBase(deployment, attempt),

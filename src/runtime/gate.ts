@@ -7,7 +7,8 @@ import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
 import { checkCurrent, checkState, type Refusal } from './authority.ts';
-import { certify } from './boundary.ts';
+import { certify, surveyBehind } from './boundary.ts';
+import { describeChange } from './boundary-change.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './marker-text.ts';
 
@@ -101,7 +102,9 @@ async function checkAuthority(deployment: Deployment, established: Established):
   const { attempt, claim, certificate } = established;
   const fresh = await certify(deployment, attempt.admitted, claim);
   if (fresh.kind === 'refused' || fresh.certificate.digest !== certificate.digest) {
-    return { reason: 'boundary-changed', detail: 'the backend changed while the candidate was held; certify again' };
+    const now = fresh.kind === 'refused' ? fresh.survey : surveyBehind(fresh.certificate);
+    const detail = await describeChange(attempt.admitted.adapter, surveyBehind(certificate), now);
+    return { reason: 'boundary-changed', detail };
   }
   const stale = checkCurrent(deployment, attempt, established.action);
   if (stale !== undefined) return stale;

@@ -92,7 +92,7 @@ export function identifyOperations(operations: Iterable<Operation>, adapter: str
     name,
     version,
     schema: input['~standard'].vendor,
-    code: [reads, approve, action].map((part) => (part === undefined ? null : String(part).toWellFormed())),
+    code: [reads, approve, action].map((part) => part?.toString().toWellFormed() ?? null),
     bindAction,
   }));
   const sorted = facts.sort((a, b) => (a.name < b.name ? -1 : 1));

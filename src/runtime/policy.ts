@@ -102,7 +102,8 @@ function decimalOf(issuer: string, max: number | bigint | string): string {
 export function checkTargets(policy: Policy, adapters: ReadonlyMap<string, Admitted>): void {
   for (const [issuer, { may, limits }] of Object.entries(policy.issuers)) {
     if (limits === undefined) continue;
-    const targets = may.flatMap((name) => adapters.get(name)?.adapter.registration.targets ?? []);
+    const approvable = [...adapters].filter(([name]) => may.includes(name));
+    const targets = approvable.flatMap(([, { adapter }]) => adapter.registration.targets);
     for (const { target, column } of placesOf(limits)) {
       const found = targets.filter(({ name }) => name === target);
       if (found.length === 0) throw invalid(`issuer "${issuer}" has a limit for "${target}", which is not registered`);

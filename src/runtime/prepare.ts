@@ -17,18 +17,18 @@ import { adapterNamed, type Deployment } from './deployment.ts';
 /** What an application asks to have approved. */
 export interface PrepareRequest extends ManifestDraft {
   /** Work that a commit may release, by name. Nothing else is ever released by it. */
-  readonly continuations?: readonly string[];
+  readonly continuations?: readonly string[] | undefined;
   /**
    * Those of `continuations` that may be released although only registered fields matched, which does not say who wrote
    * them. A backend that compares more needs none.
    */
-  readonly fieldMatch?: readonly string[];
+  readonly fieldMatch?: readonly string[] | undefined;
   /** Binds the license to this one action; without it any action with the approved outcome may run. */
   readonly action?: unknown;
   /** The application's own revision of the task state; the execution must present the same. */
-  readonly revision?: string;
+  readonly revision?: string | undefined;
   /** How many executions the license buys; one unless said otherwise. */
-  readonly occurrences?: number;
+  readonly occurrences?: number | undefined;
 }
 
 /** What a source of approvals adds to a request that an application wrote itself. */

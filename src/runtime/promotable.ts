@@ -55,7 +55,7 @@ export async function executePromotable(
   }
 
   function reject(at: Gate, refusal: Refusal, outcome?: Outcome): Promise<Terminal> {
-    const known = { claim: claim.digest, certificate: certificate.digest, ...(outcome && { outcome }) };
+    const known = { claim: claim.digest, certificate: certificate.digest, outcome };
     return finish(deployment, rejection(deployment, attempt, at, refusal, known));
   }
 

@@ -29,7 +29,7 @@ export async function propose(
 ): Promise<Proposal> {
   const operation = operationNamed(deployment, name);
   const input = await parseInput(operation, untrustedInput);
-  const watch = (await ask(operation, 'reads', () => operation.reads?.(input))) ?? [];
+  const watch = await ask(operation, 'reads', () => operation.reads?.(input));
   const readings = await readState(deployment, operation, watch, options);
   // Copies: a rule that writes to its rows must not write to what the license binds.
   const rows = readings.map(({ row }) => copyValue(row) as Row | null);
@@ -39,12 +39,9 @@ export async function propose(
   const action: unknown = await ask(operation, 'action', () => operation.action(input));
   const { task, planRevision, revision, occurrences } = options;
   const request = {
-    ...{ adapter: operation.adapter, task, planRevision, effects, requires, watch },
-    ...(continuations !== undefined && { continuations }),
-    ...(fieldMatch !== undefined && { fieldMatch }),
+    ...{ adapter: operation.adapter, task, planRevision, revision, occurrences },
+    ...{ effects, requires, watch, continuations, fieldMatch },
     ...(operation.bindAction !== false && { action }),
-    ...(revision !== undefined && { revision }),
-    ...(occurrences !== undefined && { occurrences }),
   };
   return explain(name, () => prepare(deployment, request, { source: 'contract', operation: name, readings }));
 }
@@ -83,7 +80,7 @@ async function ask<T>({ name }: Operation, part: string, call: () => T | Promise
 async function readState(
   deployment: Deployment,
   { name, adapter: adapterName }: Operation,
-  watch: readonly StateRead[],
+  watch: readonly StateRead[] | undefined,
   options: ProposeOptions,
 ): Promise<readonly StateReading[]> {
   const { task, planRevision } = options;

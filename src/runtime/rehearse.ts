@@ -64,7 +64,7 @@ export async function rehearse(deployment: Deployment, request: PlanRequest): Pr
       effects,
       action: untrustedAction,
       continuations,
-      ...(revision !== undefined && { revision }),
+      revision,
     },
     { source: 'rehearsed', readings: first.readings },
   );

@@ -100,7 +100,7 @@ export async function readBack(
       };
     }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
-    if (evidence.refused === undefined || !nothing || outcome.kind !== 'DIVERGED') return { outcome };
+    if (evidence.refused === undefined || !nothing) return { outcome };
     return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };
   } catch (error) {
     return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] } };

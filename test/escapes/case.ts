@@ -1,8 +1,14 @@
-/** One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`, `{db}` are quoted names. */
+/**
+ * One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`, `{owner}`, `{db}` are quoted
+ * names; `{scratch}` is a folder that the server can write, `{port}` is where it listens, `{dbname}` the
+ * plain name of the database.
+ */
 export interface EscapeCase {
   readonly name: string;
-  /** Only from this server version on. */
-  readonly from?: number;
+  /** Only from this server version on; before it the case is reported as not applicable. */
+  readonly since?: number;
+  /** Only up to this server version. */
+  readonly until?: number;
   /** SQL as superuser, before the runtime opens the database. */
   readonly setup?: string;
   /** SQL as superuser, after the approval was signed and before it is executed. */
@@ -15,18 +21,23 @@ export interface EscapeCase {
   readonly action: unknown;
   /** Effects that were approved. */
   readonly approved: readonly unknown[];
+  /** Sequences whose position may go forward beside those of registered columns: the application draws from them. */
+  readonly residue?: readonly string[];
   readonly expectation: Expectation;
 }
 
 /**
  * `committed` is for clean controls. `observed`: the operation ran, and the comparison said DIVERGED or INDETERMINATE.
- * `denied`: the server answered with this SQLSTATE, or the action was not admitted (`ERR_EM_ACTION_INVALID`). `refused`: nothing was staged
- * (`boundary`, or a code for a database that cannot be opened) or the final gate stopped it (`final-gate`).
+ * `denied`: the server answered with this SQLSTATE, or the action was not admitted (`ERR_EM_ACTION_INVALID`). `refused`:
+ * nothing was staged (`boundary`, or a code for a database that cannot be opened) or the final gate stopped it
+ * (`final-gate`, with the gate's `reason`). `because` must be in the explanation: a case that ends for another reason
+ * does not count.
  */
 export type Expectation =
   | { readonly kind: 'committed' }
-  | { readonly kind: 'observed'; readonly code: 'DIVERGED' | 'INDETERMINATE' }
-  | { readonly kind: 'denied' | 'refused'; readonly code: string; readonly because?: string };
+  | { readonly kind: 'observed'; readonly code: 'DIVERGED' | 'INDETERMINATE'; readonly because?: string }
+  | { readonly kind: 'denied'; readonly code: string; readonly because?: string }
+  | { readonly kind: 'refused'; readonly code: string; readonly because: string };
 
 /** A file of cases with the database they run on. */
 export interface EscapeFile {
@@ -46,3 +57,6 @@ export interface EscapeResult {
   /** Something unapproved is durable, or was sent. There must be none. */
   readonly violation?: string;
 }
+
+/** What `found` says of a case that its server is too old for. */
+export const NOT_APPLICABLE = 'not applicable';

@@ -24,6 +24,8 @@ const SAMPLE = [
   "definer: insert into app.hidden values (2, 'y')",
   'trigger: notify leak',
   'while held: grant temporary on database {db} to public',
+  'while held: alter function app.act() set search_path = app; alter functi',
+  'built-in: one that got the rights of a superuser',
 ];
 
 test('one case of every kind ends as it must', async () => {

@@ -1,16 +1,16 @@
-// npm run escapes -- [--cases <file.json|file.ts>] [--version 15|17] [--only <text>] [--json]
+// npm run escapes -- [--cases <file.json|file.ts>] [--server 17|15|<folder of programs>] [--only <text>] [--json]
 // Exit code 0 when every case ended as it must and nothing unapproved became durable; 1 otherwise.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { EscapeFile, EscapeResult } from './case.ts';
-import { runEscapes } from './runner.ts';
+import { type RunOptions, runEscapes } from './runner.ts';
 
 const { values } = parseArgs({
   options: {
     cases: { type: 'string', default: 'test/escapes/cases/postgres.ts' },
-    version: { type: 'string', default: '17' },
+    server: { type: 'string', default: '17' },
     only: { type: 'string', default: '' },
     json: { type: 'boolean', default: false },
   },
@@ -22,31 +22,37 @@ async function readCases(path: string): Promise<EscapeFile> {
   return module.ESCAPES;
 }
 
+function serverOf(server: string): RunOptions {
+  if (server === '17') return { version: 17 };
+  return server === '15' ? { version: 15 } : { bin: resolve(server) };
+}
+
 function printResult({ ok, name, expected, found, detail, violation }: EscapeResult): void {
   const verdict = violation ? 'VIOLATION' : ok ? 'ok' : 'OTHER';
   console.log(`${verdict.padEnd(9)}  ${name.padEnd(70)}  ${found}`);
-  if (!ok) console.log(`           expected ${expected}: ${violation ?? detail.slice(0, 400)}`);
+  if (!ok) console.log(`           expected ${expected}: ${violation ?? ''} ${detail.slice(0, 600)}`);
 }
+
+/** What an ending counts as: `found` begins with it. */
+const KINDS = ['committed', 'observed', 'denied', 'refused', 'not applicable', 'indeterminate'];
 
 const file = await readCases(values.cases);
 const cases = file.cases.filter(({ name }) => name.includes(values.only));
-const version = values.version === '15' ? 15 : 17;
-const results = await runEscapes({ ...file, cases }, { version, report: values.json ? () => {} : printResult });
-const counts: Record<string, number> = {};
-for (const { found } of results) {
-  const kind = found.split(' ')[0] ?? '';
-  counts[kind] = (counts[kind] ?? 0) + 1;
-}
+const begun = performance.now();
+const report = values.json ? () => {} : printResult;
+const results = await runEscapes({ ...file, cases }, { ...serverOf(values.server), report });
+const counts = KINDS.map((kind) => [kind, results.filter(({ found }) => found.startsWith(kind)).length]);
 const violations = results.filter((result) => result.violation !== undefined).length;
-const others = results.filter(({ ok }) => !ok).length;
+const unexpected = results.filter(({ ok }) => !ok).length;
 console.log(
   JSON.stringify({
-    version,
+    server: values.server,
     cases: results.length,
-    ...counts,
-    others,
+    ...Object.fromEntries(counts),
     violations,
+    unexpected,
+    seconds: Math.round((performance.now() - begun) / 1000),
     ...(values.json ? { results } : {}),
   }),
 );
-process.exitCode = others > 0 ? 1 : 0;
+process.exitCode = unexpected > 0 ? 1 : 0;

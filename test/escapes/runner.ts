@@ -1,27 +1,39 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { postgres } from '../../src/adapters/postgres/index.ts';
-import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
-import { approver, createRuntime, EffectMatchError, generateApprover, type Terminal } from '../../src/index.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { quoteName } from '../../src/postgres/identifier.ts';
-import type { ManifestDraft } from '../../src/protocol/draft.ts';
-import { testKeyring } from '../keyring.ts';
+import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import { protectedDatabase } from '../postgres/protected.ts';
-import { startServer, type TestDatabase, type Version } from '../postgres/server.ts';
-import type { EscapeCase, EscapeFile, EscapeResult } from './case.ts';
+import { startServer, type TestServer, type Version } from '../postgres/server.ts';
+import { type EscapeCase, type EscapeFile, type EscapeResult, NOT_APPLICABLE } from './case.ts';
+import { unapprovedChanges } from './durable.ts';
+import { type Ending, execute, type Place } from './execution.ts';
+import { type Durable, readDurable, type Scene } from './readback.ts';
+import { listenFor, openMessageWatch } from './signals.ts';
 
-const KEY = generateApprover('approver');
+/** Where the cases run, and who is told of each result. */
+export interface RunOptions {
+  readonly version?: Version;
+  /** The programs of another installation. */
+  readonly bin?: string;
+  readonly report?: (result: EscapeResult) => void;
+}
 
 /** Runs every case on a database of its own, cloned from one that is provisioned once. */
 export async function runEscapes(
   file: EscapeFile,
-  { version = 17, report = () => {} }: { version?: Version; report?: (result: EscapeResult) => void } = {},
+  { version = 17, bin, report = () => {} }: RunOptions = {},
 ): Promise<readonly EscapeResult[]> {
   await using server = await startServer({
     version,
-    settings: { max_prepared_transactions: '5', wal_level: 'logical' },
+    ...(bin && { bin }),
+    // Whatever changes in a catalogue was changed by somebody.
+    settings: { max_prepared_transactions: '5', wal_level: 'logical', autovacuum: 'off' },
   });
+  const scratch = join(server.folder, 'scratch');
+  mkdirSync(scratch);
+  chmodSync(scratch, 0o777);
   await using base = await server.createDatabase();
   const names = {
     app: base.role('app'),
@@ -29,24 +41,44 @@ export async function runEscapes(
     control: base.role('em_control'),
     owner: base.role('em_owner'),
   };
-  const schema = fill(file.schema, { ...names, db: base.name });
+  const texts = { scratch, port: String(server.port) };
   const { relations, entryPoints } = file;
-  await protectedDatabase(schema, { relations, entryPoints }, { db: base });
+  await protectedDatabase(
+    fill(file.schema, { names: { ...names, db: base.name }, texts }),
+    { relations, entryPoints },
+    { db: base },
+  );
+  const [found] = await base.run(`select current_setting('server_version_num')::int / 10000 as major`);
+  const major = Number(found?.major);
   const results: EscapeResult[] = [];
+  const tell = (result: EscapeResult) => {
+    results.push(result);
+    report(result);
+  };
   let place: Place | undefined;
-  for (const attempt of file.cases.filter(({ from = 15 }) => from <= version)) {
+  for (const attempt of file.cases) {
+    const { since = 0, until = Number.POSITIVE_INFINITY } = attempt;
+    if (since > major || until < major) {
+      tell({
+        name: attempt.name,
+        expected: NOT_APPLICABLE,
+        found: NOT_APPLICABLE,
+        detail: `from ${since} to ${until}`,
+        ok: true,
+      });
+      continue;
+    }
     const isPlain = !(attempt.setup || attempt.approvedThen || attempt.whileHeld);
     if (place === undefined || !isPlain) {
       await place?.db.drop();
       const db = await server.createDatabase(undefined, { template: base.name });
       await db.run(`revoke create, temporary on database ${quoteName(db.name)} from public`);
-      place = { db, names: { ...names, db: db.name }, file };
+      place = { db, names: { ...names, db: db.name }, texts, file };
     }
-    const result = await runCase(place, attempt);
-    results.push(result);
-    report(result);
+    const result = await runCase(server, place, attempt).catch((error: unknown) => failed(attempt, error));
+    tell(result);
     // A database that was neither set up nor changed is as good as fresh.
-    if (isPlain && result.found !== 'committed' && result.violation === undefined) continue;
+    if (isPlain && !['committed', 'failed'].includes(result.found) && result.violation === undefined) continue;
     await restoreRoles(place, attempt);
     await place.db.drop();
     place = undefined;
@@ -55,134 +87,97 @@ export async function runEscapes(
   return results;
 }
 
-interface Place {
-  readonly db: TestDatabase;
-  readonly names: Readonly<Record<string, string>>;
-  readonly file: EscapeFile;
+/** Puts quoted names and plain texts into SQL. */
+function fill(sql: string, { names, texts }: Pick<Place, 'names' | 'texts'>): string {
+  return sql
+    .replace(/\{(exec|app|control|owner|db)\}/g, (_, key: string) => quoteName(names[key] ?? ''))
+    .replace(/\{(scratch|port|dbname)\}/g, (_, key: string) => texts[key] ?? names.db ?? '');
 }
 
-function fill(sql: string, names: Readonly<Record<string, string>>): string {
-  return sql.replace(/\{(exec|app|control|owner|db)\}/g, (_, key: string) => quoteName(names[key] ?? ''));
+/** Readings before and after what the runtime did; what the case's administrator did lies between them. */
+class Stretches {
+  readonly changes: string[] = [];
+  readonly #scene: Scene;
+  #begun: Durable | undefined;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+  }
+
+  async begin(): Promise<void> {
+    this.#begun = await readDurable(this.#scene);
+  }
+
+  async end(approved?: readonly ApprovedEffect[]): Promise<void> {
+    if (this.#begun === undefined) throw new Error('nothing was read before');
+    this.changes.push(...unapprovedChanges(this.#begun, await readDurable(this.#scene), approved));
+    this.#begun = undefined;
+  }
 }
 
-async function runCase(site: Place, attempt: EscapeCase): Promise<EscapeResult> {
-  const { db, names } = site;
-  const run = async (sql: string | undefined) => void (sql && (await db.run(fill(sql, names))));
+async function runCase(server: TestServer, place: Place, attempt: EscapeCase): Promise<EscapeResult> {
+  const { db, file } = place;
+  const run = async (sql: string | undefined) => void (sql && (await db.run(fill(sql, place))));
   await run(attempt.setup);
-  const listener = new pg.Client({ connectionString: db.url() });
-  const heard: string[] = [];
-  listener.on('notification', ({ channel }) => heard.push(channel));
-  await listener.connect();
-  await listener.query('listen leak');
+  const here = new pg.Client({ connectionString: db.url() });
+  const elsewhere = new pg.Client({ connectionString: server.adminUrl });
+  for (const client of [here, elsewhere]) {
+    client.on('error', () => {});
+    await client.connect();
+  }
   try {
-    const before = await readDurable(db);
-    const ended = await execute(site, attempt, run);
+    const heard = await listenFor(here, attempt);
+    const messages = await openMessageWatch(elsewhere);
+    const registered = file.relations.map((relation) => (typeof relation === 'string' ? relation : relation.name));
+    const scene = {
+      here,
+      elsewhere,
+      data: join(server.folder, 'data'),
+      scratch: place.texts.scratch ?? '',
+      registered,
+      residue: attempt.residue ?? [],
+    };
+    const stretches = new Stretches(scene);
+    /** What an administrator does is not the operation's. */
+    const aside = async (sql: string | undefined) => {
+      if (!sql) return;
+      await stretches.end();
+      await run(sql);
+      await stretches.begin();
+    };
+    await stretches.begin();
+    const ended = await execute(place, attempt, aside);
     await sleep(30);
-    await listener.query('select 1');
-    const after = await readDurable(db);
-    const { expectation } = attempt;
-    const expected = expectation.kind === 'committed' ? 'committed' : `${expectation.kind} ${expectation.code}`;
-    const because = 'because' in expectation ? (expectation.because ?? '') : '';
     const isCommitted = ended.found === 'committed';
-    const violation =
-      heard.length > 0
-        ? `a notification arrived on ${heard.join(', ')}`
-        : isCommitted && expectation.kind !== 'committed'
-          ? 'it committed'
-          : !isCommitted && before !== after
-            ? `it did not commit, and the data is different: ${after}`
-            : undefined;
-    const ok = violation === undefined && ended.found === expected && ended.detail.includes(because);
-    return { name: attempt.name, expected, ...ended, ok, ...(violation === undefined ? {} : { violation }) };
+    await stretches.end(isCommitted ? (attempt.approved as readonly ApprovedEffect[]) : undefined);
+    const sent = [...heard.map((channel) => `a notification arrived on ${channel}`), ...(await messages.sent())];
+    return judge(attempt, ended, [...sent, ...stretches.changes]);
   } finally {
-    await listener.end();
+    await here.end();
+    await elsewhere.end();
   }
 }
 
-async function execute(
-  { db, names, file }: Place,
-  { action, approved, approvedThen, whileHeld }: EscapeCase,
-  run: (sql: string | undefined) => Promise<void>,
-): Promise<{ readonly found: string; readonly detail: string }> {
-  const factory = postgres({
-    owner: names.owner ?? '',
-    control: db.url(names.control),
-    execution: db.url(names.exec),
-    relations: file.relations,
-    entryPoints: file.entryPoints,
-    lockTimeoutMs: 1000,
-    declared: ['none'],
-  });
-  try {
-    await using runtime = await createRuntime({
-      store: memoryLedgers({ now: () => Date.now() }),
-      keyring: testKeyring(),
-      issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
-      adapters: { db: interrupted(factory, () => run(whileHeld)) },
-    });
-    const effects = approved as ManifestDraft['effects'];
-    const proposal = await runtime.prepare({ adapter: 'db', task: 'escape', planRevision: 1, effects });
-    const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
-    await run(approvedThen);
-    return describe(await runtime.execute(license, action));
-  } catch (error) {
-    if (!(error instanceof EffectMatchError)) throw error;
-    const kind = error.code === 'ERR_EM_ACTION_INVALID' ? 'denied' : 'refused';
-    return { found: `${kind} ${error.code}`, detail: error.message };
-  }
+function judge(attempt: EscapeCase, ended: Ending, unapproved: readonly string[]): EscapeResult {
+  const { name, expectation } = attempt;
+  const expected = expectation.kind === 'committed' ? 'committed' : `${expectation.kind} ${expectation.code}`;
+  const because = 'because' in expectation ? (expectation.because ?? '') : '';
+  const wrongly = ended.found === 'committed' && expectation.kind !== 'committed' ? ['it committed'] : [];
+  const violation = [...wrongly, ...unapproved].join('; ');
+  const isExplained = expectation.kind !== 'refused' || because !== '';
+  const ok = violation === '' && ended.found === expected && isExplained && ended.detail.includes(because);
+  const wanted = because === '' ? expected : `${expected} because "${because}"`;
+  return { name, expected: wanted, ...ended, ok, ...(violation === '' ? {} : { violation }) };
 }
 
-function describe(terminal: Terminal): { readonly found: string; readonly detail: string } {
-  if (terminal.kind !== 'rejected') return { found: terminal.kind, detail: '' };
-  const { at, detail, outcome } = terminal;
-  if (at === 'comparison') return { found: `observed ${outcome?.kind}`, detail };
-  const state = /\[([0-9A-Z]{5})\]/.exec(detail)?.[1];
-  return {
-    found: at === 'stage' || at === 'promotion' ? `denied ${state ?? terminal.reason}` : `refused ${at}`,
-    detail,
-  };
-}
-
-/** Runs something between the end of the action and its observation. */
-function interrupted<Action>(factory: AdapterFactory<Action>, held: () => Promise<void>): AdapterFactory<Action> {
-  return {
-    ...factory,
-    async open(context) {
-      const adapter = (await factory.open(context)) as PromotableAdapter<Action>;
-      const stage = adapter.stage.bind(adapter);
-      let isAdmitted = false;
-      adapter.markers; // admission stages a probe first: only what follows an action of the agent counts
-      const parse = adapter.parseAction.bind(adapter);
-      adapter.parseAction = (input) => {
-        isAdmitted = true;
-        return parse(input);
-      };
-      adapter.stage = async (...given) => {
-        const staged = await stage(...given);
-        if (isAdmitted) await held();
-        return staged;
-      };
-      return adapter;
-    },
-  };
-}
-
-/** What would be left behind: rows of every table outside our schema, large objects, slots, definitions. */
-async function readDurable(db: TestDatabase): Promise<string> {
-  const tables = await db.run(`select format('%I.%I', schemaname, tablename) as name from pg_tables
-    where schemaname not in ('pg_catalog', 'information_schema', 'effectmatch') order by 1`);
-  const rows: unknown[] = [];
-  for (const { name } of tables) {
-    rows.push([name, await db.run(`select t::text as row from only ${String(name)} t order by 1`)]);
-  }
-  const others = await db.run(`select (select count(*) from pg_largeobject_metadata) as objects,
-    (select count(*) from pg_replication_slots where database = current_database() or database is null) as slots,
-    (select count(*) from pg_prepared_xacts where database = current_database()) as prepared`);
-  return JSON.stringify([rows, others]);
+/** A case that cannot be carried out as it is written shows nothing. */
+function failed({ name }: EscapeCase, error: unknown): EscapeResult {
+  return { name, expected: 'an ending', found: 'failed', detail: String(error), ok: false };
 }
 
 /** Roles belong to the server: what a case did to them must not reach the next. */
-async function restoreRoles({ db, names }: Place, { cleanup }: EscapeCase): Promise<void> {
+async function restoreRoles(place: Place, { cleanup }: EscapeCase): Promise<void> {
+  const { db, names } = place;
   const sql = `alter role {exec} nosuperuser nocreatedb nocreaterole noreplication nobypassrls noinherit;
     alter role {exec} reset all; alter role {app} reset all; alter role {app} nosuperuser noreplication nologin;
     do $$ declare r name; begin
@@ -191,5 +186,5 @@ async function restoreRoles({ db, names }: Place, { cleanup }: EscapeCase): Prom
         execute format('revoke %I from %I, %I', r, '${names.exec}', '${names.app}');
       end loop;
     end $$; ${cleanup ?? ''}`;
-  await db.run(fill(sql, names));
+  await db.run(fill(sql, place));
 }

@@ -10,6 +10,7 @@ import {
   assertVoidable,
   checkRequest,
   decideRecording,
+  decideResolution,
   findMisfit,
   type Known,
   makeClaim,
@@ -27,6 +28,7 @@ import {
   fixtureRequest,
   fixtureTerminal,
 } from '../../src/testing/ledger/fixtures.ts';
+import { fixtureResolution } from '../../src/testing/ledger/resolutions.ts';
 
 const context = fixtureContext();
 const license = fixtureLicense('one', { occurrences: 2 });
@@ -185,4 +187,22 @@ test('an acknowledgement needs a claim, a committed terminal of its lineage, its
   refuses(/lineage of its terminal/, release({ lineage: fixtureDigest('x') }));
   refuses(/is registered/, release({ continuation: 'launder' }));
   refuses(/completes after its release/, release({ state: 'completed' }));
+});
+
+test('an operator decides only where the holder may have made something durable and nothing says whether it did', () => {
+  const sealed = fixtureResolution(context, claim.record);
+  const decide = (change: Partial<Known>) => decideResolution({ ...known, ...change }, undefined, sealed);
+  const indeterminate = terminalOf('indeterminate');
+  assert.equal(decide({ permit }), undefined, 'sent, and nothing heard');
+  assert.equal(decide({ first: indeterminate, permit }), undefined);
+  assert.equal(decide({ first: indeterminate }), undefined, 'a commit whose reply was lost consumed no permit row');
+  const refused = (why: RegExp, change: Partial<Known>) =>
+    assert.throws(() => decide(change), { code: 'ERR_EM_RESOLUTION_REFUSED', message: why });
+  refused(/nothing was sent yet/, {});
+  refused(/nothing was sent yet/, { permit: { kind: 'void' } });
+  for (const kind of ['committed', 'rejected', 'diverged'] as const) {
+    refused(new RegExp(`it is ${kind}`), { first: terminalOf(kind), permit });
+    refused(new RegExp(`it is ${kind}`), { first: indeterminate, settlement: terminalOf(kind), permit });
+  }
+  refused(/does not hold the claim/, { claim: undefined, permit });
 });

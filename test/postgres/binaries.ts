@@ -46,8 +46,12 @@ export function serverAccount(): Account {
  * A folder of programs that the account can really run, or an error that says what to do. Root's project folder may be
  * closed to every other account; then the programs are copied into the server's own folder, which is not.
  */
-export function runnableBinaries(version: Version, account: Account, folder: string): string {
-  const installed = binFolderOf(version);
+export function runnableBinaries(
+  version: Version,
+  account: Account,
+  folder: string,
+  installed = binFolderOf(version),
+): string {
   const tryRun = (bin: string) =>
     spawnSync(join(bin, 'postgres'), ['--version'], {
       ...account,

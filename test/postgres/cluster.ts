@@ -68,13 +68,13 @@ export class Cluster {
   }
 
   /** Creates the data folder and starts on a free port; a port that another process took meanwhile is left to it. */
-  async create(version: Version, settings: Settings): Promise<void> {
+  async create(version: Version, settings: Settings, bin?: string): Promise<void> {
     this.#account = serverAccount();
     if (this.#account.uid !== undefined) {
       refuseClosedParents(this.folder);
       chownSync(this.folder, this.#account.uid, this.#account.gid);
     }
-    this.#bin = runnableBinaries(version, this.#account, this.folder);
+    this.#bin = runnableBinaries(version, this.#account, this.folder, bin);
     const options = ['--no-sync', '--no-instructions', '--auth=trust', '--encoding=UTF8', '--locale=C'];
     const program = this.#spawn('initdb', ['-D', this.#data, '-U', 'postgres', ...options]);
     const [status] = await once(program, 'exit');

@@ -5,7 +5,7 @@ import { Cluster, type Settings } from './cluster.ts';
 
 /** What the owner asks for. */
 export type KeeperOrder =
-  | { readonly kind: 'create'; readonly version: Version; readonly settings: Settings }
+  | { readonly kind: 'create'; readonly version: Version; readonly settings: Settings; readonly bin?: string }
   | { readonly kind: 'start' | 'shutdown' | 'crash' };
 
 /** What the keeper answers, in the order of the orders. */
@@ -33,7 +33,7 @@ async function obey(order: KeeperOrder): Promise<void> {
   switch (order.kind) {
     case 'create':
       cluster = new Cluster();
-      return cluster.create(order.version, order.settings);
+      return cluster.create(order.version, order.settings, order.bin);
     case 'start':
       return cluster?.start();
     case 'shutdown':

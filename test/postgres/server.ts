@@ -48,6 +48,8 @@ export interface ServerOptions {
   readonly version?: Version;
   /** Lines of postgresql.conf, by name. */
   readonly settings?: Settings;
+  /** The folder of another installation's programs. */
+  readonly bin?: string;
 }
 
 const VARIABLE = 'EFFECTMATCH_TEST_POSTGRES';
@@ -62,13 +64,15 @@ function shareable(address: Address, version: Version): SharedServer {
 }
 
 /** Starts a server and returns when it takes connections. It ends with `stop`, with disposal or with this process. */
-export async function startServer({ version = 17, settings = {} }: ServerOptions = {}): Promise<TestServer> {
+export async function startServer({ version = 17, settings = {}, bin }: ServerOptions = {}): Promise<TestServer> {
   const keeper = openKeeper();
   const stop = () => keeper.end();
-  let report = await keeper.order({ kind: 'create', version, settings }).catch(async (error: unknown) => {
-    await stop();
-    throw error;
-  });
+  let report = await keeper
+    .order({ kind: 'create', version, settings, ...(bin && { bin }) })
+    .catch(async (error: unknown) => {
+      await stop();
+      throw error;
+    });
   const { port, folder, socketFolder } = report;
   return {
     ...shareable({ host: '127.0.0.1', port, socketFolder }, version),

@@ -19,6 +19,10 @@ function gapsOf(counted: number, recorded: number, intact?: boolean): readonly s
     counts: [{ target: 't', op: 'insert', count: counted }],
     ...(intact !== undefined && { intact }),
   };
+  return gapsOfReport(report);
+}
+
+function gapsOfReport(report: ChannelReport): readonly string[] {
   const records = [1, 2].map((id) => ({ op: 'insert' as const, target: 't', key: null, before: null, after: { id } }));
   const evidence = {
     candidate: 'c',
@@ -48,4 +52,25 @@ test('more records than writes are a gap, whatever is said about the recorders',
   assert.equal(gapsOf(2, 5, true).length, 1);
   assert.equal(gapsOf(1, 1, true).length, 1);
   assert.equal(gapsOf(1, 2, true).length, 2);
+});
+
+test('a witness that knows nothing of a target that was recorded leaves one gap, for the writes that it missed', () => {
+  assert.deepEqual(gapsOfReport({ channel: 'counters', kind: 'gross', counts: [], recorded: 0 }), [
+    'Channel "counters" counted 0 of insert on "t", but there are 2 records.',
+  ]);
+});
+
+test('counts that only add up because one is below zero or in parts are a gap, of every witness that counts', () => {
+  for (const kind of ['gross', 'counts'] as const) {
+    for (const pair of [
+      [3, -1],
+      [1.5, 0.5],
+    ]) {
+      const counts = pair.map((count) => ({ target: 't', op: 'insert' as const, count }));
+      const report = kind === 'gross' ? { kind, counts, recorded: 2 } : { kind, counts };
+      assert.deepEqual(gapsOfReport({ channel: 'counters', ...report }), [
+        'Channel "counters" counted what is no number of writes on "t".',
+      ]);
+    }
+  }
 });

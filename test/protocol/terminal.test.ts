@@ -107,7 +107,8 @@ test('a rejected attempt may carry any outcome, and an indeterminate one carries
 
 test('only a committed terminal of the lineage presented releases, and only registered work', () => {
   const asked = { continuation: 'reconcile', lineage: base.lineage, registered: ['notify', 'reconcile'] };
-  assert.deepEqual(continuationOf(terminalOf('committed'), asked), { kind: 'release' });
+  const committed = terminalOf('committed');
+  assert.deepEqual(continuationOf(committed, asked), { kind: 'release', terminal: committed });
   const halts = (why: string, terminal: Terminal | undefined, change: object = {}) =>
     assert.deepEqual(continuationOf(terminal, { ...asked, ...change }), { kind: 'halt', why });
   halts('no-terminal', undefined);
@@ -117,4 +118,16 @@ test('only a committed terminal of the lineage presented releases, and only regi
   halts('unregistered', terminalOf('committed'), { registered: [] });
   const newer = { ...terminalOf('committed'), kind: 'settled-otherwise' } as unknown as Terminal;
   assert.throws(() => continuationOf(newer, asked), { code: 'ERR_EM_INVARIANT' });
+});
+
+test('a match of registered fields releases only work that is content with it; a match of effects needs no such consent', () => {
+  const asked = { continuation: 'notify', lineage: base.lineage, registered: ['notify', 'reconcile'] };
+  const fields = terminalOf('committed', { match: 'registered-fields' });
+  const ask = (terminal: Terminal, fieldMatch?: readonly string[]) =>
+    continuationOf(terminal, { ...asked, fieldMatch });
+  assert.deepEqual(ask(fields), { kind: 'halt', why: 'field-match' });
+  assert.deepEqual(ask(fields, []), { kind: 'halt', why: 'field-match' });
+  assert.deepEqual(ask(fields, ['reconcile']), { kind: 'halt', why: 'field-match' });
+  assert.deepEqual(ask(fields, ['notify']), { kind: 'release', terminal: fields });
+  assert.equal(ask(terminalOf('committed'), ['reconcile']).kind, 'release');
 });

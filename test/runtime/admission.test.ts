@@ -15,6 +15,7 @@ import { unobserved } from '../../src/contract/steps.ts';
 import { randomIds } from '../../src/crypto/approver.ts';
 import { createSealer } from '../../src/crypto/seal.ts';
 import { EffectMatchError } from '../../src/errors.ts';
+import { canonical } from '../../src/protocol/canon.ts';
 import { admit, PROBES, type Probe } from '../../src/runtime/admit.ts';
 import {
   alterEvidence,
@@ -138,7 +139,9 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
       })),
     (world) =>
       overlayAdapter(remoteAdapter(world.bank), () => ({
-        buildRequest: ({ effects }: Approval) => ({ content: JSON.stringify(effects.toSorted()) }),
+        buildRequest: ({ effects }: Approval) => ({
+          content: effects.map((effect) => JSON.stringify(effect)).toSorted(),
+        }),
       })),
     // Takes something from outside.
     (world) => {
@@ -193,6 +196,37 @@ test('every candidate that admission holds is discarded, also the one that a voi
     }),
   );
   assert.deepEqual({ held, discarded }, { held: 2, discarded: 2 });
+});
+
+test('only what means nothing is turned round: lists, texts and nulls of an approval stay as they are', async () => {
+  const after = { id: { oneOf: [1, 2] }, amount: { is: null } };
+  await admitLiar((world) =>
+    overlayAdapter(remoteAdapter(world.bank), (opened) => {
+      const { probe } = opened as RemoteAdapter;
+      const effects = [{ op: 'insert' as const, target: 'invoice', after, count: 1 }];
+      return {
+        probe: overlay(probe, { samples: () => probe.samples().map((sample) => ({ ...sample, effects })) }),
+        buildRequest: (approval: Approval) => ({ content: canonical(approval.effects) }),
+      };
+    }),
+  );
+});
+
+test('an adapter that does not even stage what is void already is admitted', async () => {
+  await admitLiar((world) =>
+    overlayAdapter(memoryAdapter(world.books), (opened) => {
+      const adapter = opened as PromotableAdapter;
+      let stages = 0;
+      return {
+        async stage(...parameters: Parameters<PromotableAdapter['stage']>) {
+          stages += 1;
+          return stages === 1
+            ? await adapter.stage(...parameters)
+            : { kind: 'failed', reason: 'void', detail: 'the occurrence is void' };
+        },
+      };
+    }),
+  );
 });
 
 test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {

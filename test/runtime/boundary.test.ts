@@ -71,5 +71,6 @@ test('one unclassified outlet among others refuses, and only it is named', async
   const open: Outlet = { outlet: 'a webhook', disposition: 'unclassified', by: 'nothing observes it' };
   const survey = { outlets: [table, open, denied] };
   const admitted = { adapter: { survey: async () => survey } } as unknown as Admitted;
-  assert.deepEqual(await certify(store().deployment, admitted, claim), { kind: 'refused', outlets: [open] });
+  const boundary = await certify(store().deployment, admitted, claim);
+  assert.deepEqual(boundary.kind === 'refused' && boundary.outlets, [open]);
 });

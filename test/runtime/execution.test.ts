@@ -58,13 +58,45 @@ test('a candidate that differs is discarded before the rejection is recorded, an
   assert.ok(terminal.outcome?.kind === 'DIVERGED');
   const { extra, missing, altered } = terminal.outcome.diff;
   assert.deepEqual({ missing, altered }, { missing: [], altered: [] });
-  const [effect] = extra;
-  assert.deepEqual([effect?.op, effect?.target, effect?.count], ['insert', 'audit', 1]);
+  assert.deepEqual(extra, [{ op: 'insert', target: 'audit', key: { id: 'a' }, after: { text: 'trigger' }, count: 1 }]);
   assert.deepEqual(world.books.rows().invoice?.[0], PENDING);
   assert.deepEqual(world.books.rows().audit, []);
   const { trace } = deployed.process;
   const order = trace.filter((entry) => ['stage.discard', 'path:discarded', 'ledgers.record'].includes(entry));
   assert.deepEqual(order, ['stage.discard', 'path:discarded', 'ledgers.record']);
+});
+
+test('a diff that is too long to store keeps as many entries as fit, and counts the others', async () => {
+  for (const [characters, fit] of [
+    [30_000, false],
+    [300_000, false],
+    [10, true],
+  ] as const) {
+    const world = invoiceWorld();
+    const rows = Array.from({ length: 12 }, (_, id) => ({ id: `${id}`, text: 'x'.repeat(characters) }));
+    world.books.logic = (write) => [write, ...rows.map((row) => ({ op: 'insert' as const, target: 'audit', row }))];
+    await using deployed = await deploy(world);
+    const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
+    const { outcome } = assertRejected(terminal, 'comparison', 'diverged');
+    assert.ok(outcome?.kind === 'DIVERGED');
+    const { extra, omitted } = outcome.diff;
+    assert.equal(extra.length + omitted, 12);
+    assert.ok(JSON.stringify(outcome.diff).length <= 200_000);
+    assert.equal(omitted === 0, fit);
+    assert.equal(extra.length > 0, characters < 200_000, 'one entry of that length fits');
+  }
+});
+
+test('an adapter that is not configured is refused with the names of those that are', async () => {
+  const world = invoiceWorld();
+  const code = 'ERR_EM_ADAPTER_UNAVAILABLE';
+  await using deployed = await deploy(world);
+  await assert.rejects(deployed.approve({ adapter: 'nowhere' }), {
+    code,
+    message: /"nowhere".*configured: books, bank\)/,
+  });
+  await using bare = await deploy(world, { adapters: {}, issuers: {} });
+  await assert.rejects(bare.approve(), { code, message: /"books".*configured: none\)/ });
 });
 
 test('an action that fails is rejected at the stage and leaves nothing', async () => {

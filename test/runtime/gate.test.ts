@@ -197,8 +197,29 @@ test('an outlet that opens while a candidate is held is a changed boundary', asy
   };
   await using deployed = await deploy(world, { at: { 'path:observed': opens } });
   const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
-  assertRejected(terminal, 'final-gate', 'boundary-changed');
+  const { detail } = assertRejected(terminal, 'final-gate', 'boundary-changed');
+  assert.match(detail, /a foreign data wrapper: not there → unclassified/);
+  assert.match(detail, /Now open: a foreign data wrapper: nothing observes it; remove it/);
   assert.equal(world.books.writer, undefined);
+});
+
+test('a refusal says what the adapter found changed, and without its words which part of the certificate is another', async () => {
+  const another = 'the configuration of the backend is another';
+  const explanations: readonly (readonly [said: string, explainChange?: () => Promise<readonly string[]>])[] = [
+    ['table invoice: owner "a" → "b"', async () => ['table invoice: owner "a" → "b"']],
+    [another],
+    [another, () => Promise.reject(new Error('the connection was lost'))],
+  ];
+  for (const [said, explainChange] of explanations) {
+    const world = invoiceWorld();
+    await using deployed = await deploy(world, {
+      ...booksWith(world, () => (explainChange === undefined ? {} : { explainChange })),
+      at: { 'path:observed': () => world.disturb('schema') },
+    });
+    const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
+    const { detail } = assertRejected(terminal, 'final-gate', 'boundary-changed');
+    assert.ok(detail.includes(`Changed: ${said}`), detail);
+  }
 });
 
 test('a clock that steps back between claim and gate does not make the permit older than the claim', async () => {

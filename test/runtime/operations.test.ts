@@ -9,7 +9,7 @@ import { insert, read, row, update } from '../../src/protocol/draft.ts';
 import { LIMIT_REASONS } from '../../src/protocol/limits.ts';
 import { defineOperation, identifyOperations, type Operation } from '../../src/runtime/operation.ts';
 import type { IssuerConfig, LimitsConfig } from '../../src/runtime/policy.ts';
-import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
+import { memoryAdapter, overlayAdapter, remoteAdapter, type World } from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind } from './deploy.ts';
 
 const payInvoice = defineOperation({
@@ -326,6 +326,35 @@ test('a limit that names nothing that exists stops the deployment instead of lim
       return true;
     });
   }
+});
+
+test('a limit is for what the issuer may approve: a relation of another adapter does not count', async () => {
+  const world = invoiceWorld();
+  const { issuers, adapters } = world.start().config;
+  const team = issuers['ap-team'] ?? assert.fail();
+  const bank = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ registration }) => ({
+    registration: {
+      ...registration,
+      targets: [...registration.targets, { name: 'transfer', columns: ['id'], key: ['id'], volatile: [] }],
+    },
+  }));
+  const limitedTo = (may: readonly string[]) =>
+    deploy(world, {
+      adapters: { ...adapters, bank },
+      issuers: { 'ap-team': { ...team, may, limits: { relations: ['transfer'] } } },
+    });
+  await assert.rejects(limitedTo(['books']), { code: 'ERR_EM_CONFIG_INVALID', message: /"transfer".*not registered/ });
+  await using _ = await limitedTo(['books', 'bank']);
+});
+
+test('what an object of the configuration throws is not taken for a fault of the configuration', async () => {
+  const fault = new Error('not ours');
+  const hostile = new Proxy({ name: 'invoice', ops: ['update'] } as const, {
+    ownKeys() {
+      throw fault;
+    },
+  });
+  await assert.rejects(limited(invoiceWorld(), { relations: [hostile] }), (error) => error === fault);
 });
 
 test('issuers that are described wrongly stop the deployment', async () => {

@@ -6,10 +6,19 @@ import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import type { JournalEntry } from '../../src/contract/ledgers.ts';
 import type { MarkerText } from '../../src/contract/proof.ts';
 import type { Step } from '../../src/contract/steps.ts';
+import { digestRecord } from '../../src/crypto/digest.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
+import { licenseRecord } from '../../src/protocol/license.ts';
 import type { OccurrenceId } from '../../src/protocol/record.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
-import { memoryAdapter, overlay, overlayAdapter, type World } from '../../src/testing/world.ts';
+import {
+  alterEvidence,
+  memoryAdapter,
+  overlay,
+  overlayAdapter,
+  remoteAdapter,
+  type World,
+} from '../../src/testing/world.ts';
 import {
   assertRejected,
   claimedOccurrence,
@@ -318,6 +327,47 @@ test('remote: a permit for another outcome than the license is not compared with
   const recovered = onlyOne(await fresh.runtime.recover());
   assert.ok(recovered.kind === 'unresolved');
   assert.match(recovered.why, /resolve it with evidence/);
+});
+
+test('remote: what was approved for other registered targets is not compared by who does not see them', async () => {
+  const world = invoiceWorld();
+  // The service wrote more than was approved, in a target that whoever recovers has not registered.
+  world.bank.backend.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'a', text: 'extra' } }];
+  await interrupt(world, diesAt('path:dispatched'), { adapter: 'bank' });
+  const { adapters } = world.start().config;
+  const blind = alterEvidence(
+    overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ registration }) => ({
+      registration: { ...registration, targets: registration.targets.filter(({ name }) => name !== 'audit') },
+    })),
+    (evidence) => {
+      const records = evidence.records.filter(({ target }) => target !== 'audit');
+      const channels = evidence.channels.map((report) => {
+        if (report.kind === 'records') return { ...report, count: records.length };
+        if (report.kind !== 'counts') return report;
+        return { ...report, counts: report.counts.filter(({ target }) => target !== 'audit') };
+      });
+      return { ...evidence, records, channels };
+    },
+  );
+  await using narrow = await succeed(world, { adapters: { ...adapters, bank: blind } });
+  const recovered = onlyOne(await narrow.runtime.recover());
+  assert.ok(recovered.kind === 'unresolved', JSON.stringify(recovered));
+  assert.match(recovered.why, /other registered targets/);
+  assert.equal(await narrow.runtime.terminal(recovered.occurrence), undefined);
+  await using right = await deploy(world);
+  ofKind('diverged', await settledTerminal(right));
+});
+
+test('recovery of one license leaves every other attempt as it is', async () => {
+  const world = invoiceWorld();
+  await interrupt(world, diesAt('path:staged'));
+  const { license } = await interrupt(world, diesAt('path:staged'), { task: 'another' });
+  await using fresh = await succeed(world);
+  const recovered = onlyOne(await fresh.runtime.recover({ license: digestRecord(licenseRecord, license.license) }));
+  assert.deepEqual([recovered.kind, recovered.task], ['settled', 'another']);
+  assert.equal(world.books.markers.size, 1);
+  const rest = onlyOne(await fresh.runtime.recover());
+  assert.deepEqual([rest.kind, rest.task], ['settled', 'invoice 1']);
 });
 
 test('a fault in one recovery does not keep the others from being settled', async () => {

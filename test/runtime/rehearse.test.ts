@@ -315,6 +315,13 @@ test('continuations are a list of names, and a text is not taken apart into some
   await assert.rejects(deployed.runtime.prepare({ ...request, effects: [], continuations }), {
     code: 'ERR_EM_MANIFEST_INVALID',
   });
+  const fieldMatch = 'reconcile' as unknown as readonly string[];
+  await assert.rejects(
+    deployed.runtime.prepare({ ...request, effects: [], continuations: ['reconcile'], fieldMatch }),
+    {
+      code: 'ERR_EM_MANIFEST_INVALID',
+    },
+  );
   const misnamed = { ...request, effects: [], continuations: ['reconcile', 'write a letter'] };
   await assert.rejects(deployed.runtime.prepare(misnamed), {
     code: 'ERR_EM_MANIFEST_INVALID',

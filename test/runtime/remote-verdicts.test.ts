@@ -8,7 +8,7 @@ import { EffectMatchError } from '../../src/errors.ts';
 import { insert } from '../../src/protocol/draft.ts';
 import { renderTerminal } from '../../src/protocol/render-terminal.ts';
 import { alterEvidence, overlayAdapter, remoteAdapter, silence, type World } from '../../src/testing/world.ts';
-import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY } from './deploy.ts';
+import { assertRejected, deploy, invoiceWorld, LEASE_MS, ofKind, onlyOne, PAY } from './deploy.ts';
 
 /** A deployment whose bank is this adapter. */
 async function deployBank(world: World, bank: AdapterFactory) {
@@ -88,6 +88,25 @@ test('recovery believes a refusal on the same terms', async () => {
   reading = true;
   const recovered = onlyOne(await bank.runtime.recover({ now: true }));
   assertRejected(recovered.kind === 'settled' ? recovered.terminal : undefined, 'dispatch', 'refused-by-backend');
+});
+
+test('a permit that is older than its lease is never used; one exactly as old still is', async () => {
+  for (const [slept, kind] of [
+    [LEASE_MS + 1, 'rejected'],
+    [LEASE_MS, 'committed'],
+  ] as const) {
+    const world = invoiceWorld();
+    const before = world.bank.backend.rows();
+    await using bank = await deploy(world, { at: { 'path:permit-consumed': () => world.advance(slept) } });
+    const terminal = await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY);
+    if (kind === 'committed') {
+      ofKind('committed', terminal);
+      continue;
+    }
+    assertRejected(terminal, 'dispatch', 'not-sent');
+    world.bank.deliver(); // nothing is on its way either
+    assert.deepEqual(world.bank.backend.rows(), before);
+  }
 });
 
 test('a request that cannot be built is refused when it is prepared, and never sent where that was not noticed', async () => {

@@ -12,6 +12,7 @@ import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
 import { openRig, type Rig } from '../adapters/http/rig.ts';
 import { runCommand } from '../cli/command.ts';
+import { claimedOccurrence, deploy, interrupt, invoiceWorld, LEASE_MS } from './deploy.ts';
 
 const operator = generateApprover('night-shift');
 const stranger = generateApprover('night-shift');
@@ -77,6 +78,44 @@ test('what has a verdict is not resolved', async () => {
   assert.equal(kind, 'committed');
   const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
   await assert.rejects(runtime.resolve(signAs(operator, decision), EVIDENCE), /it is committed/);
+});
+
+/** A world whose payment was sent by a process that died, and how to decide about it from a fresh one. */
+async function abandon(values: 'plain' | 'digest') {
+  const world = invoiceWorld({ values });
+  await interrupt(world, { kind: 'step', step: 'path:dispatched', ending: 'die' }, { adapter: 'bank' });
+  const fresh = await deploy(world, { operators });
+  const occurrence = await claimedOccurrence(fresh.runtime);
+  const { record } = (await fresh.runtime.ledgers.holder(occurrence))?.claim ?? assert.fail();
+  const { execution, license: lineage } = record;
+  const resolve = (evidence: string) =>
+    fresh.runtime.resolve(
+      signAs(operator, { occurrence, execution, lineage, finding: 'happened', evidence }),
+      evidence,
+    );
+  return { world, fresh, resolve };
+}
+
+test('an attempt that may still be running is not resolved, and evidence has its bounds', async () => {
+  const { world, fresh, resolve } = await abandon('plain');
+  await using _ = fresh;
+  const refused = { code: 'ERR_EM_RESOLUTION_REFUSED' };
+  world.advance(LEASE_MS - 1);
+  await assert.rejects(resolve(EVIDENCE), { ...refused, message: /may still be running/ });
+  world.advance(1);
+  await assert.rejects(resolve('x'.repeat(1_000_001)), { ...refused, message: /1 to 1000000 characters/ });
+  const longest = 'x'.repeat(1_000_000);
+  const resolution = await resolve(longest);
+  assert.equal(await fresh.runtime.ledgers.document(resolution.evidence), longest);
+});
+
+test('where values are not stored, evidence is not either', async () => {
+  const { world, fresh, resolve } = await abandon('digest');
+  await using _ = fresh;
+  world.advance(LEASE_MS);
+  const resolution = await resolve(EVIDENCE);
+  assert.equal(resolution.finding, 'happened');
+  assert.equal(await fresh.runtime.ledgers.document(resolution.evidence), undefined);
 });
 
 test('the command resolves without any backend, tells so, and show and journal tell it afterwards', async () => {

@@ -17,6 +17,8 @@ import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
 import { type Boundary, type Parties, readBoundary } from './boundary.ts';
+import { explainChange } from './certify/changes.ts';
+import { demandOwnEvidence } from './certify/guards.ts';
 import { Control } from './control.ts';
 import { areRecordersIntact } from './intact.ts';
 import { lockReads, NO_READS } from './locking.ts';
@@ -50,6 +52,7 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
     const executor = await sessions.login();
     const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
     const boundary = await readBoundary(control, settings, parties);
+    demandOwnEvidence(boundary.survey);
     const registration = admitRegistration(settings, boundary.relations);
     const opened = { settings, gate, control, sessions, deployment, context, registration, parties };
     return new PostgresAdapter(opened, boundary);
@@ -132,6 +135,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async survey(): Promise<Survey> {
     return (await this.#readBoundary()).survey;
+  }
+
+  async explainChange(before: Survey, after: Survey): Promise<readonly string[]> {
+    return await explainChange(await this.#control(), before, after);
   }
 
   async stage(

@@ -15,7 +15,7 @@ import {
 import { failsWith, type LedgerKit, openBench } from './kit.ts';
 
 /** An operator's decision about a claim; the ledger does not look at the signature, the runtime did. */
-function fixtureResolution(
+export function fixtureResolution(
   { sealer }: LedgerContext,
   claim: ClaimRecord,
   overrides: Partial<Resolution> = {},

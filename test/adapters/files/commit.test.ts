@@ -94,9 +94,10 @@ async function promote(given: Case): Promise<Result> {
   return { promotion, durable: readCurrent(other)?.folder === folder, steps };
 }
 
-async function assertRefused(reason: string, given: Case): Promise<void> {
+async function assertRefused(reason: string, given: Case, detail: RegExp = /./): Promise<void> {
   const { promotion, durable, steps } = await promote(given);
   assert.equal(promotion.kind === 'refused' ? promotion.reason : promotion.kind, reason);
+  assert.match(promotion.kind === 'refused' ? promotion.detail : '', detail);
   assert.equal(durable, false);
   assert.ok(!steps.includes('adapter:commit-returned'));
 }
@@ -120,13 +121,14 @@ test('before COMMIT every failure is a refusal by its own name', async () => {
     before: ({ db, occurrence }) => db.prepare("insert into marker values (?, 'void', '{}', 'k', 'm')").run(occurrence),
   });
   await assertRefused('stage-lost', { before: ({ db }) => db.exec('delete from stage') });
-  await assertRefused('base-changed', {
-    before: ({ db }) => db.exec("update version set folder = 'restored' where number = 1"),
-  });
-  await assertRefused('base-changed', {
-    before: ({ db }) => db.exec('update version set number = 7; update pointer set version = 7'),
-  });
-  await assertRefused('base-changed', { before: ({ db }) => db.exec('delete from pointer') });
+  // What to do about it differs: approve again, or put the folder back.
+  for (const sql of [
+    "update version set folder = 'restored' where number = 1",
+    'update version set number = 7; update pointer set version = 7',
+    'delete from pointer',
+  ]) {
+    await assertRefused('base-changed', { before: ({ db }) => db.exec(sql) }, /another promotion came first/);
+  }
   await assertRefused('marker-failed', { before: ({ db }) => db.exec('drop table entry') });
   await assertRefused('flush-failed', {
     before: ({ versions, folder }) => rmSync(join(versions, folder), { recursive: true }),

@@ -10,6 +10,7 @@ import { readSettings } from '../../../src/adapters/sqlite/evidence.ts';
 import { promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { markerTable } from '../../../src/sqlite/marker-table.ts';
 import { change, freshFile, freshOccurrence, held, look, marker, open, permit } from './database.ts';
 
 const SCHEMA = 'create table t (id integer primary key, v)';
@@ -30,6 +31,30 @@ test('a void marker is inserted once, found, agreed with, and forgotten', async 
   await adapter.markers.forget(occurrence);
   await adapter.markers.forget(occurrence);
   assert.equal(await adapter.markers.find(occurrence), undefined);
+});
+
+test('what a commit entails is repeated for a committed marker that is found, and for nothing else', async () => {
+  const file = freshFile(SCHEMA);
+  await (await open({ file, relations: ['t'] })).close();
+  using db = new DatabaseSync(file);
+  const table = markerTable({ table: 'effectmatch_marker', subject: 'the file', voidDeadlineMs: 1000 });
+  let redone = 0;
+  const redo = async () => {
+    redone += 1;
+  };
+  const markers = table.markersOf(db, { busyTimeoutMs: 1000, reached: () => {}, redo });
+  const [voided, committed] = [freshOccurrence(), freshOccurrence()] as OccurrenceId[];
+  assert.ok(voided !== undefined && committed !== undefined);
+  assert.equal(await markers.find(voided), undefined);
+  assert.deepEqual(await markers.void(marker(voided, 'void')), { kind: 'inserted' });
+  assert.equal((await markers.find(voided))?.disposition, 'void');
+  assert.equal((await markers.void(marker(voided, 'void'))).kind, 'conflict');
+  assert.equal(redone, 0);
+  table.insertMarker(db, marker(committed, 'committed'));
+  assert.equal((await markers.find(committed))?.disposition, 'committed');
+  assert.equal(redone, 1);
+  assert.equal((await markers.void(marker(committed, 'void'))).kind, 'conflict');
+  assert.equal(redone, 2);
 });
 
 test('a void marker after a promotion finds the committed one', async () => {

@@ -2,6 +2,9 @@ import { insert } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
 import { act, INCOMPLETE, owned, PAID, state, statement } from './shop.ts';
 
+const ATTACH = "alter table app.event attach partition app.loose for values from ('2027-01-01') to ('2028-01-01')";
+const LOOSE = 'create table app.loose (at date not null, what text); alter table app.loose owner to {app}';
+
 /** What the trusted functions and tables answer to application code, and what owners can do inside a definer function. */
 export const MORE_BODIES: readonly EscapeCase[] = [
   act("insert into effectmatch.probe values ('x')", INCOMPLETE),
@@ -38,13 +41,7 @@ export const MORE_BODIES: readonly EscapeCase[] = [
     name: 'definer: INSTEAD OF trigger of a view writes an unregistered table',
     setup: `create view app.window as select * from app.hidden; alter view app.window owner to {app}; create function app.pane() returns trigger language plpgsql as $$ begin insert into app.hidden values (new.id, new.what); return new; end $$; alter function app.pane() owner to {app}; revoke execute on function app.pane() from public; create trigger pane instead of insert on app.window for each row execute function app.pane()`,
   }),
-  owned(
-    "alter table app.event attach partition app.loose for values from ('2027-01-01') to ('2028-01-01')",
-    state('42501'),
-    {
-      setup: 'create table app.loose (at date not null, what text); alter table app.loose owner to {app}',
-    },
-  ),
+  owned(ATTACH, INCOMPLETE, { setup: LOOSE }),
   owned('alter table app.event detach partition app.event_2026', INCOMPLETE),
   owned('truncate effectmatch.record', state('42501')),
   owned('alter function app.act() reset search_path', INCOMPLETE),

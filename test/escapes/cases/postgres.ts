@@ -1,4 +1,5 @@
 import type { EscapeFile } from '../case.ts';
+import { ATTACKS } from './attacks.ts';
 import { BODIES } from './bodies.ts';
 import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
@@ -12,5 +13,15 @@ export const ESCAPES: EscapeFile = {
   schema: SCHEMA,
   relations: ['app.invoice', 'app.line', 'app.note', 'app.event', 'app.bag', { name: 'app.bulk', bulk: true }],
   entryPoints: ['app.act', 'app.work'],
-  cases: [...CONTROLS, ...WRITES, ...STATEMENTS, ...BODIES, ...MORE_BODIES, ...HIDDEN_CODE, ...OPENED, ...DRIFTED],
+  cases: [
+    ...CONTROLS,
+    ...WRITES,
+    ...STATEMENTS,
+    ...BODIES,
+    ...MORE_BODIES,
+    ...HIDDEN_CODE,
+    ...OPENED,
+    ...DRIFTED,
+    ...ATTACKS,
+  ],
 };

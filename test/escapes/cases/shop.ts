@@ -30,7 +30,8 @@ export const PAID = [update('app.invoice', { id: 1 }, { status: ['pending', 'pai
 export const PAY = { sql: "update app.invoice set status = 'paid' where id = 1" };
 export const ACT = { call: 'app.act' };
 export const NOT_ADMITTED = { kind: 'denied', code: 'ERR_EM_ACTION_INVALID' } as const;
-export const state = (code: string): Expectation => ({ kind: 'denied', code });
+/** What the server denies, and with `because` in whose words. */
+export const state = (code: string, because = ''): Expectation => ({ kind: 'denied', code, because });
 export const boundary = (because: string): Expectation => ({ kind: 'refused', code: 'boundary', because });
 export const DIVERGED = { kind: 'observed', code: 'DIVERGED' } as const;
 export const INCOMPLETE = { kind: 'observed', code: 'INDETERMINATE' } as const;
@@ -83,12 +84,12 @@ export const opened = (setup: string, because: string, more: Partial<EscapeCase>
   ...more,
 });
 /** The configuration is opened (and perhaps closed again) while the candidate is held. */
-export const drifted = (whileHeld: string, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const drifted = (whileHeld: string, because: string, more: Partial<EscapeCase> = {}): EscapeCase => ({
   name: `while held: ${whileHeld.slice(0, 60)}`,
   whileHeld,
   action: PAY,
   approved: PAID,
-  expectation: { kind: 'refused', code: 'final-gate' },
+  expectation: { kind: 'refused', code: 'final-gate boundary-changed', because },
   ...more,
 });
 

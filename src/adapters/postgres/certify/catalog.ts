@@ -46,6 +46,7 @@ export interface RelationRow {
   readonly partition: boolean;
   readonly extension: string | null;
   readonly parents: readonly number[];
+  readonly partitionKey: string | null;
 }
 
 export interface ColumnRow {
@@ -77,6 +78,13 @@ export interface IndexRow {
   readonly oid: number;
   readonly object: string;
   readonly definition: string;
+}
+
+/** A foreign server or a foreign-data wrapper. */
+export interface ForeignRow {
+  readonly oid: number;
+  readonly object: string;
+  readonly owner: string;
 }
 
 export interface TriggerRow {
@@ -190,6 +198,8 @@ export interface Catalog {
   readonly columns: readonly ColumnRow[];
   readonly constraints: readonly ConstraintRow[];
   readonly indexes: readonly IndexRow[];
+  /** Statistics objects with expressions. */
+  readonly statistics: readonly IndexRow[];
   readonly triggers: readonly TriggerRow[];
   readonly rules: readonly RuleRow[];
   readonly policies: readonly PolicyRow[];
@@ -205,7 +215,8 @@ export interface Catalog {
   }[];
   readonly extensions: readonly { readonly name: string; readonly version: string }[];
   readonly languages: readonly { readonly name: string; readonly trusted: boolean }[];
-  readonly servers: readonly { readonly object: string; readonly wrapper: string; readonly owner: string }[];
+  readonly servers: readonly (ForeignRow & { readonly wrapper: string })[];
+  readonly wrappers: readonly ForeignRow[];
   readonly mappings: readonly { readonly server: string; readonly user: string | null }[];
   readonly publications: readonly {
     readonly object: string;

@@ -1,5 +1,6 @@
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
 import type { Relation } from '../relation.ts';
+import { TRUSTED_EXTENSIONS } from './builtins.ts';
 
 /** A table under observation and how its writes are recorded. */
 export interface RegisteredRelation extends Relation {
@@ -40,6 +41,14 @@ export interface BoundaryFacts {
   readonly reviews?: readonly Review[];
   /** Extensions and preloaded libraries with native code that the deployment vouches for beside the built-in list. */
   readonly trustedCode?: readonly string[];
+}
+
+/** Code of an extension that is known to compute values only, or that the deployment vouches for. */
+export function isVouchedFor(
+  { extension }: { readonly extension: string | null },
+  { trustedCode = [] }: Pick<BoundaryFacts, 'trustedCode'>,
+): boolean {
+  return extension !== null && (TRUSTED_EXTENSIONS.has(extension) || trustedCode.includes(extension));
 }
 
 /** An open outlet with everything a database administrator needs to close it. */

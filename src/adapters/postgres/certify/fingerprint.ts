@@ -27,6 +27,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_operator', 'oid >= 16384'],
   ['pg_amproc', 'oid >= 16384'],
   ['pg_conversion', 'oid >= 16384'],
+  ['pg_statistic_ext', 'true'],
   ['pg_transform', 'true'],
   ['pg_language', 'true'],
   ['pg_extension', 'true'],
@@ -90,11 +91,15 @@ const MOMENT = `pg_current_snapshot(),
     concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
       extract(epoch from pg_conf_load_time()), pg_postmaster_start_time())`;
 
-const QUERY = `with temporary as materialized (
+/** Every catalogue that is watched, with the condition of its rows; they need {@link WITH_WATCHED} and the roles' ids. */
+export const WATCHED_ROWS = [...SHARED, ...LOCAL];
+export const WITH_WATCHED = `with temporary as materialized (
     select coalesce(array_agg(oid), '{}') as oids from pg_catalog.pg_class where relpersistence = 't'),
   tables as (select oid from pg_catalog.pg_class
-    where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f'))
-  select ${MOMENT}, encode(sha256(${[...SHARED, ...LOCAL].map(versions).join('\n || ')}), 'hex') || ' '
+    where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f'))`;
+
+const QUERY = `${WITH_WATCHED}
+  select ${MOMENT}, encode(sha256(${WATCHED_ROWS.map(versions).join('\n || ')}), 'hex') || ' '
     || concat_ws(' ', ${counters.join(', ')})`;
 
 /** Reads whether anything in the configuration changed, far more cheaply than reading what it is. */
@@ -172,4 +177,16 @@ function readMoment(row: TextRow | undefined): Moment {
  */
 export function bindFingerprint<S extends Survey>(survey: S, fingerprint: string): S {
   return { ...survey, configuration: `${survey.configuration} ${fingerprint}` };
+}
+
+/** What two fingerprints say beside row versions: counters that moved although nothing else did, and reloads. */
+export function compareFingerprints(before: string, after: string): readonly string[] {
+  const [was, is] = [before.split(' ').slice(1), after.split(' ').slice(1)];
+  const counted = COUNTED.flatMap((catalog, index) =>
+    was[index] === is[index]
+      ? []
+      : [`rows of ${catalog} were written and taken back (its counters went from ${was[index]} to ${is[index]})`],
+  );
+  const isReloaded = was.slice(COUNTED.length).join(' ') !== is.slice(COUNTED.length).join(' ');
+  return isReloaded ? [...counted, 'the server was restarted or read its configuration files again'] : counted;
 }

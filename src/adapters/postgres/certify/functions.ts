@@ -5,8 +5,8 @@ import { judgeBody } from './body.ts';
 import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import { type Catalog, type FunctionRow, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
-import { USABLE_BY } from './queries.ts';
 import { closeExecute, type Index, type Reach, type Route } from './reach.ts';
+import { USABLE_BY } from './role-queries.ts';
 
 /** The functions of schema `effectmatch` as provisioning makes them. */
 const OWN = new Map(FUNCTIONS.map((own) => [own.name, own]));
@@ -208,6 +208,7 @@ export function surveyLentCode(
         needs: `${quoteName(row.owner)} or a superuser`,
       });
     }
+    if (kind === 'foreign server' || kind === 'foreign data wrapper') surveyForeign(kind, oid, { role, route });
     const row = kind === 'function' && route ? index.function.get(oid) : undefined;
     const isNative =
       row !== undefined && !isTrustedExtension(row, facts) && !['sql', 'plpgsql', 'internal'].includes(row.language);
@@ -218,6 +219,24 @@ export function surveyLentCode(
       why: `${quoteName(role)} may execute this ${row.language} function, and its rights are lent by ${route.by}`,
       fix: [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(role)}`],
       needs: `${quoteName(row.owner)} or a superuser`,
+    });
+  }
+  /** Whoever may use a server can make a table of it in a function, and what is sent there does not roll back with ours. */
+  function surveyForeign(kind: string, oid: number, { role, route }: { role: string; route: Route | undefined }): void {
+    const found = (kind === 'foreign server' ? catalog.servers : catalog.wrappers).find((row) => row.oid === oid);
+    if (found === undefined || route === undefined) return;
+    const name = kind.toUpperCase();
+    const superuser = catalog.roles.find((row) => row.super)?.name ?? facts.owner;
+    const owner = `ALTER ${name.replace('FOREIGN SERVER', 'SERVER')} ${found.object} OWNER TO ${quoteName(superuser)}`;
+    outlets.open({
+      outlet: `${kind} ${found.object}`,
+      object: found.object,
+      why: `${quoteName(role)} may use it, and its rights are lent by ${route.by}: what is sent to another server does not roll back with ours`,
+      fix: [
+        ...(found.owner === role ? [owner] : []),
+        `REVOKE USAGE ON ${name} ${found.object} FROM PUBLIC, ${quoteName(role)}`,
+      ],
+      needs: 'superuser',
     });
   }
   const untrusted = catalog.extensions.filter(({ name }) => !isTrustedName(name, facts));

@@ -1,7 +1,9 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { refused } from '../options.ts';
 import { GUARD } from '../provision/tables.ts';
 import type { Catalog, TriggerRow } from './catalog.ts';
-import type { BoundaryFacts, Outlets } from './facts.ts';
+import type { BoundaryFacts, Outlets, PostgresSurvey } from './facts.ts';
+import { closeUse, type Index } from './reach.ts';
 
 /** The checks at COMMIT that everything else relies on, and how the server describes them. */
 const GUARDS = [
@@ -38,4 +40,43 @@ export function surveyGuards(catalog: Catalog, { owner }: BoundaryFacts, outlets
 
 function conditionOf({ definition }: TriggerRow): string | undefined {
   return /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(definition)?.[1];
+}
+
+const STRANGER = 'code on the evidence: ';
+
+/**
+ * Triggers, rules, policies, expressions and children of others on our own tables. They would run with the rights of the
+ * owner of the evidence, some of them after the observation, or pose as evidence.
+ */
+export function surveyStrangers(catalog: Catalog, index: Index, outlets: Outlets): void {
+  const ours = new Map(catalog.relations.filter((row) => row.schema === 'effectmatch').map((row) => [row.oid, row]));
+  const open = (what: string, relation: number, fix: readonly string[]) => {
+    const table = ours.get(relation);
+    if (table === undefined) return;
+    outlets.open({
+      outlet: `${STRANGER}${what} on ${table.object}`,
+      object: table.object,
+      why: 'It is none of ours, and would run with the rights of the owner of the evidence, or pose as evidence',
+      fix: fix.map((statement) => statement.replace('{}', table.object)),
+      needs: `${quoteName(table.owner)} or a superuser`,
+    });
+  };
+  for (const { relation, object, functionSchema } of catalog.triggers)
+    if (functionSchema !== 'effectmatch') open(`trigger ${object}`, relation, [`DROP TRIGGER ${object} ON {}`]);
+  for (const { relation, object } of catalog.rules) open(`rule ${object}`, relation, [`DROP RULE ${object} ON {}`]);
+  for (const { relation, object } of catalog.policies)
+    open(`policy ${object}`, relation, [`DROP POLICY ${object} ON {}`]);
+  for (const use of catalog.uses)
+    if (index.function.get(use.function)?.schema !== 'effectmatch')
+      open(use.description, use.relation, closeUse(catalog, use, ours.get(use.relation)));
+  for (const child of catalog.relations)
+    for (const parent of child.parents)
+      open(`${child.object} that inherits from it`, parent, [`ALTER TABLE ${child.object} NO INHERIT {}`]);
+}
+
+/** Opening an adapter writes and takes back a marker: with code of others on that table it must not come to it. */
+export function demandOwnEvidence({ problems }: PostgresSurvey): void {
+  const strangers = problems.filter(({ outlet }) => outlet.startsWith(STRANGER));
+  if (strangers.length === 0) return;
+  throw refused(strangers.map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`).join('; '));
 }

@@ -3,8 +3,10 @@
  * quoted as SQL needs them; object ids are only for joining parts of one reading and never enter a digest.
  */
 const REL = `pg_catalog.format('%I.%I', n.nspname, c.relname)`;
-const FUNCTION = `pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid))`;
-const USER = 16384;
+/** A function as SQL names it: `p` is its row, `n` that of its schema. */
+export const FUNCTION = `pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid))`;
+/** Object ids below are the server's own. */
+export const USER = 16384;
 const extension = (catalog: string, id: string) =>
   `(select e.extname from pg_depend d join pg_extension e on e.oid = d.refobjid where d.classid = '${catalog}'::regclass and d.objid = ${id} and d.deptype = 'e' and d.refclassid = 'pg_extension'::regclass)`;
 
@@ -139,6 +141,9 @@ export const QUERIES = {
   indexes: `select i.indrelid::int8 as relation, i.indexrelid::int8 as oid, ${REL} as object, pg_get_indexdef(i.indexrelid) as definition,
     i.indisvalid as valid from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
     where c.oid >= ${USER} and c.relpersistence <> 't' and n.nspname !~ '^pg_toast' order by ${REL} collate "C"`,
+  statistics: `select s.stxrelid::int8 as relation, s.oid::int8 as oid, format('%I.%I', n.nspname, s.stxname) as object,
+    pg_get_statisticsobjdef(s.oid) as definition from pg_statistic_ext s join pg_namespace n on n.oid = s.stxnamespace
+    where s.stxexprs is not null order by n.nspname collate "C", s.stxname collate "C"`,
   triggers: `select t.oid::int8 as oid, t.tgrelid::int8 as relation, quote_ident(t.tgname) as object, t.tgname::text as name, t.tgenabled::text as enabled,
     t.tgfoid::int8 as function, f.proname::text as "functionName", fn.nspname::text as "functionSchema", t.tgtype::int as type,
     t.tgdeferrable as deferrable, t.tgconstraint <> 0 and t.tgisinternal as internal, t.tgparentid <> 0 as cloned, pg_get_triggerdef(t.oid) as definition,
@@ -172,19 +177,25 @@ export const QUERIES = {
       where d.deptype in ('n', 'i', 'a') and d.refclassid in ('pg_proc'::regclass, 'pg_operator'::regclass)
         and d.classid in ('pg_attrdef'::regclass, 'pg_constraint'::regclass, 'pg_class'::regclass, 'pg_policy'::regclass,
           'pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_cast'::regclass, 'pg_type'::regclass, 'pg_amproc'::regclass,
-          'pg_operator'::regclass, 'pg_amop'::regclass, 'pg_conversion'::regclass)
+          'pg_operator'::regclass, 'pg_amop'::regclass, 'pg_conversion'::regclass, 'pg_statistic_ext'::regclass)
+      union select 'pg_type'::regclass::oid, t, 'pg_proc'::regclass::oid, f.amproc::oid from pg_range r cross join unnest(array[r.rngtypid, r.rngmultitypid]) t
+        join pg_opclass k on k.oid = r.rngsubopc join pg_amproc f on f.amprocfamily = k.opcfamily
+      union select 'pg_opclass'::regclass::oid, i.indexrelid, 'pg_proc'::regclass::oid, f.amproc::oid from pg_index i cross join unnest(i.indclass::oid[]) x
+        join pg_opclass k on k.oid = x join pg_amproc f on f.amprocfamily = k.opcfamily where i.indexrelid >= ${USER}
       union select u.classid, u.objid, 'pg_proc'::regclass, o.oprcode from use u join pg_operator o
         on u.refclassid = 'pg_operator'::regclass and o.oid = u.refobjid)
     select u.classid::regclass::text as class, u.objid::int8 as object, u.refobjid::int8 as function,
-      coalesce(ad.adrelid, k.conrelid, po.polrelid, rw.ev_class, ix.indrelid, case when u.classid = 'pg_class'::regclass then u.objid end, 0)::int8 as relation,
+      coalesce(ad.adrelid, k.conrelid, po.polrelid, rw.ev_class, ix.indrelid, se.stxrelid, case when u.classid = 'pg_class'::regclass then u.objid end, 0)::int8 as relation,
       coalesce(k.contypid, case when u.classid = 'pg_type'::regclass then u.objid end, 0)::int8 as type, ta.attname::text as "column",
-      pg_describe_object(u.classid, u.objid, 0) as description, u.refobjid::regprocedure::text as function_name
+      pg_describe_object(case when u.classid = 'pg_opclass'::regclass then 'pg_class'::regclass else u.classid end, u.objid, 0) as description,
+      u.refobjid::regprocedure::text as function_name
     from use u left join pg_attrdef ad on u.classid = 'pg_attrdef'::regclass and ad.oid = u.objid
       left join pg_attribute ta on ta.attrelid = ad.adrelid and ta.attnum = ad.adnum
       left join pg_constraint k on u.classid = 'pg_constraint'::regclass and k.oid = u.objid
       left join pg_policy po on u.classid = 'pg_policy'::regclass and po.oid = u.objid
       left join pg_rewrite rw on u.classid = 'pg_rewrite'::regclass and rw.oid = u.objid
-      left join pg_index ix on u.classid = 'pg_class'::regclass and ix.indexrelid = u.objid
+      left join pg_index ix on u.classid in ('pg_class'::regclass, 'pg_opclass'::regclass) and ix.indexrelid = u.objid
+      left join pg_statistic_ext se on u.classid = 'pg_statistic_ext'::regclass and se.oid = u.objid
     where u.refclassid = 'pg_proc'::regclass and u.refobjid >= ${USER}`,
     'description',
     'function_name',
@@ -206,8 +217,10 @@ export const QUERIES = {
     from pg_event_trigger e order by e.evtname collate "C"`,
   extensions: `select e.extname::text as name, e.extversion as version from pg_extension e order by e.extname collate "C"`,
   languages: `select l.lanname::text as name, l.lanpltrusted as trusted from pg_language l order by l.lanname collate "C"`,
-  servers: `select quote_ident(s.srvname) as object, w.fdwname::text as wrapper, r.rolname::text as owner
+  servers: `select s.oid::int8 as oid, quote_ident(s.srvname) as object, w.fdwname::text as wrapper, r.rolname::text as owner
     from pg_foreign_server s join pg_foreign_data_wrapper w on w.oid = s.srvfdw join pg_roles r on r.oid = s.srvowner order by s.srvname collate "C"`,
+  wrappers: `select w.oid::int8 as oid, quote_ident(w.fdwname) as object, r.rolname::text as owner
+    from pg_foreign_data_wrapper w join pg_roles r on r.oid = w.fdwowner order by w.fdwname collate "C"`,
   mappings: `select quote_ident(srvname) as server, usename::text as "user" from pg_user_mappings order by srvname collate "C", usename collate "C"`,
   publications: `select quote_ident(p.pubname) as object, p.puballtables as "all",
     array(select format('%I.%I', t.schemaname, t.tablename) from pg_publication_tables t where t.pubname = p.pubname order by 1) as tables
@@ -253,33 +266,3 @@ export const QUERIES = {
     'description',
   ),
 } as const;
-
-/** Volatile built-ins that one of these roles may execute, with the grants that let it. */
-export const EXECUTABLE_BUILTINS = `select r.rolname::text as role, p.proname::text as name, ${FUNCTION} as object,
-  array(select distinct coalesce(g.rolname::text, '') from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-    left join pg_roles g on g.oid = a.grantee where a.privilege_type = 'EXECUTE' and a.grantee <> p.proowner
-      and (a.grantee = 0 or pg_has_role(r.oid, a.grantee, 'USAGE')) order by 1) as grantees
-  from pg_proc p join pg_namespace n on n.oid = p.pronamespace cross join pg_roles r
-  where p.oid < ${USER} and p.provolatile = 'v' and r.rolname = any($1) and not r.rolsuper
-    and not ('internal'::regtype = any(p.proargtypes))
-    and p.prorettype not in ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype, 'fdw_handler'::regtype,
-      'table_am_handler'::regtype, 'index_am_handler'::regtype, 'tsm_handler'::regtype, 'language_handler'::regtype)
-    and has_function_privilege(r.oid, p.oid, 'EXECUTE') order by r.rolname collate "C", ${FUNCTION} collate "C"`;
-
-/** Which of the server's own roles a role has the rights of, or may become. */
-export const ROLE_CLOSURE = `select m.rolname::text as member, r.rolname::text as role
-  from pg_roles m cross join pg_roles r where m.rolname = any($1) and not m.rolsuper and m.oid <> r.oid
-    and (pg_has_role(m.oid, r.oid, 'MEMBER') or pg_has_role(m.oid, r.oid, 'USAGE'))
-  order by m.rolname collate "C", r.rolname collate "C"`;
-
-/** Functions with native or unjudged code, and foreign tables, that one of these roles may use through its own rights. */
-export const USABLE_BY = `select r.rolname::text as role, 'function' as kind, p.oid::int8 as oid from pg_proc p
-    join pg_namespace n on n.oid = p.pronamespace cross join pg_roles r
-    where p.oid >= ${USER} and r.rolname = any($1) and not r.rolsuper
-      and has_schema_privilege(r.oid, n.oid, 'USAGE') and has_function_privilege(r.oid, p.oid, 'EXECUTE')
-  union all select r.rolname::text, 'foreign table', c.oid::int8 from pg_class c
-    join pg_namespace n on n.oid = c.relnamespace cross join pg_roles r
-    where c.relkind = 'f' and r.rolname = any($1) and not r.rolsuper and has_schema_privilege(r.oid, n.oid, 'USAGE')
-      and (has_table_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE') or has_any_column_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE'))
-  union all select r.rolname::text, 'sequence', c.oid::int8 from pg_class c cross join pg_roles r
-    where c.relkind = 'S' and r.rolname = any($1) and not r.rolsuper and has_sequence_privilege(r.oid, c.oid, 'UPDATE')`;

@@ -55,6 +55,17 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   const checks = Map.groupBy(keys, (row) => row.relation);
   const actions = Map.groupBy(keys, (row) => row.referenced);
 
+  const types = new Map(catalog.types.map((row) => [row.oid, row]));
+  /** Whether reading or storing a value of the type runs code of the application. */
+  const typeCalls = (oid: number, seen: Set<number> = new Set()): boolean => {
+    const type = types.get(oid);
+    if (type === undefined || seen.has(oid)) return false;
+    seen.add(oid);
+    return typeUses.has(oid) || [type.base, type.element, ...type.types].some((part) => typeCalls(part, seen));
+  };
+  const storesThroughCode = ({ oid }: RelationRow) =>
+    uses.has(oid) || (columns.get(oid) ?? []).some((column) => typeCalls(column.typeOid));
+
   const addPrincipal = (role: string, route: Route) => {
     if (role !== facts.executor && role !== facts.owner && !principals.has(role)) principals.set(role, route);
   };
@@ -116,7 +127,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
         (trigger) =>
           isLive(trigger) && trigger.functionSchema !== 'effectmatch' && index.function.has(trigger.function),
       );
-      if (attached) addPrincipal(referencing.owner, reached);
+      if (attached || storesThroughCode(referencing)) addPrincipal(referencing.owner, reached);
     }
     for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid)) addNames(rule.definition, route);
   };
@@ -131,7 +142,7 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   };
   const seenTypes = new Set<number>();
   const addType = (oid: number) => {
-    const type = catalog.types.find((row) => row.oid === oid);
+    const type = types.get(oid);
     if (type === undefined || seenTypes.has(oid)) return;
     seenTypes.add(oid);
     addUses(typeUses.get(oid), undefined);
@@ -186,7 +197,7 @@ export function closeExecute(row: FunctionRow, executor: string): readonly strin
 }
 
 /** Removes the expression that calls the function; its writes to registered relations would otherwise be a mystery. */
-function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined): readonly string[] {
+export function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined): readonly string[] {
   const table = relation?.object ?? '';
   const constraint = catalog.constraints.find(({ oid }) => oid === use.object);
   switch (use.class) {
@@ -200,6 +211,12 @@ function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined)
       return [`DROP POLICY ${catalog.policies.find(({ oid }) => oid === use.object)?.object ?? ''} ON ${table}`];
     case 'pg_class':
       return catalog.indexes.filter(({ oid }) => oid === use.object).map(({ object }) => `DROP INDEX ${object}`);
+    case 'pg_opclass':
+      return catalog.indexes.filter(({ oid }) => oid === use.object).map(({ object }) => `DROP INDEX ${object}`);
+    case 'pg_statistic_ext':
+      return [`DROP STATISTICS ${catalog.statistics.find(({ oid }) => oid === use.object)?.object ?? ''}`];
+    case 'pg_type':
+      return [`DROP TYPE ${catalog.types.find(({ oid }) => oid === use.object)?.name ?? ''} CASCADE`];
     case 'pg_amproc': {
       const family = /of operator family (.+) for access method (\w+)/.exec(use.description);
       return family === null ? [] : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];

@@ -2,8 +2,8 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { dangerOf, READING_ROLES } from './builtins.ts';
 import { type Catalog, type Role, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
-import { EXECUTABLE_BUILTINS, ROLE_CLOSURE } from './queries.ts';
 import type { Reach, Route } from './reach.ts';
+import { EXECUTABLE_BUILTINS, ROLE_CLOSURE } from './role-queries.ts';
 
 const ATTRIBUTES = [
   ['super', 'SUPERUSER', 'passes every check of the server'],

@@ -1,14 +1,19 @@
 import { hash } from 'node:crypto';
 import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
+import { keepSurveyed } from './changes.ts';
+import { surveyComparisons, surveySupport } from './comparisons.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
+import { surveyForeignBeneath } from './foreign.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
-import { surveyGuards } from './guards.ts';
+import { surveyGuards, surveyStrangers } from './guards.ts';
 import { surveyObjects, surveySettings } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
 import { computeReach, type Index } from './reach.ts';
+import { surveyReplaced } from './replaced.ts';
 import { surveyExecutor, surveyRights, surveyTrustedRoles } from './roles.ts';
 import { surveyAttached, surveyRegistered } from './tables.ts';
+import { readVersions } from './versions.ts';
 
 /**
  * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could reach. The caller may
@@ -39,23 +44,31 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyExecutor(catalog, facts, outlets);
   surveyTrustedRoles(catalog, facts, outlets);
   surveyGuards(catalog, facts, outlets);
+  surveyStrangers(catalog, index, outlets);
   surveyRegistered(catalog, facts, index, outlets);
   surveyAttached(catalog, index, reach, outlets);
   surveyConstantCalls(catalog, facts, index, outlets);
+  surveyComparisons(catalog, facts, index, outlets);
+  await surveySupport(control, outlets);
   surveyPrivileges(catalog, facts, index, outlets);
   surveyFunctions(catalog, facts, index, reach, outlets);
   await surveyRights(control, { catalog, facts, reach, outlets });
+  const callers = [facts.executor, facts.control, facts.owner, ...reach.principals.keys()];
+  await surveyReplaced(control, callers, outlets);
   const lent = await readUsable(control, [...reach.principals.keys()]);
+  await surveyForeignBeneath(control, { facts, index, reach, outlets });
   surveyLentCode({ catalog, facts, index, reach, outlets }, [...callable, ...lent]);
   surveySettings(catalog, facts, reach, outlets);
   surveyObjects(catalog, facts, index, outlets);
   const reviews = (facts.reviews ?? []).map((review) => `${review.function} ${review.digest} read by ${review.by}`);
   const declared = [...facts.restrictions, ...reviews, ...(facts.trustedCode ?? []).map((name) => `code of ${name}`)];
   const roles = closureOf(catalog, [facts.executor, facts.owner, facts.control, ...reach.principals.keys()]);
+  const listed = Object.freeze(outlets.listed);
+  keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles]) });
   return {
     backend: facts.backend,
     executor: facts.executor,
-    outlets: Object.freeze(outlets.listed),
+    outlets: listed,
     problems: outlets.problems,
     declared,
     roles: [...roles],

@@ -448,6 +448,71 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /foreign table app.far2/,
   },
   {
+    name: 'a foreign server of a lending role',
+    sql: 'create extension if not exists postgres_fdw; create server lent foreign data wrapper postgres_fdw; grant usage on foreign server lent to {app}',
+    outlet: /^foreign server lent/,
+  },
+  {
+    name: 'a foreign server that a lending role owns',
+    sql: 'create extension if not exists postgres_fdw; create server its_own foreign data wrapper postgres_fdw; grant usage on foreign data wrapper postgres_fdw to {app}; alter server its_own owner to {app}',
+    outlet: /^foreign server its_own/,
+  },
+  {
+    name: 'a constant in the expression of a statistics object',
+    sql: `create function app.steady(int) returns int language plpgsql immutable as 'begin return 1; end'; create statistics app.figures on ((id + app.steady(1))), status from app.invoice`,
+    outlet: /constant call in app.figures of app.invoice/,
+  },
+  {
+    name: 'an index compared by a function of the application',
+    sql: `create function app.compare(int, int) returns int language sql immutable as 'select sign($1 - $2)::int'; revoke execute on function app.compare(int, int) from public; create operator class app.slow for type int4 using btree as operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 app.compare(int, int); create index by_hand on app.invoice (id app.slow)`,
+    outlet: /comparison in app.by_hand of app.invoice/,
+  },
+  {
+    name: 'an operator class that calls a dangerous built-in',
+    sql: 'create operator class app.eats for type oid using hash as operator 1 =, function 1 pg_catalog.lo_unlink(oid)',
+    outlet: /operator family app.eats/,
+  },
+  {
+    name: 'a built-in with the rights of a superuser',
+    sql: 'alter function pg_catalog.lpad(text, integer) security definer',
+    outlet: /built-in pg_catalog.lpad\(text, integer\)/,
+  },
+  {
+    name: 'a built-in with a setting of its own',
+    sql: 'alter function pg_catalog.bit_length(text) set work_mem = 4096',
+    outlet: /built-in pg_catalog.bit_length\(text\)/,
+  },
+  {
+    name: 'a built-in that somebody replaced',
+    sql: `create or replace function pg_catalog.rpad(text, integer) returns text language plpgsql immutable as 'begin return $1; end'`,
+    outlet: /built-in pg_catalog.rpad\(text, integer\)/,
+  },
+  {
+    name: 'a built-in that stands for other native code',
+    sql: `create or replace function pg_catalog.log(numeric) returns numeric language internal immutable as 'pg_notify'`,
+    outlet: /built-in pg_catalog.log\(numeric\)/,
+  },
+  {
+    name: 'a foreign table behind a view',
+    sql: 'create extension if not exists postgres_fdw; create server if not exists elsewhere foreign data wrapper postgres_fdw; create foreign table app.far3 (id int) server elsewhere; create view app.sees as select * from app.far3; grant select on app.sees to {exec}',
+    outlet: /foreign table app.far3 beneath app.sees/,
+  },
+  {
+    name: 'a trigger of the application on the markers',
+    sql: `create function app.stranger() returns trigger language plpgsql as 'begin return null; end'; revoke execute on function app.stranger() from public; create trigger stranger after insert on effectmatch.marker for each row execute function app.stranger()`,
+    outlet: /code on the evidence: trigger stranger on effectmatch.marker/,
+  },
+  {
+    name: 'a check of the application on the markers',
+    sql: `create function app.strange(text) returns boolean language sql immutable as 'select true'; revoke execute on function app.strange(text) from public; alter table effectmatch.marker add constraint strange check (app.strange(text))`,
+    outlet: /code on the evidence: constraint strange on table effectmatch.marker/,
+  },
+  {
+    name: 'a table that poses as records',
+    sql: 'create table app.poses () inherits (effectmatch.record)',
+    outlet: /code on the evidence: app.poses that inherits from it/,
+  },
+  {
     name: 'a foreign partition',
     sql: `create extension if not exists postgres_fdw; create server if not exists elsewhere foreign data wrapper postgres_fdw; create foreign table app.event_2028 partition of app.event for values from ('2028-01-01') to ('2029-01-01') server elsewhere; alter foreign table app.event_2028 owner to postgres`,
     outlet: /event_2028/,

@@ -1,0 +1,122 @@
+import type { Outlet, Survey } from '../../../protocol/boundary.ts';
+import type { Catalog, TextReader } from './catalog.ts';
+import { compareFingerprints } from './fingerprint.ts';
+import { describeVersions, type Versions } from './versions.ts';
+
+/** What a survey was made from. */
+interface Surveyed {
+  readonly catalog: Catalog;
+  readonly roles: ReadonlySet<string>;
+  readonly versions: Versions;
+}
+
+/** By the list of outlets, which every copy of a survey shares. Gone with the last certificate that refers to it. */
+const surveyed = new WeakMap<readonly Outlet[], Surveyed>();
+
+/** Remembers what a survey was made from, so that a later one can be compared with it. */
+export function keepSurveyed(outlets: readonly Outlet[], facts: Surveyed): void {
+  surveyed.set(outlets, facts);
+}
+
+/**
+ * What an administrator has to know about two surveys that differ: every object that reads otherwise, with both
+ * readings; rows that were written, also those that read as before; and where not even that is left, which counters moved.
+ */
+export async function explainChange(control: TextReader, before: Survey, after: Survey): Promise<readonly string[]> {
+  const [was, is] = [surveyed.get(before.outlets), surveyed.get(after.outlets)];
+  if (was === undefined || is === undefined) return [];
+  const roles = was.roles.union(is.roles);
+  const content = compareFacts(listFacts(was.catalog, roles), listFacts(is.catalog, roles));
+  const written = await describeVersions(control, was.versions, is.versions);
+  const found = [...content, ...written];
+  return found.length > 0 ? found : compareFingerprints(fingerprintOf(before), fingerprintOf(after));
+}
+
+/** The configuration of a bound survey is its digest and the fingerprint. */
+function fingerprintOf({ configuration }: Survey): string {
+  return configuration.slice(configuration.indexOf(' ') + 1);
+}
+
+type Fact = Readonly<Record<string, unknown>>;
+type Naming = (row: Fact, nameOf: (oid: unknown) => string) => string;
+
+const on =
+  (kind: string): Naming =>
+  (row, nameOf) =>
+    `${kind} ${row.object} on ${nameOf(row.relation)}`;
+const plain =
+  (kind: string): Naming =>
+  (row) =>
+    `${kind} ${row.object ?? row.name}`;
+
+/** What each part of a catalogue is a list of, in words that tell one from the other; what explains more comes first. */
+const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
+  server: () => 'the database',
+  extensions: plain('extension'),
+  roles: plain('role'),
+  memberships: ({ member, role, grantor }) => `membership of ${member} in ${role} granted by ${grantor}`,
+  schemas: plain('schema'),
+  relations: plain('relation'),
+  columns: (row, nameOf) => `column ${row.name} of ${nameOf(row.relation)}`,
+  constraints: (row, nameOf) => `constraint ${row.object} on ${row.domain ?? nameOf(row.relation)}`,
+  indexes: plain('index'),
+  statistics: plain('statistics'),
+  triggers: on('trigger'),
+  rules: on('rule'),
+  policies: on('policy'),
+  functions: plain('function'),
+  settings: ({ name, role, database }) => `setting ${name} of ${role || 'all roles'} in ${database || 'all databases'}`,
+  server_settings: plain('setting'),
+  eventTriggers: plain('event trigger'),
+  languages: plain('language'),
+  servers: plain('foreign server'),
+  wrappers: plain('foreign data wrapper'),
+  mappings: ({ server, user }) => `user mapping of ${user} on ${server}`,
+  publications: plain('publication'),
+  subscriptions: plain('subscription'),
+  casts: ({ description }) => String(description),
+  operators: ({ description }) => String(description),
+  types: plain('type'),
+  defaultAcls: ({ role, schema, kind }) => `default privileges of ${role} in ${schema || 'all schemas'} (${kind})`,
+  grants: ({ privilege, kind, object, grantee, grantor }) =>
+    `${privilege} ON ${kind} ${object} for ${grantee || 'PUBLIC'} granted by ${grantor}`,
+  owned: ({ description }) => `ownership of ${description}`,
+};
+
+/** The facts of a catalogue by name. Roles of others come and go and are not part of the configuration. */
+function listFacts(catalog: Catalog, roles: ReadonlySet<string>): ReadonlyMap<string, Fact> {
+  const names = new Map<unknown, string>();
+  for (const { oid, object } of [...catalog.relations, ...catalog.functions]) names.set(oid, object);
+  const nameOf = (oid: unknown) => names.get(oid) ?? String(oid);
+  const facts = new Map<string, Fact>();
+  for (const [part, naming] of Object.entries(NAMES) as [keyof Catalog, Naming][]) {
+    for (const row of catalog[part] as readonly Fact[]) {
+      const role =
+        part === 'roles' ? row.name : part === 'memberships' ? row.member : part === 'settings' ? row.role : '';
+      if (role === '' || roles.has(String(role))) facts.set(naming(row, nameOf), row);
+    }
+  }
+  return facts;
+}
+
+function compareFacts(before: ReadonlyMap<string, Fact>, after: ReadonlyMap<string, Fact>): readonly string[] {
+  const changes: string[] = [];
+  for (const [name, row] of after) {
+    const old = before.get(name);
+    if (old === undefined) changes.push(`${name}: not there → there`);
+    else {
+      const fields = Object.keys(row).filter((field) => field !== 'oid' && show(row[field]) !== show(old[field]));
+      for (const field of fields) changes.push(`${name}: ${field} ${show(old[field])} → ${show(row[field])}`);
+    }
+  }
+  for (const name of before.keys()) if (!after.has(name)) changes.push(`${name}: there → gone`);
+  return changes;
+}
+
+const SHOWN_MAX = 120;
+
+/** A value in a line, cut where it is long: bodies of functions are read elsewhere. */
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
+}

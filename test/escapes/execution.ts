@@ -1,0 +1,90 @@
+import { postgres } from '../../src/adapters/postgres/index.ts';
+import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
+import { approver, createRuntime, EffectMatchError, generateApprover, type Terminal } from '../../src/index.ts';
+import { memoryLedgers } from '../../src/ledger/memory.ts';
+import type { ManifestDraft } from '../../src/protocol/draft.ts';
+import { testKeyring } from '../keyring.ts';
+import type { TestDatabase } from '../postgres/server.ts';
+import type { EscapeCase, EscapeFile } from './case.ts';
+
+const KEY = generateApprover('approver');
+
+/** The database of one case and the names in it. */
+export interface Place {
+  readonly db: TestDatabase;
+  readonly names: Readonly<Record<string, string>>;
+  readonly texts: Readonly<Record<string, string>>;
+  readonly file: EscapeFile;
+}
+
+/** How an operation ended, in the words of an expectation, and the product's own explanation. */
+export interface Ending {
+  readonly found: string;
+  readonly detail: string;
+}
+
+/** Prepares, approves and executes what the case says, with its administrator acting in between. */
+export async function execute(
+  { db, names, file }: Place,
+  { action, approved, approvedThen, whileHeld }: EscapeCase,
+  aside: (sql: string | undefined) => Promise<void>,
+): Promise<Ending> {
+  const factory = postgres({
+    owner: names.owner ?? '',
+    control: db.url(names.control),
+    execution: db.url(names.exec),
+    relations: file.relations,
+    entryPoints: file.entryPoints,
+    lockTimeoutMs: 1000,
+    declared: ['none'],
+  });
+  try {
+    await using runtime = await createRuntime({
+      store: memoryLedgers({ now: () => Date.now() }),
+      keyring: testKeyring(),
+      issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
+      adapters: { db: interrupted(factory, () => aside(whileHeld)) },
+    });
+    const effects = approved as ManifestDraft['effects'];
+    const proposal = await runtime.prepare({ adapter: 'db', task: 'escape', planRevision: 1, effects });
+    const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
+    await aside(approvedThen);
+    return describe(await runtime.execute(license, action));
+  } catch (error) {
+    if (!(error instanceof EffectMatchError)) throw error;
+    const kind = error.code === 'ERR_EM_ACTION_INVALID' ? 'denied' : 'refused';
+    return { found: `${kind} ${error.code}`, detail: error.message };
+  }
+}
+
+function describe(terminal: Terminal): Ending {
+  if (terminal.kind !== 'rejected') return { found: terminal.kind, detail: '' };
+  const { at, detail, outcome, reason } = terminal;
+  if (at === 'comparison') return { found: `observed ${outcome?.kind}`, detail };
+  const state = /\[([0-9A-Z]{5})\]/.exec(detail)?.[1];
+  if (at === 'stage' || at === 'promotion') return { found: `denied ${state ?? reason}`, detail };
+  return { found: at === 'final-gate' ? `refused ${at} ${reason}` : `refused ${at}`, detail };
+}
+
+/** Runs something between the end of the action and its observation. */
+function interrupted<Action>(factory: AdapterFactory<Action>, held: () => Promise<void>): AdapterFactory<Action> {
+  return {
+    ...factory,
+    async open(context) {
+      const adapter = (await factory.open(context)) as PromotableAdapter<Action>;
+      const stage = adapter.stage.bind(adapter);
+      let isAdmitted = false; // admission stages a probe first: only what follows an action of the agent counts
+      const parse = adapter.parseAction.bind(adapter);
+      adapter.parseAction = (input) => {
+        isAdmitted = true;
+        return parse(input);
+      };
+      adapter.stage = async (...given) => {
+        const staged = await stage(...given);
+        if (isAdmitted) await held();
+        return staged;
+      };
+      return adapter;
+    },
+  };
+}
