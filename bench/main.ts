@@ -1,13 +1,23 @@
-// npm run bench -- list | <study> [--quick] [--json] [--data <folder>]
-// Exit code 0 when the study ran, whatever its figures, or when its data is absent; 1 when it failed.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+// npm run bench -- list | all [<study> ...] | report | <study> [--quick] [--json] [--data <folder>] [--seed <n>]
+// Exit code 0 when the study ran, whatever its figures, or when its data is absent; 1 when it or one of `all` failed;
+// 130 after Ctrl-C.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { runAll } from './all.ts';
+import { findFolder } from './data/folder.ts';
+import { fingerprintOf, RawRecords } from './raw.ts';
+import { gatherEntries, writeReport } from './report/write.ts';
+import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
 import { backendsStudy } from './studies/backends.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
+import { costStudy } from './studies/cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
@@ -16,7 +26,8 @@ import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
-import { type Cell, NotRun, type Study, type StudyOptions } from './study.ts';
+import { type Cell, DEFAULT_SEED, NotRun, type Study, type StudyOptions } from './study.ts';
+import { keepTemporary } from './temporary.ts';
 
 const STUDIES: readonly Study[] = [
   compareStudy,
@@ -31,16 +42,27 @@ const STUDIES: readonly Study[] = [
   informationStudy,
   recoveryStudy,
   backendsStudy,
+  costStudy,
   mariadbStudy,
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
-       npm run bench -- <study> [--quick] [--json] [--data <folder>]
+       npm run bench -- all [<study> ...] [--quick] [--data <folder>] [--seed <n>]
+       npm run bench -- report [--quick]
+       npm run bench -- <study> [--quick] [--json] [--data <folder>] [--seed <n>]
 
   --quick  fewer repetitions: shows that it runs, not what it costs
   --json   the last line printed is one JSON object with every figure
   --data   the folder with the public task data; EFFECTMATCH_DATA or ../shared/data unless told
+  --seed   a number from 0 on, for what a study draws at random; ${DEFAULT_SEED} unless told
 `;
+
+interface How {
+  readonly quick: boolean;
+  readonly data: string | undefined;
+  readonly seed: number;
+  readonly json: boolean;
+}
 
 function printList(): void {
   for (const study of STUDIES) console.log(`${study.name.padEnd(16)} ${study.about}`);
@@ -57,38 +79,99 @@ function printTable(cells: readonly Cell[]): void {
   }
 }
 
-async function runStudy(study: Study, how: Omit<StudyOptions, 'progress'>, json: boolean): Promise<void> {
+function printReport(quick: boolean): void {
+  console.log(`\nreport: ${writeReport(gatherEntries(STUDIES, quick)).join(', ')}`);
+}
+
+/** Runs one study and writes down how it ended. What it failed with is thrown again. */
+async function runStudy(study: Study, { quick, data, seed, json }: How): Promise<void> {
   const started = performance.now();
-  const cells = await study.run({ ...how, progress: (line) => process.stderr.write(`… ${line}\n`) }).catch(asNotRun);
-  if (cells instanceof NotRun) {
-    console.log(json ? JSON.stringify({ study: study.name, notRun: cells.message }) : `NOT RUN: ${cells.message}`);
+  const code = fingerprintOf([]);
+  const context = () => {
+    const seconds = Math.round((performance.now() - started) / 100) / 10;
+    return describeContext({ quick, seed, seeded: study.seeded ?? null, seconds, code });
+  };
+  const options: StudyOptions = { quick, data, seed, progress: (line) => process.stderr.write(`… ${line}\n`) };
+  options.progress(`seed ${seed}: ${study.seeded ?? 'nothing in this study is drawn at random'}`);
+  let cells: readonly Cell[];
+  try {
+    cells = await study.run(options);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    if (!(error instanceof NotRun)) {
+      writeResult({ study: study.name, context: context(), failed: message });
+      throw error;
+    }
+    writeResult({ study: study.name, context: context(), notRun: message });
+    console.log(json ? JSON.stringify({ study: study.name, notRun: message }) : `NOT RUN: ${message}`);
     return;
   }
-  const { quick } = how;
-  const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  const file = `bench/results/${study.name}.json`;
-  mkdirSync('bench/results', { recursive: true });
-  const context = {
-    node: process.version,
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
-    at: new Date().toISOString(),
-    quick,
+  const { seconds, ...written } = context();
+  const file = writeResult({ study: study.name, context: { ...written, seconds }, cells: [...cells] });
+  if (json) {
+    console.log(JSON.stringify({ study: study.name, seed, cells }));
+    return;
+  }
+  printTable(cells);
+  const words = quick ? ', quick: too few repetitions to quote' : '';
+  console.log(`\n${study.name}: ${seconds} s${words}; seed ${seed}; written to ${file}`);
+}
+
+/** Every study in a process of its own: none inherits a heap or a crash from the one before. */
+async function runEverything(names: readonly string[], { quick, data, seed }: How): Promise<void> {
+  let current: ReturnType<typeof fork> | undefined;
+  let interrupted = false;
+  const code = fingerprintOf([]);
+  keepTemporary(async (signal) => {
+    interrupted = true;
+    if (current === undefined || current.exitCode !== null || current.signalCode !== null) return;
+    current.kill(signal);
+    await once(current, 'exit');
+  });
+  const start = async (name: string) => {
+    const given = [
+      '--seed',
+      String(seed),
+      ...(quick ? ['--quick'] : []),
+      ...(data === undefined ? [] : ['--data', data]),
+    ];
+    current = fork(fileURLToPath(import.meta.url), [name, ...given]);
+    const [status, signal] = await once(current, 'exit');
+    // An interrupted study has not failed, and nothing may come after it.
+    if (interrupted) await new Promise(() => {});
+    const ended = readResult(name, quick);
+    if (status !== 0) {
+      const message = `it ended with ${status ?? signal}`;
+      // A process that was killed wrote nothing, and figures from before it must not stand in the report.
+      if (ended === undefined || !('failed' in ended)) {
+        const context = describeContext({ quick, seed, seeded: null, seconds: 0, code });
+        writeResult({ study: name, context, failed: message });
+      }
+      throw new Error(message);
+    }
+    if (ended !== undefined && 'notRun' in ended) throw new NotRun(ended.notRun);
   };
-  writeFileSync(file, `${JSON.stringify({ study: study.name, context, cells }, null, 2)}\n`);
-  if (!json) {
-    printTable(cells);
-    console.log(
-      `\n${study.name}: ${seconds} s${quick ? ', quick: too few repetitions to quote' : ''}; written to ${file}`,
-    );
-  } else {
-    console.log(JSON.stringify({ study: study.name, cells }));
+  const inputs = globSync('**/*', { cwd: findFolder(data), withFileTypes: true }).filter((entry) => entry.isFile());
+  const files = inputs.map(({ parentPath, name }) => join(parentPath, name)).sort();
+  const part = names.length === STUDIES.length ? [] : names;
+  const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
+  const begun = performance.now();
+  const { ran, kept, notRun, failed } = await runAll(names, start, done, (line) => console.error(`\n=== ${line}`));
+  printReport(quick);
+  const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
+  console.log(`\nall: ${minutes} min; seed ${seed}; ran ${ran.length}, kept from before ${kept.length}`);
+  if (notRun.length > 0) console.log(`not run: ${notRun.join(', ')}`);
+  if (failed.length > 0) {
+    console.log(`FAILED: ${failed.join(', ')}; the same command tries only these again`);
+    process.exitCode = 1;
   }
 }
 
-function asNotRun(error: unknown): NotRun {
-  if (error instanceof NotRun) return error;
-  throw error;
+function readSeed(text: string | undefined): number {
+  const seed = Number(text ?? DEFAULT_SEED);
+  if (text?.trim() !== '' && Number.isSafeInteger(seed) && seed >= 0) return seed;
+  console.error(`--seed must be a whole number from 0 on, not "${text}"`);
+  process.exit(1);
 }
 
 const { values, positionals } = parseArgs({
@@ -97,15 +180,32 @@ const { values, positionals } = parseArgs({
     quick: { type: 'boolean' },
     json: { type: 'boolean' },
     data: { type: 'string' },
+    seed: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
-const [name] = positionals;
-const study = STUDIES.find((candidate) => candidate.name === name);
+const [name, ...others] = positionals;
+const { quick = false, json = false, data } = values;
+const how: How = { quick, json, data, seed: readSeed(values.seed) };
+const wanted = name === 'all' ? others : [name, ...others];
+const chosen = wanted.map((one) => STUDIES.find((study) => study.name === one));
+const [study] = chosen;
 if (values.help || name === undefined) console.log(USAGE);
 else if (name === 'list') printList();
-else if (study === undefined) {
-  console.error(`There is no study "${name}". These exist:`);
+else if (name === 'report') printReport(quick);
+else if (chosen.includes(undefined) || (name !== 'all' && others.length > 0)) {
+  console.error(
+    `There is no study "${wanted.find((_, index) => chosen[index] === undefined) ?? wanted.join(' ')}". These exist:`,
+  );
   printList();
   process.exitCode = 1;
-} else await runStudy(study, { quick: values.quick ?? false, data: values.data }, values.json ?? false);
+} else if (study === undefined || name === 'all') {
+  const names = STUDIES.map((one) => one.name);
+  await runEverything(others.length === 0 ? names : names.filter((one) => others.includes(one)), how);
+} else {
+  keepTemporary();
+  // Started by `all`, it does not outlive it.
+  process.on('disconnect', () => process.exit(1));
+  process.channel?.unref();
+  await runStudy(study, how);
+}

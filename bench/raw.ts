@@ -1,6 +1,11 @@
 import { hash } from 'node:crypto';
 import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+
+/** Where studies leave what they found: EFFECTMATCH_BENCH_RESULTS, `bench/results` unless told. */
+export function resultsFolder(): string {
+  return process.env.EFFECTMATCH_BENCH_RESULTS ?? 'bench/results';
+}
 
 /** One run of a study, as it is written down: what it was, then what became of it. */
 export type RawRecord = { readonly run: string } & { readonly [fact: string]: unknown };
@@ -13,16 +18,19 @@ export type RawRecord = { readonly run: string } & { readonly [fact: string]: un
 export class RawRecords {
   readonly #file: string;
   readonly #records = new Map<string, RawRecord>();
+  readonly #asked = new Set<string>();
 
-  /** `inputs` are the files that the study reads. */
-  constructor(name: string, inputs: readonly string[]) {
-    this.#file = `bench/results/raw/${name}.jsonl`;
+  /** `inputs` are the files that the study reads, `seed` is what its draws come from, where it has any. */
+  constructor(name: string, inputs: readonly string[], seed?: number) {
+    this.#file = join(resultsFolder(), 'raw', `${name}.jsonl`);
     const fingerprint = fingerprintOf(inputs);
+    const context = { fingerprint, ...(seed !== undefined && { seed }) };
     const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').split('\n').slice(0, -1) : [];
     const [head, ...kept] = lines.map((line) => JSON.parse(line) as RawRecord);
-    const isOpen = head?.run === 'head' && head.fingerprint === fingerprint && kept.at(-1)?.run !== 'finished';
+    const isSame = head?.run === 'head' && head.fingerprint === fingerprint && head.seed === seed;
+    const isOpen = isSame && kept.at(-1)?.run !== 'finished';
     if (isOpen) for (const record of kept) this.#records.set(record.run, record);
-    const begin = [{ run: 'head', fingerprint }, ...this.#records.values()];
+    const begin = [{ run: 'head', ...context }, ...this.#records.values()];
     mkdirSync(dirname(this.#file), { recursive: true });
     // Written anew, because the last line may be half a line.
     writeFileSync(this.#file, begin.map((record) => `${JSON.stringify(record)}\n`).join(''));
@@ -30,6 +38,8 @@ export class RawRecords {
 
   /** The record of this run: the one that exists, or that of running it now. */
   async run<T extends object>(name: string, work: () => Promise<T>): Promise<T & RawRecord> {
+    if (this.#asked.has(name)) throw new Error(`two runs are called "${name}": the second would not be run`);
+    this.#asked.add(name);
     const known = this.#records.get(name);
     if (known !== undefined) return known as T & RawRecord;
     const record = { run: name, ...(await work()) };
@@ -43,7 +53,8 @@ export class RawRecords {
   }
 }
 
-function fingerprintOf(inputs: readonly string[]): string {
+/** Digest of all code that decides a study's figures, and of the inputs. */
+export function fingerprintOf(inputs: readonly string[]): string {
   const files = [...globSync('{src,bench,examples,test/postgres,test/adapters/http}/**/*.ts').sort(), ...inputs];
   return hash('sha256', files.map((file) => hash('sha256', readFileSync(file), 'hex')).join('\n'), 'hex');
 }

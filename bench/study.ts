@@ -16,14 +16,31 @@ export interface StudyOptions {
   readonly quick: boolean;
   /** The folder with the public task data, where it is not in its usual place. */
   readonly data?: string | undefined;
+  /** Decides whatever a study draws at random; {@link DEFAULT_SEED} unless told. */
+  readonly seed?: number | undefined;
   /** Says what is being measured now; goes to standard error. */
   progress(line: string): void;
+}
+
+export const DEFAULT_SEED = 1;
+
+/** Numbers from 0 to below 1 that depend on the seed alone (mulberry32). */
+export function drawing(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }
 
 /** A study measures in one run everything that its ratios compare. */
 export interface Study {
   readonly name: string;
   readonly about: string;
+  /** What the seed decides. Absent where nothing in the study is drawn: keys and ids of the runtime are never seeded. */
+  readonly seeded?: string;
   run(options: StudyOptions): Promise<readonly Cell[]>;
 }
 

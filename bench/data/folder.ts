@@ -4,12 +4,17 @@ import { NotRun } from '../study.ts';
 
 const VARIABLE = 'EFFECTMATCH_DATA';
 
+/** The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. */
+export function findFolder(given: string | undefined): string {
+  return resolve(given ?? process.env[VARIABLE] ?? join('..', 'shared', 'data'));
+}
+
 /**
- * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. Where it
+ * The folder with the public task data, with the files that a study needs. Where it
  * lacks a file that a study needs, the study is not run: its data is public and is not copied into the project.
  */
 export function findData(given: string | undefined, needed: readonly string[]): string {
-  const folder = resolve(given ?? process.env[VARIABLE] ?? join('..', 'shared', 'data'));
+  const folder = findFolder(given);
   const lacking = needed.filter((file) => !existsSync(join(folder, file)));
   if (lacking.length === 0) return folder;
   const named = given !== undefined || process.env[VARIABLE] !== undefined;

@@ -1,5 +1,6 @@
 // The paper's inventory of boundary configurations: each is made on a real server, and a payment is approved and executed
 // under it. What counts is satisfied expectations: that it passes, or that it is refused, where and for what it must be.
+import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { CHANNEL, CONSTRUCTIONS, GROUPS, type Group } from './boundary/constructions.ts';
 import { CONTINUATIONS, runContinuation } from './boundary/continuations.ts';
@@ -21,6 +22,7 @@ interface Entry {
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
   const repetitions = quick ? 1 : REPETITIONS;
+  const raw = new RawRecords(`boundary${quick ? '-quick' : ''}`, []);
   await using site = await openSite();
   await using ear = await listen(site.db, CHANNEL);
   const cells: Cell[] = [];
@@ -30,8 +32,12 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     progress(`${group}: ${name}`);
     let count = 0;
     for (let trial = 0; trial < repetitions; trial += 1) {
-      const wrong = await entry.try();
-      if (wrong === undefined) count += 1;
+      const { wrong } = await raw.run(`${group}|${name}|${trial + 1}`, async () => ({
+        group,
+        construction: name,
+        wrong: (await entry.try()) ?? null,
+      }));
+      if (wrong === null) count += 1;
       else progress(`NOT AS EXPECTED: ${wrong}`);
     }
     satisfied.push({ group, passes, count });
@@ -47,6 +53,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   cells.push(total('all', undefined, true), total('all', undefined, false));
   progress('the same configuration on two servers');
   cells.push(...(await compareServers(site)));
+  raw.finish();
   return cells;
 }
 

@@ -54,6 +54,15 @@ function timeOnce(prepared: ReturnType<typeof prepareApproved>, records: readonl
   return elapsed * 1000;
 }
 
+/** The median of many comparisons of so many effects, in microseconds. Preparing A, once per execution, is not timed. */
+export function timeComparison(size: number, quick: boolean): number {
+  const prepared = prepareApproved(approvedFor(size));
+  const records = Array.from({ length: size }, (_, id) => image(id));
+  const rounds = Math.max(quick ? 2 : 5, Math.min(2000, Math.floor((quick ? 20_000 : 200_000) / size)));
+  for (let i = 0; i < Math.min(rounds, 500); i += 1) timeOnce(prepared, records);
+  return median(Array.from({ length: rounds }, () => timeOnce(prepared, records)));
+}
+
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
@@ -115,11 +124,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   const perEffect = new Map<number, number>();
   for (const size of SIZES.filter((candidate) => !quick || candidate <= 10_000)) {
     progress(`comparing ${size} effects`);
-    const prepared = prepareApproved(approvedFor(size));
-    const records = Array.from({ length: size }, (_, id) => image(id));
-    const rounds = Math.max(quick ? 2 : 5, Math.min(2000, Math.floor((quick ? 20_000 : 200_000) / size)));
-    for (let i = 0; i < Math.min(rounds, 500); i += 1) timeOnce(prepared, records);
-    const us = median(Array.from({ length: rounds }, () => timeOnce(prepared, records)));
+    const us = timeComparison(size, quick);
     perEffect.set(size, us / size);
     cells.push(figure(`${size} effects`, us, 'us'), figure(`${size} effects, each`, us / size, 'us'));
   }

@@ -1,4 +1,5 @@
 // Certification joined to held transactions: what became durable is read back by a superuser that took no part in it.
+import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { openSite } from './boundary/site.ts';
 import * as scenarios from './integrated/scenarios.ts';
@@ -20,19 +21,24 @@ const SCENARIOS: readonly { readonly scenario: scenarios.Scenario; readonly inPa
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
   const trials = quick ? 1 : TRIALS;
+  const raw = new RawRecords(`integrated${quick ? '-quick' : ''}`, []);
   await using site = await openSite();
   const cells: Cell[] = [];
   for (const { scenario, inPaper } of SCENARIOS) {
     progress(scenario.name);
     let count = 0;
     for (let trial = 0; trial < trials; trial += 1) {
-      const wrong = await scenarios.runScenario(site, scenario);
-      if (wrong === undefined) count += 1;
+      const { wrong } = await raw.run(`${scenario.name}|${trial + 1}`, async () => ({
+        scenario: scenario.name,
+        wrong: (await scenarios.runScenario(site, scenario)) ?? null,
+      }));
+      if (wrong === null) count += 1;
       else progress(`NOT AS EXPECTED: ${wrong}`);
     }
     const cell = exactly(scenario.name, count, 'trials', trials);
     cells.push(quick || !inPaper ? cell : { ...cell, paper: TRIALS });
   }
+  raw.finish();
   return cells;
 }
 

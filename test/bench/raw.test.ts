@@ -42,3 +42,12 @@ test('what was written is not run again until the study is finished or something
   writeFileSync(input, 'b');
   assert.deepEqual(await play(false), ['one', 'two'], 'its input changed');
 });
+
+test('two runs of one name are refused: one of them would count without having been run', async () => {
+  const raw = new RawRecords(name, [input]);
+  await raw.run('one', async () => ({}));
+  await assert.rejects(
+    raw.run('one', async () => ({})),
+    /two runs are called "one"/,
+  );
+});

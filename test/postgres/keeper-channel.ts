@@ -17,7 +17,10 @@ export interface Keeper {
 
 /** Starts a keeper. While no order is under way it does not hold the test process open. */
 export function openKeeper(): Keeper {
-  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, NODE_V8_COVERAGE: ___, ...env } = process.env;
+  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, NODE_V8_COVERAGE: ___, ...inherited } = process.env;
+  // A server may run as another user, who cannot enter a private folder of the owner's.
+  const { EFFECTMATCH_SERVER_TMPDIR: open = inherited.TMPDIR } = inherited;
+  const env = open === undefined ? inherited : { ...inherited, TMPDIR: open };
   const child = fork(fileURLToPath(new URL('./keeper.ts', import.meta.url)), {
     env,
     execArgv: ['--no-warnings'],

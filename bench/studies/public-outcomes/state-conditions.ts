@@ -174,7 +174,7 @@ export function readSnapshot(folder: string): unknown {
 }
 
 /** A durable state as an application would keep it that has no EffectMatch. */
-function openPlain(folder: string, initial: Snapshot) {
+export function openPlain(folder: string, initial: Snapshot) {
   const db = new DatabaseSync(join(folder, PLAIN_FILE));
   db.exec('pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)');
   db.prepare('insert into state values (?)').run(JSON.stringify(initial));
@@ -186,11 +186,16 @@ function openPlain(folder: string, initial: Snapshot) {
       const text = JSON.stringify(state);
       if (text !== select.get()?.text) update.run(text);
     },
+    /** One durable write, whether the text is another one or not. */
+    write(text: string): void {
+      update.run(text);
+    },
     [Symbol.dispose]: () => db.close(),
   };
 }
 
-function readPlain(folder: string): unknown {
+/** What a plain store holds, read by a connection of its own. */
+export function readPlain(folder: string): unknown {
   using db = new DatabaseSync(join(folder, PLAIN_FILE), { readOnly: true });
   return JSON.parse(String(db.prepare('select text from state').get()?.text));
 }

@@ -27,6 +27,7 @@ import { admitLayout, type Layout, withWholeLists } from './layout.ts';
 import { faultOf, markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
 import type { SnapshotOptions } from './options.ts';
+import { PromotionConnections } from './promotion.ts';
 import { readView } from './reading.ts';
 import { openStage, type SnapshotStage } from './stage.ts';
 import { surveyStore } from './survey.ts';
@@ -124,6 +125,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   readonly probe: PromotableProbe<CheckedAction>;
   readonly #opened: Opened;
   readonly #stages = new Set<SnapshotStage>();
+  readonly #connections = new PromotionConnections();
 
   constructor(opened: Opened) {
     const { db, layout, backend, busyTimeoutMs, context } = opened;
@@ -169,6 +171,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
       ...this.#opened,
       reached: context.reached,
       clock: context.clock,
+      connections: this.#connections,
       isReplaced: () => this.#isReplaced(),
       onEnd: (stage: SnapshotStage) => this.#stages.delete(stage),
     };
@@ -186,6 +189,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   /** Ends every stage that is still held; nothing of them remains. */
   async close(): Promise<void> {
     for (const stage of this.#stages) await stage.discard();
+    this.#connections.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
   }
 

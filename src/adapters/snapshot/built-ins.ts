@@ -2,6 +2,7 @@ type Properties = ReadonlyMap<PropertyKey, PropertyDescriptor>;
 
 /** Kept from before any tool has run, because a tool may overwrite them. */
 const { assign, create, is: isSame } = Object;
+const { getOwnPropertyDescriptor, ownKeys } = Reflect;
 
 /**
  * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
@@ -13,7 +14,15 @@ const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Fu
 ]);
 
 let running = 0;
-let known: readonly (readonly [object, Properties])[] = [];
+let known: readonly Known[] = [];
+
+/** One built-in object as it was: its properties by name, and the same in their order. */
+interface Known {
+  readonly object: object;
+  readonly properties: Properties;
+  readonly names: readonly PropertyKey[];
+  readonly was: readonly PropertyDescriptor[];
+}
 
 /**
  * Runs a tool and says whether it left the built-in objects of the process alone. What was written to them is undone:
@@ -23,37 +32,72 @@ let known: readonly (readonly [object, Properties])[] = [];
 export async function keepBuiltIns<T>(
   run: () => Promise<T>,
 ): Promise<{ readonly result: T; readonly intact: boolean }> {
-  if (running === 0) known = REACHABLE.map((object) => [object, readProperties(object)]);
-  running += 1;
-  try {
+  return await overAction(async () => {
     const result = await run();
     return { result, intact: restore() };
+  });
+}
+
+/**
+ * Takes the state to return to once for all calls of an action, instead of before each of them. Between two calls
+ * nothing of the process may write to built-in objects, as during a call.
+ */
+export async function overAction<T>(work: () => Promise<T>): Promise<T> {
+  if (running === 0) known = REACHABLE.map(readKnown);
+  running += 1;
+  try {
+    return await work();
   } finally {
     running -= 1;
   }
 }
 
+function readKnown(object: object): Known {
+  const properties = readProperties(object);
+  return { object, properties, names: [...properties.keys()], was: [...properties.values()] };
+}
+
 function readProperties(object: object): Properties {
   // Without a prototype: what somebody adds to all objects must not read as part of a description.
-  return new Map(
-    Reflect.ownKeys(object).map((name) => [name, assign(create(null), Reflect.getOwnPropertyDescriptor(object, name))]),
-  );
+  return new Map(ownKeys(object).map((name) => [name, assign(create(null), getOwnPropertyDescriptor(object, name))]));
+}
+
+/** Whether nothing was written, by a look that costs little and calls nothing that a tool may have replaced. */
+function isUntouched(): boolean {
+  for (let place = 0; place < known.length; place += 1) {
+    const entry = known[place];
+    if (entry === undefined) return false;
+    const { object, names, was } = entry;
+    const now = ownKeys(object);
+    if (now.length !== names.length) return false;
+    for (let index = 0; index < names.length; index += 1) {
+      const name = names[index];
+      const before = was[index];
+      if (name === undefined || before === undefined || now[index] !== name) return false;
+      if (!isUnchanged(getOwnPropertyDescriptor(object, name), before)) return false;
+    }
+  }
+  return true;
+}
+
+function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescriptor): boolean {
+  return now !== undefined && isSame(now.value, was.value) && now.get === was.get && now.set === was.set;
 }
 
 /** Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. */
 function restore(): boolean {
+  if (isUntouched()) return true;
   let intact = true;
-  for (const [object, properties] of known) {
-    for (const name of Reflect.ownKeys(object)) {
+  for (const { object, properties } of known) {
+    for (const name of ownKeys(object)) {
       if (properties.has(name)) continue;
       Reflect.deleteProperty(object, name);
       intact = false;
     }
   }
-  for (const [object, properties] of known) {
+  for (const { object, properties } of known) {
     for (const [name, was] of properties) {
-      const now = Reflect.getOwnPropertyDescriptor(object, name);
-      if (now !== undefined && isSame(now.value, was.value) && now.get === was.get && now.set === was.set) continue;
+      if (isUnchanged(getOwnPropertyDescriptor(object, name), was)) continue;
       Reflect.defineProperty(object, name, was);
       intact = false;
     }

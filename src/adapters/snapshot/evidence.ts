@@ -88,12 +88,15 @@ function assignedValues({ layout, baseView, action }: Held, view: View): readonl
 }
 
 function columnValues(view: View, target: string, column: string): Value[] {
-  const records = [...(view.collections.get(target)?.records.values() ?? [])];
-  const rows = [...records.map(({ key, fields }) => ({ ...fields, ...key })), ...(view.elements.get(target) ?? [])];
-  return rows.flatMap((row: Row) => {
+  const values: Value[] = [];
+  const collect = (row: Row): boolean => {
     const value = Object.hasOwn(row, column) ? row[column] : undefined;
-    return value === undefined ? [] : [value];
-  });
+    if (value !== undefined) values.push(value);
+    return value !== undefined;
+  };
+  for (const { key, fields } of view.collections.get(target)?.records.values() ?? []) collect(key) || collect(fields);
+  for (const row of view.elements.get(target) ?? []) collect(row);
+  return values;
 }
 
 /** Tools generate texts and numbers; nothing else names a record. */

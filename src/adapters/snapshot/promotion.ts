@@ -32,26 +32,60 @@ export interface PromotionTools {
   readonly reached: AdapterContext['reached'];
   /** Whether another file is at the path by now. */
   readonly isReplaced: () => boolean;
+  /** Where a connection waits for the next promotion; without it each has one of its own. */
+  readonly connections?: PromotionConnections;
+}
+
+/**
+ * The connection that promotions use one after the other. A new one costs a flush of the folder on its first commit,
+ * beside its opening. Promotions at the same time get connections of their own.
+ */
+export class PromotionConnections {
+  #idle: DatabaseSync | undefined;
+  #closed = false;
+
+  take(file: string): DatabaseSync {
+    const idle = this.#idle;
+    this.#idle = undefined;
+    return idle ?? openDatabase(file);
+  }
+
+  /** Keeps it for the next promotion. One whose last promotion is not known to be over is never used again. */
+  leave(db: DatabaseSync, last: Promotion | undefined): void {
+    const isOver = last !== undefined && last.kind !== 'unknown' && !db.isTransaction;
+    if (isOver && !this.#closed && this.#idle === undefined) this.#idle = db;
+    else db.close();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#idle?.close();
+    this.#idle = undefined;
+  }
 }
 
 /**
  * Marker, version pointer and state in one flushed transaction, on the condition that the pointer still names the
  * base: of two candidates of one base only one can be promoted. Until COMMIT has been issued every failure is a
- * refusal, proved by the rollback. The connection is its own, so that nothing else is in its transaction.
+ * refusal, proved by the rollback. Nobody else has the connection meanwhile, so nothing else is in its transaction.
  */
 export async function promoteState(request: PromotionRequest, tools: PromotionTools): Promise<Promotion> {
   // Asked before, because opening would create a missing file.
   if (tools.isReplaced()) return REPLACED;
+  const connections = tools.connections ?? new PromotionConnections();
   let db: DatabaseSync;
   try {
-    db = openDatabase(tools.file);
+    db = connections.take(tools.file);
   } catch (error) {
     return { kind: 'refused', reason: 'backend-unavailable', detail: String(error) };
   }
+  let promotion: Promotion | undefined;
   try {
-    return await promoteOn(db, request, tools);
+    promotion = await promoteOn(db, request, tools);
+    return promotion;
   } finally {
-    db.close();
+    connections.leave(db, promotion);
+    if (tools.connections === undefined) connections.close();
   }
 }
 

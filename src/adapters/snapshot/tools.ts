@@ -1,6 +1,6 @@
 import type { Value } from '../../protocol/value.ts';
 import type { CheckedAction, CheckedCall } from './action.ts';
-import { keepBuiltIns } from './built-ins.ts';
+import { keepBuiltIns, overAction } from './built-ins.ts';
 import { readDocument, writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 
@@ -28,6 +28,10 @@ export interface ToolBench {
  * is undone by forgetting its copy, and a tool that keeps its copy (or goes on working on it) keeps only that.
  */
 export async function runCalls(bench: ToolBench, base: string, action: CheckedAction): Promise<Run> {
+  return await overAction(() => runInOrder(bench, base, action));
+}
+
+async function runInOrder(bench: ToolBench, base: string, action: CheckedAction): Promise<Run> {
   let text = base;
   const calls: CallReport[] = [];
   for (const [index, call] of action.calls.entries()) {

@@ -5,7 +5,12 @@ import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { digestState, readBackend, readCurrent } from '../../../src/adapters/snapshot/control.ts';
-import { type PromotionTools, promoteOn, promoteState } from '../../../src/adapters/snapshot/promotion.ts';
+import {
+  PromotionConnections,
+  type PromotionTools,
+  promoteOn,
+  promoteState,
+} from '../../../src/adapters/snapshot/promotion.ts';
 import type { Promotion } from '../../../src/contract/adapter.ts';
 import type { MarkerText } from '../../../src/contract/proof.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
@@ -178,4 +183,31 @@ test('a file that is gone is refused and not created', async () => {
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'backend-replaced');
   assert.ok(!existsSync(file));
+});
+
+test('a connection is used again only after a promotion that is known to be over, and by one at a time', async () => {
+  const { file } = await freshStore();
+  const connections = new PromotionConnections();
+  const first = connections.take(file);
+  const second = connections.take(file);
+  assert.notEqual(first, second);
+  connections.leave(first, { kind: 'confirmed' });
+  connections.leave(second, { kind: 'confirmed' });
+  assert.deepEqual([first.isOpen, second.isOpen], [true, false], 'one waits, more are not needed');
+  assert.equal(connections.take(file), first);
+  connections.leave(first, { kind: 'unknown', cause: undefined });
+  assert.ok(!first.isOpen);
+  const thrown = connections.take(file);
+  connections.leave(thrown, undefined);
+  assert.ok(!thrown.isOpen);
+  const open = connections.take(file);
+  open.exec('begin immediate');
+  connections.leave(open, { kind: 'refused', reason: 'busy', detail: '' });
+  assert.ok(!open.isOpen);
+  const late = connections.take(file);
+  const waiting = connections.take(file);
+  connections.leave(waiting, { kind: 'confirmed' });
+  connections.close();
+  connections.leave(late, { kind: 'confirmed' });
+  assert.deepEqual([waiting.isOpen, late.isOpen], [false, false]);
 });

@@ -1,0 +1,37 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fingerprintOf, resultsFolder } from '../raw.ts';
+import { readResult } from '../results.ts';
+import type { Study } from '../study.ts';
+import { renderMarkdown } from './markdown.ts';
+import { renderPage } from './page.ts';
+import type { Entry } from './verdict.ts';
+
+/** Beside the results: `bench/report` unless told otherwise. */
+function reportFolder(): string {
+  return join(dirname(resultsFolder()), 'report');
+}
+
+/**
+ * Every study with its last result: the complete one where there is one. `quick` prefers the quick one, for the end of
+ * a quick run.
+ */
+export function gatherEntries(studies: readonly Pick<Study, 'name' | 'about'>[], quick: boolean): readonly Entry[] {
+  const code = fingerprintOf([]);
+  return studies.map(({ name, about }) => {
+    const result = readResult(name, quick) ?? readResult(name, !quick);
+    return { name, about, result, isStale: result !== undefined && result.context.code !== code };
+  });
+}
+
+/** Writes both forms of the report and returns the names of the files. */
+export function writeReport(entries: readonly Entry[]): readonly string[] {
+  const folder = reportFolder();
+  mkdirSync(folder, { recursive: true });
+  const files = { 'index.html': renderPage(entries), 'report.md': renderMarkdown(entries) };
+  return Object.entries(files).map(([name, text]) => {
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    return file;
+  });
+}

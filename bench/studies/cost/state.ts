@@ -1,0 +1,198 @@
+// What holding costs on STATE tasks: the same calls on the same state, saved by one durable write, or executed under a
+// license by the runtime with its ledger on disk. Both stores are SQLite files with WAL and synchronous = full.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
+import type { Runtime } from '../../../src/runtime/runtime.ts';
+import type { Snapshot, StateTask } from '../../data/state-bench.ts';
+import type { RawRecords } from '../../raw.ts';
+import { atMost, type Cell, exactly, figure, median, reproduced } from '../../study.ts';
+import { replayVariant, Simulator } from '../public-outcomes/replay.ts';
+import {
+  approveHeld,
+  type Execution,
+  executeHeld,
+  openHeld,
+  openPlain,
+  readPlain,
+  readSnapshot,
+} from '../public-outcomes/state-conditions.ts';
+import { approvedEffects } from '../public-outcomes/state-effects.ts';
+import { describeApplication } from '../public-outcomes/state-runs.ts';
+import { PAPER_ROWS, PAPER_STATE } from './paper.ts';
+
+export interface StateSize {
+  readonly pairs: number;
+  readonly warmups: number;
+}
+
+/** Times of one task in milliseconds, pair by pair, and how many executions left the right state. */
+interface TaskTimes {
+  readonly direct: readonly number[];
+  readonly held: readonly number[];
+  /** Opening a runtime on stores that exist; in no other time. */
+  readonly opening: number;
+  readonly right: number;
+}
+
+/** Brings the state back between two executions, under a license of its own. */
+const RESET = 'bench_reset';
+
+/** Measures every task. `draw` decides which half of a pair comes first. */
+export async function measureState(
+  all: readonly StateTask[],
+  tasks: readonly StateTask[],
+  size: StateSize,
+  { raw, draw, progress }: { readonly raw: RawRecords; draw(): number; progress(line: string): void },
+): Promise<readonly Cell[]> {
+  const measured: { readonly name: string; readonly times: TaskTimes }[] = [];
+  for (const task of tasks) {
+    const name = nameOf(task);
+    progress(`STATE ${name}: ${size.pairs} pairs`);
+    // Drawn even when the task was measured before the interruption, so that the others get the same order.
+    const directFirst = Array.from({ length: size.warmups + size.pairs }, () => draw() < 0.5);
+    const times = await raw.run(`state|${name}`, () => measureTask(prepare(task, all), directFirst, size.warmups));
+    measured.push({ name, times });
+  }
+  return [...measured.flatMap(({ name, times }) => cellsOf(name, times)), ...summarise(measured, size)];
+}
+
+function nameOf({ packet }: StateTask): string {
+  return `${packet.domain}/${packet.taskId}`;
+}
+
+interface Prepared {
+  readonly execution: Execution;
+  readonly reference: Snapshot;
+}
+
+function prepare(task: StateTask, all: readonly StateTask[]): Prepared {
+  const { domain, initial } = task.packet;
+  const reference = task.variants.clean?.final;
+  if (reference === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
+  const calls = replayVariant(task, 'clean');
+  const approved = approvedEffects(initial, reference);
+  return { reference, execution: { ...describeApplication(domain, all), initial, calls, approved } };
+}
+
+/**
+ * All pairs on the same two stores, which are reset in between. Stores, runtime and license exist before the clock
+ * starts; both states are read after it, by connections that took no part.
+ */
+async function measureTask(prepared: Prepared, directFirst: readonly boolean[], warmups: number): Promise<TaskTimes> {
+  const { execution, reference } = prepared;
+  const { calls, initial } = execution;
+  const reset: Execution = {
+    ...execution,
+    calls: [{ tool: RESET, args: {}, after: initial }],
+    approved: approvedEffects(reference, initial),
+  };
+  const deployed: Execution = {
+    ...execution,
+    tools: [...execution.tools, RESET],
+    calls: directFirst.flatMap(() => [...calls, ...reset.calls]),
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  try {
+    const times = { direct: [] as number[], held: [] as number[], right: 0 };
+    {
+      using plain = openPlain(folder, initial);
+      await using runtime = await openHeld(deployed, folder);
+      for (const [index, isFirst] of directFirst.entries()) {
+        const license = structuredClone(await approveHeld(runtime, execution));
+        const direct = async () => runDirect(plain, execution);
+        const held = async () => await demandCommit(runtime, license, execution);
+        const early = await time(isFirst ? direct : held);
+        const late = await time(isFirst ? held : direct);
+        const states = [readPlain(folder), readSnapshot(folder)];
+        plain.write(JSON.stringify(initial));
+        await demandCommit(runtime, await approveHeld(runtime, reset), reset);
+        if (index < warmups) continue;
+        times.direct.push(isFirst ? early : late);
+        times.held.push(isFirst ? late : early);
+        times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
+      }
+    }
+    const begun = performance.now();
+    await using _again = await openHeld(deployed, folder);
+    return { ...times, opening: performance.now() - begun };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function demandCommit(runtime: Runtime, license: SignedLicense, execution: Execution): Promise<void> {
+  const decision = await executeHeld(runtime, license, execution);
+  if (!decision.committed) throw new Error(`not committed: ${decision.why}`);
+}
+
+/** As an application does it that trusts its tools: one copy in memory, all calls, one durable write. */
+function runDirect(plain: ReturnType<typeof openPlain>, { calls }: Execution): void {
+  const simulator = new Simulator(calls);
+  const state = plain.load();
+  for (const { tool, args } of calls) simulator.run(state, tool, args);
+  plain.write(JSON.stringify(state));
+}
+
+async function time(work: () => Promise<void>): Promise<number> {
+  // A request arrives with a turn of the event loop.
+  await new Promise((resolve) => setImmediate(resolve));
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+function cellsOf(name: string, { direct, held }: TaskTimes): readonly Cell[] {
+  const paper = PAPER_ROWS[name];
+  const beside = (cell: Cell, published: number | undefined) =>
+    published === undefined ? cell : { ...cell, paper: published };
+  return [
+    beside(figure(`STATE ${name}: direct`, median(direct), 'ms'), paper?.direct),
+    beside(figure(`STATE ${name}: held`, median(held), 'ms'), paper?.held),
+    beside(figure(`STATE ${name}: held over direct`, median(held) / median(direct), 'x'), paper?.ratio),
+  ];
+}
+
+function summarise(measured: readonly { readonly times: TaskTimes }[], { pairs }: StateSize): readonly Cell[] {
+  const over = (figureOf: (times: TaskTimes) => number) => middle(measured.map(({ times }) => figureOf(times)));
+  const right = measured.reduce((sum, { times }) => sum + times.right, 0);
+  const executions = measured.length * pairs * 2;
+  const name = 'STATE: executions with the right state';
+  return [
+    {
+      ...atMost(
+        'STATE: median of held over direct',
+        over(({ direct, held }) => median(held) / median(direct)),
+        'x',
+        3,
+      ),
+      paper: PAPER_STATE.ratio,
+    },
+    {
+      ...figure(
+        'STATE: median of the added time',
+        over(({ direct, held }) => median(held) - median(direct)),
+        'ms',
+      ),
+      paper: PAPER_STATE.added,
+    },
+    figure(
+      'STATE: opening a runtime, in no other figure',
+      over(({ opening }) => opening),
+      'ms',
+    ),
+    executions === PAPER_STATE.executions
+      ? reproduced(name, right, 'runs', PAPER_STATE.executions)
+      : exactly(name, right, 'runs', executions),
+  ];
+}
+
+/** The median of few figures: between the two in the middle where their number is even. */
+function middle(samples: readonly number[]): number {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const at = (index: number) => sorted[index] ?? Number.NaN;
+  const half = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? at(half) : (at(half - 1) + at(half)) / 2;
+}

@@ -1,0 +1,147 @@
+// Goal: `all` runs every study whatever becomes of the others, goes on after an interruption, and Ctrl-C leaves only records.
+// Method: studies that end as told, then the command itself in a process of its own with folders of its own.
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runAll } from '../../bench/all.ts';
+import { findData } from '../../bench/data/folder.ts';
+import { STATE_FILES } from '../../bench/data/state-bench.ts';
+import { TOOLSANDBOX_FILES } from '../../bench/data/toolsandbox.ts';
+import { RawRecords } from '../../bench/raw.ts';
+import { drawing, NotRun } from '../../bench/study.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'effectmatch-all-'));
+const results = join(folder, 'results');
+const temporary = join(folder, 'temporary');
+// A server may run as another user, who has to get there.
+chmodSync(folder, 0o711);
+mkdirSync(temporary, { mode: 0o711 });
+after(() => rmSync(folder, { recursive: true }));
+
+function whyAbsent(): string | false {
+  try {
+    findData(undefined, STATE_FILES);
+    return false;
+  } catch (error) {
+    if (error instanceof NotRun) return `no public task data: ${error.message}`;
+    throw error;
+  }
+}
+
+/** The command with its results and everything temporary in this test's folder. */
+function bench(...given: readonly string[]): ChildProcess & { readonly said: () => string } {
+  const { EFFECTMATCH_TEST_POSTGRES: _, ...rest } = process.env;
+  const env = { ...rest, EFFECTMATCH_BENCH_RESULTS: results, TMPDIR: temporary };
+  const child = spawn(process.execPath, ['--no-warnings', 'bench/main.ts', ...given], { env, stdio: 'pipe' });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  return Object.assign(child, { said: () => text });
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let waited = 0; !holds(); waited += 20) {
+    if (waited > 60_000) assert.fail(`never: ${what}`);
+    await sleep(20);
+  }
+}
+
+test('a failed study stops no other and is the only one that the next run starts', async () => {
+  process.env.EFFECTMATCH_BENCH_RESULTS = results;
+  const open = () => new RawRecords('all-test', [], 1);
+  const play = async (breaks: string, done: RawRecords) => {
+    const started: string[] = [];
+    const start = async (name: string) => {
+      started.push(name);
+      if (name === breaks) throw new Error('broken');
+      if (name === 'absent') throw new NotRun('no data');
+    };
+    const summary = await runAll(['one', 'absent', 'two', 'three'], start, done, () => {});
+    return { started, ...summary };
+  };
+  assert.deepEqual(await play('two', open()), {
+    started: ['one', 'absent', 'two', 'three'],
+    ran: ['one', 'three'],
+    kept: [],
+    notRun: ['absent'],
+    failed: ['two'],
+  });
+  assert.deepEqual(await play('', open()), {
+    started: ['absent', 'two'],
+    ran: ['two'],
+    kept: ['one', 'three'],
+    notRun: ['absent'],
+    failed: [],
+  });
+  assert.deepEqual((await play('', open())).kept, [], 'that run was finished');
+});
+
+test('another seed draws other numbers and starts other records', async () => {
+  const draw = (seed: number) => Array.from({ length: 5 }, drawing(seed));
+  assert.deepEqual(draw(7), draw(7));
+  assert.notDeepEqual(draw(7), draw(8));
+  assert.ok(draw(7).every((drawn) => drawn >= 0 && drawn < 1));
+  const ran: number[] = [];
+  for (const seed of [7, 8, 8]) {
+    await new RawRecords('seed-test', [], seed).run('one', async () => ({ order: ran.push(seed) }));
+  }
+  assert.deepEqual(ran, [7, 8], 'the third goes on with the second');
+});
+
+test('the command reports absent data as not run and a failed study by its exit code', async () => {
+  const data = join(folder, 'data');
+  mkdirSync(join(data, 'toolsandbox'), { recursive: true });
+  for (const file of TOOLSANDBOX_FILES) writeFileSync(join(data, file), '{');
+  const all = bench('all', 'information', 'backends', '--quick', '--data', data, '--seed', '5');
+  assert.deepEqual(await once(all, 'close'), [1, null], all.said());
+  assert.match(all.said(), /not run: information\n/);
+  assert.match(all.said(), /FAILED: backends/);
+  const written = (study: string) => JSON.parse(readFileSync(join(results, `${study}-quick.json`), 'utf8'));
+  assert.match(written('information').notRun, /state-bench/);
+  assert.equal(written('information').context.seed, 5);
+  assert.equal(written('information').context.seeded, null, 'the study says that it draws nothing');
+  assert.ok(written('backends').failed.length > 0);
+  assert.deepEqual(readdirSync(temporary), []);
+});
+
+test('Ctrl-C keeps what was recorded, and the next run goes on from there', { skip: whyAbsent() }, async () => {
+  const data = ['--data', findData(undefined, STATE_FILES)];
+  const raw = join(results, 'raw', 'information.jsonl');
+  const records = () => (existsSync(raw) ? readFileSync(raw, 'utf8').split('\n').slice(0, -1) : []);
+  const first = bench('all', 'information', ...data);
+  await until('three records', () => records().length >= 4);
+  first.kill('SIGINT');
+  assert.deepEqual(await once(first, 'close'), [130, null], first.said());
+  const kept = records();
+  assert.deepEqual(readdirSync(temporary), []);
+  const second = bench('information', ...data);
+  await until('more records', () => records().length > kept.length);
+  second.kill('SIGINT');
+  await once(second, 'close');
+  assert.deepEqual(records().slice(0, kept.length), kept);
+});
+
+test('Ctrl-C ends the servers of a study and leaves no folder', async () => {
+  const server = () => readdirSync(temporary).find((name) => name.startsWith('effectmatch-pg-'));
+  const study = bench('integrated', '--quick');
+  await until('a server', () => existsSync(join(temporary, server() ?? '-', 'data', 'postmaster.pid')));
+  const pid = Number(readFileSync(join(temporary, server() ?? '-', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  study.kill('SIGINT');
+  assert.deepEqual(await once(study, 'close'), [130, null], study.said());
+  await until('the server is gone', () => server() === undefined);
+  assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+  assert.deepEqual(readdirSync(temporary), []);
+});

@@ -1,0 +1,118 @@
+// Goal: the report shows every figure beside the paper's, says of each whether it matches, and can say that it does not.
+// Method: small results of every kind, written and read back as studies do it; the page is taken apart tag by tag.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fingerprintOf } from '../../bench/raw.ts';
+import { verdictOf } from '../../bench/report/verdict.ts';
+import { gatherEntries, writeReport } from '../../bench/report/write.ts';
+import { describeContext, writeResult } from '../../bench/results.ts';
+import { atMost, type Cell, exactly, figure, reproduced } from '../../bench/study.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'effectmatch-report-'));
+process.env.EFFECTMATCH_BENCH_RESULTS = join(folder, 'results');
+after(() => rmSync(folder, { recursive: true }));
+
+const HOSTILE = `</td><script>alert("1")</script> & 'q' | pipe`;
+const context = (quick: boolean) =>
+  describeContext({ quick, seed: 42, seeded: null, seconds: 1.5, code: quick ? 'older' : fingerprintOf([]) });
+const finish = (study: string, cells: readonly Cell[], quick = false) =>
+  writeResult({ study, context: context(quick), cells: [...cells] });
+
+finish('public-outcomes', [
+  reproduced('(b) direct: omit, wrong commit', 36, 'runs', 36),
+  reproduced('(b) EffectMatch: omit, wrong commit', 1, 'runs', 0),
+  reproduced(HOSTILE, 9, 'runs', 9),
+]);
+finish('cost', [
+  { ...figure('STATE travel/one: held over direct', 2.5, 'x'), paper: 4.35 },
+  { ...atMost('STATE: median of held over direct', 3.25, 'x', 3), paper: 4.35 },
+  figure('comparison of 1 effects', 0.004, 'ms'),
+  { ...atMost('comparison of 500 effects', 0.4, 'ms', 0.5), paper: 2.92 },
+  atMost('nothing was measured', Number.NaN, 'ms', 1),
+]);
+finish('information', [exactly('pairs', 6, 'pairs', 6)], true);
+writeResult({ study: 'backends', context: context(false), notRun: 'there is no <data>' });
+writeResult({ study: 'recovery', context: context(false), failed: 'it broke <here>' });
+
+const names = ['public-outcomes', 'cost', 'information', 'backends', 'recovery', 'topologies'];
+const entries = gatherEntries(
+  names.map((name) => ({ name, about: `about ${name}` })),
+  false,
+);
+const files = writeReport(entries);
+const [html = '', markdown = ''] = files.map((file) => readFileSync(file, 'utf8'));
+
+test('a figure is judged from its value and target, whatever the study said about it', () => {
+  const cell = { name: 'x', unit: 'runs', value: 1, target: '= 0', paper: 0, ok: true };
+  assert.equal(verdictOf(cell), 'DIFFERS FROM THE PAPER');
+  assert.equal(verdictOf({ ...cell, value: 0 }), 'matches the paper');
+  assert.equal(verdictOf({ ...cell, value: 0, ok: false }), 'DIFFERS FROM THE PAPER');
+  assert.equal(verdictOf({ ...cell, target: '<= 0.5', paper: 2.92, value: 0.4 }), 'meets its target');
+  assert.equal(verdictOf({ ...cell, target: '<= 0.5', paper: 2.92, value: 0.6 }), 'MISSES ITS TARGET');
+  assert.equal(verdictOf({ ...cell, target: '>= 5', value: 4 }), 'MISSES ITS TARGET');
+  assert.equal(verdictOf({ ...cell, target: 'about 5', value: 5 }), 'MISSES ITS TARGET');
+  assert.equal(verdictOf({ name: 'x', unit: '', value: null, ok: true }), 'MISSES ITS TARGET');
+  assert.equal(verdictOf({ name: 'x', unit: '', value: 3, ok: true }), 'reported');
+});
+
+test('mismatches are shown as such, above everything else and in their row', () => {
+  for (const text of [html, markdown]) {
+    assert.match(text, /Figures that do not match: 3/);
+    assert.equal(text.split('omit, wrong commit').length > 3, true);
+  }
+  const rowOf = (name: string) =>
+    html
+      .split('<tr')
+      .filter((row) => row.includes(`<td>${name}</td>`))
+      .join();
+  assert.match(rowOf('(b) EffectMatch: omit, wrong commit'), /class="bad".*DIFFERS FROM THE PAPER/);
+  assert.match(rowOf('(b) direct: omit, wrong commit'), /class="good".*>36 runs<.*>36<.*matches the paper/);
+  assert.match(rowOf('STATE: median of held over direct'), />3.25 x<.*>4.35<.*>&lt;= 3<.*MISSES ITS TARGET/);
+  assert.match(rowOf('comparison of 500 effects'), />0.400 ms<.*>2.92<.*meets its target/);
+  assert.match(rowOf('nothing was measured'), />none ms<.*MISSES ITS TARGET/);
+});
+
+test('what was not run, failed or was only tried is named so, with the context of every run', () => {
+  for (const [text, data, here] of [
+    [html, '&lt;data&gt;', '&lt;here&gt;'],
+    [markdown, '\\<data\\>', '\\<here\\>'],
+  ] as const) {
+    assert.ok(text.includes(`not run: there is no ${data}`));
+    assert.ok(text.includes(`FAILED: it broke ${here}`));
+    assert.match(text, /topologies/);
+    assert.match(text, /quick: too few repetitions to quote; the code has changed since/);
+    assert.doesNotMatch(text, /complete; the code has changed since/);
+    assert.ok(text.includes(`Node.js ${process.version}`));
+    assert.match(text, /\d cores; seed 42: nothing in it is drawn at random/);
+  }
+  assert.match(markdown, /\| topologies \| not run \|/);
+});
+
+test('the page is well-formed, needs nothing beside itself, and runs nothing', () => {
+  const open: string[] = [];
+  const rest = html.replace(
+    /<(\/?)([a-z][a-z0-9]*)((?: [a-zA-Z0-9-]+="[^"<>]*")*)(\/?)>/g,
+    (_, closes, name, __, isEmpty) => {
+      if (closes) assert.equal(open.pop(), name);
+      else if (!isEmpty) open.push(name);
+      return '';
+    },
+  );
+  assert.deepEqual(open, []);
+  assert.equal(rest.replace('<!doctype html>', '').search(/[<>]/), -1, 'nothing that looks like a tag is left');
+  assert.doesNotMatch(html, /<script|<link|<img|<iframe| src=| href=|url\(|@import|https?:/);
+  assert.equal(html.match(/<svg/g)?.length, 4, 'overview, wrong commits, ratios, growth');
+  assert.match(html, /prefers-color-scheme: dark/);
+  assert.match(html, /@media print/);
+  assert.ok(markdown.includes(`'q' \\| pipe | 9 runs | 9 | = 9 |`), 'a pipe in a name ends no column');
+});
+
+test('a complete result is shown before a quick one, unless the quick one is asked for', () => {
+  finish('information', [exactly('pairs', 38, 'pairs', 38)]);
+  const shown = (quick: boolean) =>
+    gatherEntries([{ name: 'information', about: '' }], quick)[0]?.result?.context.quick;
+  assert.deepEqual([shown(false), shown(true)], [false, true]);
+});
