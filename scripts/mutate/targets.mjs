@@ -40,10 +40,11 @@ const LEFT_OUT = ['test/runtime/interleaving.test.ts', 'test/runtime/fault-prope
 
 const CONFORMANCE = 'test/adapters/conformance.test.ts';
 const TRIED_ON = {
+  'src/runtime/execute.ts': ['test/runtime/', CONFORMANCE, 'test/telemetry/'],
   'src/runtime/rehearse.ts': ['test/runtime/rehearse.test.ts', 'test/rehearsal/sqlite.test.ts'],
   'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
   'src/protocol/': [
-    ...[...PROTOCOL, 'gross', 'match'].map((name) => `test/protocol/${name}.test.ts`),
+    ...[...PROTOCOL, 'gross', 'hours', 'match'].map((name) => `test/protocol/${name}.test.ts`),
     ...['authority', 'continuation', 'gate', 'channels', 'prepare'].map((name) => `test/runtime/${name}.test.ts`),
   ],
   'src/crypto/': [

@@ -113,8 +113,7 @@ function limitsOf(issuer: string, limits: LimitsConfig): object {
 function lifetimeOf(issuer: string, maxLifetime: string | number): number {
   try {
     return parseDuration(maxLifetime, Number.MAX_SAFE_INTEGER);
-  } catch (cause) {
-    if (!(cause instanceof EffectMatchError)) throw cause;
+  } catch {
     throw invalid(`issuer "${issuer}" has the maxLifetime ${String(maxLifetime)}; write a duration such as '1h'`);
   }
 }
