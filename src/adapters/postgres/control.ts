@@ -82,6 +82,8 @@ export class Control {
   async #readFingerprint(): Promise<string> {
     const connection = await this.connection();
     if (this.#fingerprints?.connection !== connection) {
+      // Another session begins with a full reading, and may meet a server that took over and gives out the same ids again.
+      this.#excused.clear();
       this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
     }
     try {
