@@ -15,7 +15,7 @@ export const recover: Verb = {
   about: `Finds every claimed occurrence without a conclusive verdict and asks the backend what became of it: the
 marker that travels in the business transaction says so. Nothing is ever run or sent again. Attempts that may
 still be alive are left alone until their lease has run out. It is safe to run this as often as you like and
-from several machines at once.`,
+from several processes at once.`,
   positionals: [],
   flags: {
     now: { about: 'do not wait for leases; an attempt that is still alive then loses and is refused' },

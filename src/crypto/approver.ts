@@ -69,7 +69,8 @@ export interface Approver {
   /**
    * Signs what the proposal shows. The outcome is rendered again from the bytes that the license will name; throws
    * `ERR_EM_MANIFEST_INVALID` when that is not the text in the proposal, or when a digest in the draft is not of
-   * what the proposal carries. So a person who read the rendering has read what they sign.
+   * what the proposal carries. So a person who read the rendering has read what they sign; of an outcome of more than
+   * 200 changes the rendering is a summary that says so, and the signature covers all of it.
    */
   sign(proposal: Proposal, options: SignOptions): SignedLicense;
 }

@@ -29,7 +29,15 @@ export type {
 } from './effect.ts';
 export { type Capability, type Frame, frameRecord, type Policy, policyRecord, type Source } from './frame.ts';
 export { type License, licenseRecord, type Proposal, type SignedLicense } from './license.ts';
-export { type Exceeded, findExceeded, findUntimely, LIMIT_REASONS, type LimitReason, type Limits } from './limits.ts';
+export {
+  type Exceeded,
+  findExceeded,
+  findOverlong,
+  findUntimely,
+  LIMIT_REASONS,
+  type LimitReason,
+  type Limits,
+} from './limits.ts';
 export { type Approved, approvedRecord, type Manifest, manifestRecord } from './manifest.ts';
 export { type MarkerRecord, markerRecord } from './marker.ts';
 export { type MatchResult, matchBags, type Prepared, prepareApproved } from './match.ts';

@@ -35,6 +35,8 @@ export const limitsSchema = z.strictObject({
     .exactOptional(),
   /** When this issuer's approvals may be executed: in any of these windows. */
   hours: z.array(windowSchema).min(1).max(64).exactOptional(),
+  /** For how long a license of this issuer may be valid. */
+  maxLifetimeMs: z.int().min(1).exactOptional(),
 });
 /** How far an issuer's approvals may go, every limit spelt out. */
 export type Limits = z.infer<typeof limitsSchema>;
@@ -47,6 +49,7 @@ export const LIMIT_REASONS = [
   'limit-rows',
   'limit-amount',
   'limit-hours',
+  'limit-lifetime',
 ] as const;
 /** One of {@link LIMIT_REASONS}. */
 export type LimitReason = (typeof LIMIT_REASONS)[number];
@@ -85,6 +88,23 @@ export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefi
   return {
     reason: 'limit-hours',
     detail: `it is ${places.join(', ')}; approvals of this issuer run only ${allowed}`,
+  };
+}
+
+/** Licenses begin a minute before they are signed, because clocks differ; that minute does not count. */
+const EARLY_MS = 60_000;
+
+/** Whether a license is valid for no longer than its issuer's licenses may be. It is refused, whenever it is presented. */
+export function findOverlong(
+  { maxLifetimeMs }: Limits,
+  { notBefore, expiresAt }: Pick<License, 'notBefore' | 'expiresAt'>,
+): Exceeded | undefined {
+  if (maxLifetimeMs === undefined) return undefined;
+  // A time that cannot be read is no lifetime, and is not within the limit.
+  if (Date.parse(expiresAt) - Date.parse(notBefore) - EARLY_MS <= maxLifetimeMs) return undefined;
+  return {
+    reason: 'limit-lifetime',
+    detail: `the license is valid from ${notBefore} to ${expiresAt}; the limit is ${maxLifetimeMs / 1000} seconds`,
   };
 }
 

@@ -4,7 +4,7 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import { findExceeded, findUntimely } from '../protocol/limits.ts';
+import { findExceeded, findOverlong, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -72,7 +72,8 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
   }
-  const exceeded = issuer.limits && findExceeded(issuer.limits, license, approved);
+  const { limits = {} } = issuer;
+  const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
   return exceeded ?? checkCurrent(deployment, attempt, action);
 }
 

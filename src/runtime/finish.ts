@@ -58,18 +58,19 @@ function terminalBase(deployment: Deployment, attempt: AttemptFacts) {
   };
 }
 
+/** What an attempt left to be seen before it was rolled back, as far as it came. */
+export interface Seen {
+  readonly outcome?: Outcome | undefined;
+  readonly residue?: readonly Residue[] | undefined;
+}
+
 /** Only ever built where nothing became durable and nothing can any more. */
 export function rejection(
   deployment: Deployment,
   attempt: AttemptFacts,
   at: Gate,
   refusal: Refusal,
-  known: {
-    readonly claim?: Digest;
-    readonly certificate?: Digest;
-    readonly outcome?: Outcome | undefined;
-    readonly residue?: readonly Residue[] | undefined;
-  } = {},
+  known: { readonly claim?: Digest; readonly certificate?: Digest } & Seen = {},
 ): TerminalOf<'rejected'> {
   const residue = storableResidue(known.residue ?? [], attempt.admitted.adapter.registration.values);
   return {

@@ -1,3 +1,4 @@
+import { parseDuration } from '../crypto/duration.ts';
 import { keyId } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Op } from '../protocol/effect.ts';
@@ -34,6 +35,8 @@ export interface LimitsConfig {
   }[];
   /** When this issuer's approvals may be executed, on the clocks of a named place; several windows add up. */
   readonly hours?: HoursConfig | readonly HoursConfig[];
+  /** For how long a license may be valid: milliseconds or '10m', '1h', '2d'. */
+  readonly maxLifetime?: string | number;
 }
 
 /** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
@@ -91,11 +94,11 @@ function parsePolicy(policy: unknown): Policy {
 
 /** Unknown fields are kept, so that the closed record refuses them: a misspelt limit must not mean no limit. */
 function limitsOf(issuer: string, limits: LimitsConfig): object {
-  const { relations, amounts, hours } = limits;
+  const { relations, amounts, hours, maxLifetime, ...others } = limits;
   const windows = hours === undefined ? undefined : [hours].flat();
   for (const window of windows ?? []) checkZone(issuer, window?.zone);
   return {
-    ...limits,
+    ...others,
     ...(relations !== undefined && {
       relations: relations.map((relation) => (typeof relation === 'string' ? { name: relation, ops: OPS } : relation)),
     }),
@@ -103,7 +106,17 @@ function limitsOf(issuer: string, limits: LimitsConfig): object {
       amounts: amounts.map(({ max, ...place }) => ({ ...place, max: decimalOf(issuer, max) })),
     }),
     ...(windows !== undefined && { hours: windows }),
+    ...(maxLifetime !== undefined && { maxLifetimeMs: lifetimeOf(issuer, maxLifetime) }),
   };
+}
+
+function lifetimeOf(issuer: string, maxLifetime: string | number): number {
+  try {
+    return parseDuration(maxLifetime, Number.MAX_SAFE_INTEGER);
+  } catch (cause) {
+    if (!(cause instanceof EffectMatchError)) throw cause;
+    throw invalid(`issuer "${issuer}" has the maxLifetime ${String(maxLifetime)}; write a duration such as '1h'`);
+  }
 }
 
 function checkZone(issuer: string, zone: string): void {

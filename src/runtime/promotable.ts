@@ -8,7 +8,7 @@ import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { observedDigest } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
-import { commitment, finish, rejection, uncertainty } from './finish.ts';
+import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
 import { bindStagePermit, type Established, passStageGate } from './gate.ts';
 import { settle } from './settle.ts';
 
@@ -22,24 +22,23 @@ export async function executePromotable(
   const { attempt, claim, certificate, action } = established;
 
   const staged = await adapter.stage(claim, certificate, action, stateReads(attempt.signed.approved));
-  let residue = staged.kind === 'failed' ? staged.residue : undefined;
-  if (staged.kind === 'failed') return reject('stage', staged);
+  if (staged.kind === 'failed') return reject('stage', staged, { residue: staged.residue });
   await using stage = staged.stage;
   deployment.reached('path:staged');
 
   const evidence = await stage.observe();
-  residue = evidence.residue;
   const observation = establish(evidence, adapter.registration, adapter.channels);
   const outcome = deployment.classify(prepareApproved(attempt.signed.approved), observation, evidence);
+  const seen = { outcome, residue: evidence.residue };
   deployment.reached('path:observed');
-  if (outcome.kind !== 'EXACT') return discard(stage, 'comparison', explain(outcome), outcome);
+  if (outcome.kind !== 'EXACT') return discard(stage, 'comparison', explain(outcome));
 
   const observed = observedDigest(deployment, admitted, outcome.effects);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
   const permit = bindStagePermit(established, bound);
   deployment.reached('path:permit-bound');
   const gate = await passStageGate(deployment, established, stage, permit);
-  if (gate.kind === 'refused') return discard(stage, 'final-gate', gate.refusal, outcome);
+  if (gate.kind === 'refused') return discard(stage, 'final-gate', gate.refusal);
   deployment.reached('path:gate-passed');
 
   // From here on the candidate may be durable, so `rejected` needs proof that nothing became so.
@@ -47,17 +46,17 @@ export async function executePromotable(
   deployment.reached('path:promoted');
   if (promotion.kind === 'confirmed') return finish(deployment, commit(gate.permit, false), 'relaxed');
   await stage.discard();
-  if (promotion.kind === 'refused') return reject('promotion', promotion, outcome);
+  if (promotion.kind === 'refused') return reject('promotion', promotion, seen);
   return resolveUnknown(gate.permit, String(promotion.cause));
 
-  async function discard(held: Stage, at: Gate, refusal: Refusal, outcome: Outcome): Promise<Terminal> {
+  async function discard(held: Stage, at: Gate, refusal: Refusal): Promise<Terminal> {
     await held.discard(); // before the rejection is recorded, so that it never precedes the rollback
     deployment.reached('path:discarded');
-    return reject(at, refusal, outcome);
+    return reject(at, refusal, seen);
   }
 
-  function reject(at: Gate, refusal: Refusal, outcome?: Outcome): Promise<Terminal> {
-    const known = { claim: claim.digest, certificate: certificate.digest, outcome, residue };
+  function reject(at: Gate, refusal: Refusal, seen: Seen): Promise<Terminal> {
+    const known = { claim: claim.digest, certificate: certificate.digest, ...seen };
     return finish(deployment, rejection(deployment, attempt, at, refusal, known));
   }
 
@@ -82,7 +81,7 @@ export async function executePromotable(
         return finish(deployment, commit(permit, true), 'relaxed');
       case 'void':
       case 'elsewhere':
-        return reject('promotion', { reason: 'commit-failed', detail: `nothing became durable: ${cause}` }, outcome);
+        return reject('promotion', { reason: 'commit-failed', detail: `nothing became durable: ${cause}` }, seen);
       default: {
         const gap = `the commit's result is unknown (${cause}) and could not be settled: ${settled.why}`;
         return finish(deployment, uncertainty(deployment, attempt, consumed(permit), gap));

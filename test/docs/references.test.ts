@@ -12,7 +12,8 @@ const call = (...args: string[]) => execFileSync(process.execPath, args, { encod
 test('links and anchors inside the project lead somewhere', () => {
   const anchors = new Map(pages.map((page) => [page.file, anchorsOf(page)]));
   let links = 0;
-  for (const page of [...pages, parsePage('CONTRIBUTING.md', readFileSync('CONTRIBUTING.md', 'utf8'))]) {
+  const others = ['CONTRIBUTING.md', 'SECURITY.md'].map((file) => parsePage(file, readFileSync(file, 'utf8')));
+  for (const page of [...pages, ...others]) {
     for (const { file, anchor } of linksOf(page)) {
       links += 1;
       assert.ok(existsSync(file), `${page.file} leads to ${file}, which does not exist`);

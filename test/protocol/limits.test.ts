@@ -19,7 +19,7 @@ import {
   writes,
 } from '../../src/protocol/draft.ts';
 import type { ApprovedEffect, Cell } from '../../src/protocol/effect.ts';
-import { type Exceeded, findExceeded, type Limits } from '../../src/protocol/limits.ts';
+import { type Exceeded, findExceeded, findOverlong, type Limits } from '../../src/protocol/limits.ts';
 import type { Registration } from '../../src/protocol/registration.ts';
 
 const REGISTRATION: Registration = {
@@ -50,6 +50,19 @@ const AMOUNT: Limits = { amounts: [{ target: 'invoice', column: 'amount', max: '
 
 test('without limits everything is within them', () => {
   assert.equal(check({}, [count(pay, 1_000_000), insert('anything', { x: any() })], { occurrences: 1000 }), undefined);
+});
+
+test('lifetime: to the millisecond, apart from the minute that licenses begin early', () => {
+  const from = (notBefore: string, expiresAt: string) =>
+    findOverlong({ maxLifetimeMs: 600_000 }, { notBefore, expiresAt });
+  assert.equal(from('2026-01-01T09:59:00.000Z', '2026-01-01T10:10:00.000Z'), undefined);
+  const end = '2026-01-01T10:10:00.001Z';
+  assertExceeds(from('2026-01-01T09:59:00.000Z', end), 'limit-lifetime', end, '600 seconds');
+  assertExceeds(from('2026-01-01T09:59:00.000Z', '9999-13-45T10:10:00.001Z'), 'limit-lifetime');
+  assert.equal(
+    findOverlong({}, { notBefore: '2026-01-01T00:00:00.000Z', expiresAt: '9998-01-01T00:00:00.000Z' }),
+    undefined,
+  );
 });
 
 test('operations: only those named, and nothing that is no operation', () => {

@@ -278,6 +278,7 @@ const WITHIN: LimitsConfig = {
   amounts: [{ target: 'invoice', column: 'amount', max: 100 }],
   // A world begins on a Thursday at 10:00 UTC, which is 11:00 in Berlin.
   hours: { from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['thu'] },
+  maxLifetime: '10m', // for as long as the licenses below are signed
 };
 const BEYOND: Readonly<Record<(typeof LIMIT_REASONS)[number], LimitsConfig>> = {
   'limit-operation': { operations: ['close'] },
@@ -286,6 +287,7 @@ const BEYOND: Readonly<Record<(typeof LIMIT_REASONS)[number], LimitsConfig>> = {
   'limit-rows': { maxRows: { invoice: 0 } },
   'limit-amount': { amounts: [{ target: 'invoice', column: 'status', max: 100 }] },
   'limit-hours': { hours: { from: '08:00', to: '11:00', zone: 'Europe/Berlin', days: ['thu'] } },
+  'limit-lifetime': { maxLifetime: '599s' },
 };
 
 test('an approval within every limit commits', async () => {
@@ -324,6 +326,15 @@ test('hours are those of the execution: a window that closes while the candidate
   const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'final-gate', 'limit-hours');
   assert.equal(detail, 'it is thu 10:05 in UTC; approvals of this issuer run only daily 10:00-10:05 (UTC)');
   assert.deepEqual(world.books.rows(), before);
+});
+
+test('a lifetime that is no duration stops the deployment instead of limiting nothing', async () => {
+  for (const maxLifetime of ['an hour', '0s', -1, Number.NaN]) {
+    await assert.rejects(limited(invoiceWorld(), { maxLifetime }), {
+      code: 'ERR_EM_CONFIG_INVALID',
+      message: /issuer "ap-team" has the maxLifetime .*; write a duration such as '1h'/,
+    });
+  }
 });
 
 test('hours in a zone that does not exist, or that never come, stop the deployment', async () => {

@@ -2,6 +2,7 @@ import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { SessionOptions } from './options.ts';
+import { demandOwnProcesses } from './pooling.ts';
 
 /**
  * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
@@ -72,11 +73,12 @@ export class Sessions {
     }
   }
 
-  /** The login that the sessions have, as the server calls it. */
+  /** The login that the sessions have, as the server calls it. Refuses one whose sessions are shared between operations. */
   async login(): Promise<string> {
     const session = await this.take(0);
     if (session === undefined) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'no session is free');
     const { rows } = await session.query('select session_user');
+    await demandOwnProcesses(session, this.#options);
     await this.giveBack(session);
     return String(rows[0]?.[0]);
   }

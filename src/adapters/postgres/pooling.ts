@@ -1,0 +1,44 @@
+import { Connection, sqlState } from '../../postgres/connection.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
+import { refused } from './options.ts';
+
+/** How long the second session may take to answer; a pool that has no more than one never does. */
+const ANSWER_MS = 10_000;
+const TOO_MANY_CONNECTIONS = '53300';
+
+/**
+ * Refuses a login that a pooler hands from server process to server process between transactions: what an operation left
+ * in one of them would meet the next, and a reset would reach another one. Two sessions that are open at once have two
+ * processes of the server, and each keeps its own; whatever shares or changes them is no session. It proves only the bad
+ * case: a busy pooler may happen to give every session the same process again.
+ */
+export async function demandOwnProcesses(first: Connection, options: ConnectionOptions): Promise<void> {
+  await using second = await openSecond(options);
+  if (second === undefined) return;
+  // Each query is a transaction of its own. In this order a pooler gives itself away that hands out the process that was
+  // released last, as well as one that hands them out in turns.
+  const before = await readProcess(first);
+  const other = await readProcess(second);
+  const otherAgain = await readProcess(second);
+  const after = await readProcess(first);
+  if (before === after && other === otherAgain && before !== other) return;
+  throw refused(
+    'the execution login is connected through a pooler that changes server processes between transactions; connect to ' +
+      'the server directly, or give both logins a pool of their own in session mode (pool_mode = session)',
+  );
+}
+
+/** Undefined where the server lets the login have no second session: then there is nothing to compare with. */
+async function openSecond(options: ConnectionOptions): Promise<Connection | undefined> {
+  try {
+    return await Connection.open(options, 'effectmatch execution', ANSWER_MS);
+  } catch (error) {
+    if (sqlState(error) === TOO_MANY_CONNECTIONS) return undefined;
+    throw error;
+  }
+}
+
+async function readProcess(session: Connection): Promise<string> {
+  const { rows } = await session.query('select pg_catalog.pg_backend_pid()');
+  return String(rows[0]?.[0]);
+}
