@@ -50,3 +50,38 @@ test('a license is not executed on a copy that took the place of its database, n
     await keeper.run(`alter database ${away} rename to ${db.name}`);
   }
 });
+
+test('nor is it executed where only the address of the execution login leads to a copy', async () => {
+  await using site = await protectedDatabase('create table entry (id int primary key)', { relations: ['entry'] });
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'effectmatch-moved-'));
+  const { db } = site;
+  const [control, user] = [db.role('em_control'), db.role('em_exec')];
+  const { host, port, createDatabase } = await sharedServer();
+  await using copy = await createDatabase(`${db.name}_copy`, { template: db.name });
+  const there = { control: copy.url(control), execution: copy.url(user) };
+  await (await planProvisioning(copy.url(), { ...site.options, ...there })).apply();
+  let database = db.name;
+  const execution = {
+    ...{ host, port, user },
+    get database() {
+      return database;
+    },
+  };
+  const { issuer, publicKey, privateKey } = generateApprover('ap-team');
+  await using runtime = await createRuntime({
+    store: join(folder.path, 'effectmatch.db'),
+    keyring: join(folder.path, 'keys.json'),
+    issuers: { [issuer]: { key: publicKey, may: ['books'] } },
+    adapters: { books: site.factory({ execution }) },
+  });
+  const effects = [insert('entry', { id: 1 })];
+  const proposal = await runtime.prepare({ adapter: 'books', task: 'entry', planRevision: 1, effects });
+  const license = approver({ issuer, privateKey }).sign(proposal, { expiresIn: '10m' });
+  database = copy.name;
+  await db.run('select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = $1', [user]);
+  await assert.rejects(runtime.execute(license, { sql: 'insert into entry values (1)' }), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+    message: /another database/,
+  });
+  assert.deepEqual(await copy.run('select from entry'), []);
+});
