@@ -1,25 +1,16 @@
 import type { Survey } from '../contract/adapter.ts';
 import type { Certificate, Claim } from '../contract/proof.ts';
 import { digestRecord, digestText } from '../crypto/digest.ts';
-import { invariant } from '../errors.ts';
 import { certificateRecord, type Outlet, unclassified } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
-export type Boundary =
+/** What a survey amounts to, with the survey itself: a certificate holds only digests of it. */
+export type Boundary = { readonly survey: Survey } & (
   | { readonly kind: 'certified'; readonly certificate: Certificate }
-  | { readonly kind: 'refused'; readonly outlets: readonly Outlet[]; readonly survey: Survey };
-
-/** What each certificate was made from: the certificate itself holds digests only. */
-const surveys = new WeakMap<Certificate, Survey>();
-
-/** The survey behind a certificate of this process. */
-export function surveyBehind(certificate: Certificate): Survey {
-  const survey = surveys.get(certificate);
-  invariant(survey !== undefined, 'certificates are made from surveys');
-  return survey;
-}
+  | { readonly kind: 'refused'; readonly outlets: readonly Outlet[] }
+);
 
 /** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
 export async function certify(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Boundary> {
@@ -39,8 +30,7 @@ export async function certify(deployment: Deployment, admitted: Admitted, claim:
     enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
   };
   const certificate = { record, digest: digestRecord(certificateRecord, record) } as Certificate;
-  surveys.set(certificate, survey);
-  return { kind: 'certified', certificate };
+  return { kind: 'certified', certificate, survey };
 }
 
 const kept = new WeakMap<readonly Outlet[], { readonly ledgers: unknown; readonly digest: Digest }>();

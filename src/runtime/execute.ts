@@ -58,7 +58,8 @@ async function executeLicense(
   }
   deployment.reached('path:certified');
 
-  const established = { attempt, claim, certificate: boundary.certificate, action, revision };
+  const { certificate, survey } = boundary;
+  const established = { attempt, claim, certificate, survey, action, revision };
   return isPromotable(admitted)
     ? await executePromotable(deployment, admitted, established)
     : await executeRemote(deployment, admitted as AdmittedRemote, established);

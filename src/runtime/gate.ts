@@ -1,4 +1,4 @@
-import type { CandidateFacts, Stage } from '../contract/adapter.ts';
+import type { CandidateFacts, Stage, Survey } from '../contract/adapter.ts';
 import type { Certificate, Claim, ConsumedPermit, RequestPermit } from '../contract/proof.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { markerRecord } from '../protocol/marker.ts';
@@ -7,7 +7,7 @@ import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
 import { checkCurrent, checkState, type Refusal } from './authority.ts';
-import { certify, surveyBehind } from './boundary.ts';
+import { certify } from './boundary.ts';
 import { describeChange } from './boundary-change.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './marker-text.ts';
@@ -24,6 +24,8 @@ export interface Established {
   readonly attempt: Attempt;
   readonly claim: Claim;
   readonly certificate: Certificate;
+  /** What the certificate was made from. */
+  readonly survey: Survey;
   readonly action: unknown;
   readonly revision: string | undefined;
 }
@@ -99,11 +101,10 @@ export async function passRequestGate(
 
 /** Fresh survey, unchanged identity, policy and frame, unexpired license, plan not superseded, claim still ours. */
 async function checkAuthority(deployment: Deployment, established: Established): Promise<Refusal | undefined> {
-  const { attempt, claim, certificate } = established;
+  const { attempt, claim, certificate, survey } = established;
   const fresh = await certify(deployment, attempt.admitted, claim);
   if (fresh.kind === 'refused' || fresh.certificate.digest !== certificate.digest) {
-    const now = fresh.kind === 'refused' ? fresh.survey : surveyBehind(fresh.certificate);
-    const detail = await describeChange(attempt.admitted.adapter, surveyBehind(certificate), now);
+    const detail = await describeChange(attempt.admitted.adapter, survey, fresh.survey);
     return { reason: 'boundary-changed', detail };
   }
   const stale = checkCurrent(deployment, attempt, established.action);

@@ -122,8 +122,7 @@ function lifetimeOf(issuer: string, maxLifetime: string | number): number {
 function checkZone(issuer: string, zone: string): void {
   try {
     localTime(String(zone), 0);
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
+  } catch {
     throw invalid(
       `issuer "${issuer}" has hours in the zone "${zone}", which is not known; write one such as Europe/Berlin`,
     );

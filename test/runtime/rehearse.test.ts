@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, Evidence } from '../../src/contract/adapter.ts';
 import { read, row } from '../../src/protocol/draft.ts';
+import type { Residue } from '../../src/protocol/residue.ts';
 import type { PlanRequest } from '../../src/runtime/rehearse.ts';
 import {
   alterEvidence,
@@ -344,4 +345,48 @@ test('an earlier plan revision cannot be planned past a later one', async () => 
   const license = world.approver.sign(await deployed.runtime.plan(PLAN), { expiresIn: '10m' });
   await deployed.runtime.plan({ ...PLAN, planRevision: 2 });
   assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'plan-superseded');
+});
+
+/** What a plan tells about sequences that each run of it moved, run by run. */
+async function toldOf(runs: readonly (readonly Residue[] | undefined)[]): Promise<readonly (readonly Residue[])[]> {
+  const left = [...runs];
+  const told: (readonly Residue[])[] = [];
+  let planning = false; // admission observes as well
+  await using books = await office(invoiceWorld(), (evidence) => {
+    const residue = planning ? left.shift() : undefined;
+    return residue === undefined ? evidence : { ...evidence, residue };
+  });
+  planning = true;
+  await books.runtime.plan(PLAN, { onResidue: (residue) => told.push(residue) });
+  return told;
+}
+
+const moved = (name: string, places: Omit<Residue, 'kind' | 'name'> = {}): Residue => ({
+  kind: 'sequence',
+  name,
+  ...places,
+});
+
+test('a plan tells once how far both rehearsals moved each sequence', async () => {
+  const first = [moved('a', { from: '7', to: '8' }), moved('fresh', { from: null, to: '1' })];
+  const second = [
+    moved('a', { from: '8', to: '9' }),
+    moved('fresh', { from: '1', to: '2' }),
+    moved('late', { from: '4', to: '5' }),
+  ];
+  assert.deepEqual(await toldOf([first, second]), [
+    [
+      moved('a', { from: '7', to: '9' }),
+      moved('fresh', { from: null, to: '2' }),
+      moved('late', { from: '4', to: '5' }),
+    ],
+  ]);
+});
+
+test('where positions are private a plan tells which sequences moved and no more', async () => {
+  assert.deepEqual(await toldOf([[moved('a')], [moved('a')]]), [[moved('a')]]);
+});
+
+test('a plan that moved nothing tells nothing', async () => {
+  assert.deepEqual(await toldOf([undefined, []]), []);
 });
