@@ -60,7 +60,7 @@ function readTime(args: Arguments, flag: string, nowMs: number): number | undefi
   if (text === undefined) return undefined;
   if (DATE.test(text) || INSTANT.test(text)) {
     const ms = Date.parse(text);
-    if (!Number.isNaN(ms)) return ms;
+    if (!Number.isNaN(ms) && isDay(text.slice(0, 10))) return ms;
   }
   try {
     return nowMs - parseDuration(text, AGO_MAX_MS);
@@ -69,6 +69,11 @@ function readTime(args: Arguments, flag: string, nowMs: number): number | undefi
     const forms = '2026-11-15, 2026-11-15T08:00:00Z or 2h';
     throw usageError(`--${flag} takes a time such as ${forms}, not "${text}"`, 'journal');
   }
+}
+
+/** Whether a calendar has this day: the thirtieth of February would silently be read as one in March. */
+function isDay(text: string): boolean {
+  return new Date(Date.parse(text)).toISOString().startsWith(text);
 }
 
 /** Decides about rows; undefined where every row will do. What a row does not say itself is asked of its occurrence's claim. */

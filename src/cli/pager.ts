@@ -4,7 +4,8 @@ const DEFAULT = 'less';
 
 /**
  * Shows lines in the program that `PAGER` names, `less` unless it says otherwise, and waits until the reader is done. False
- * where nobody sits at a terminal, where `PAGER` is empty or `cat`, or where there is no such program: then print them.
+ * where nobody sits at a terminal, where `PAGER` is empty or `cat`, or where the program failed or there is none: then print
+ * them, because nobody may be asked to sign what was perhaps not shown.
  */
 export async function readInPager(lines: readonly string[]): Promise<boolean> {
   const command = process.env.PAGER ?? DEFAULT;
@@ -19,8 +20,8 @@ export async function readInPager(lines: readonly string[]): Promise<boolean> {
   child.stdin.on('error', () => {}); // a reader who has seen enough
   child.stdin.end(`${lines.join('\n')}\n`);
   const code = await new Promise<number | null>((resolve) => {
-    child.once('error', () => resolve(127));
+    child.once('error', () => resolve(null));
     child.once('close', resolve);
   });
-  return code !== 126 && code !== 127;
+  return code === 0;
 }

@@ -34,7 +34,7 @@ import { type Recovered, type RecoverOptions, recover } from './recover.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
-import { type Telemetry, traced } from './telemetry.ts';
+import { quietly, type Telemetry, traced } from './telemetry.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
@@ -133,7 +133,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
   const close = async () => {
-    unwatch();
+    quietly(unwatch);
     for (const { adapter } of adapters.values()) await adapter.close();
     await ledgers.close();
   };
@@ -163,7 +163,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     }
     checkTargets(policy, adapters);
     if (recoverAtStart) await recoverTraced(deployment);
-    unwatch = config.telemetry?.watchOrphans(async () => (await ledgers.unsettled()).length) ?? unwatch;
+    const countOrphans = async () => (await ledgers.unsettled()).length;
+    unwatch = quietly(() => config.telemetry?.watchOrphans(countOrphans)) ?? unwatch;
   } catch (error) {
     await close();
     throw error;

@@ -69,9 +69,12 @@ export async function traced<T>(
   }
 }
 
-function quietly<T>(report: () => T): T | undefined {
+/** Runs what telemetry brought, which may also fail after it returned: a rejection that nobody handles ends the process. */
+export function quietly<T>(report: () => T): T | undefined {
   try {
-    return report();
+    const result = report();
+    if (result instanceof Promise) result.catch(() => {});
+    return result;
   } catch {
     return undefined;
   }

@@ -98,6 +98,8 @@ test('words and times that mean nothing are refused', () => {
     ['--since', '2026-11-15T08:00:00'],
     ['--since', 'yesterday'],
     ['--until', '2026-13-01'],
+    ['--since', '2026-02-30'],
+    ['--since', '2026-04-31T08:00:00Z'],
     ['--until', '0h'],
   ]) {
     assert.throws(() => readFilter(argumentsOf(...words), NOW), /takes (one of|a time)/, words.join(' '));

@@ -19,10 +19,10 @@ function renderWhole(file: string): string {
 }
 
 /** On a terminal: answers `all`, which shows every line in the pager, and then no. */
-async function readAllThenRefuse(desk: Desk, lines: number): Promise<void> {
+async function readAllThenRefuse(desk: Desk, pager: string, shown: RegExp): Promise<void> {
   if (spawnSync('script', ['--version']).error !== undefined) return;
   const command = `'${process.execPath}' '${MAIN}' approve proposal.json --key alice.key.json --out never.json`;
-  const env = { ...process.env, PAGER: 'wc -l' };
+  const env = { ...process.env, PAGER: pager };
   const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: desk.folder, env });
   const ended = once(child, 'close');
   const answers = ['all\n', 'n\n'];
@@ -33,7 +33,8 @@ async function readAllThenRefuse(desk: Desk, lines: number): Promise<void> {
     if (asked > 2 - answers.length) child.stdin.write(answers.shift() ?? '');
   }
   assert.deepEqual(await ended, [2, null], printed);
-  assert.match(printed, new RegExp(`^ *${lines}\\r?$[\\s\\S]*not signed`, 'm'));
+  assert.match(printed, shown);
+  assert.match(printed, /not signed/);
 }
 
 async function openShop(desk: Desk): Promise<void> {
@@ -196,6 +197,8 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
   const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
   assert.equal(beyond.code, 1);
   assert.match(beyond.stderr, /there is no page \d+: it has \d+ of 200 lines/);
-  await readAllThenRefuse(desk, lines.length);
+  await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length}\\r?$`, 'm'));
+  // A pager that fails has shown nothing that anybody could sign.
+  await readAllThenRefuse(desk, 'sh -c "exit 1"', /id=731 {2}amount: 1 -> 2/);
   assert.equal(existsSync(desk.path('never.json')), false);
 });

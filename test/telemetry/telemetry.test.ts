@@ -191,3 +191,21 @@ test('telemetry that throws changes no verdict, and without it nothing is asked'
   await using unwatched = await deploy(invoiceWorld(), { telemetry: silent });
   ofKind('committed', await unwatched.runtime.execute(await unwatched.approve(), PAY));
 });
+
+test('telemetry that fails later, or about orphans, changes no verdict and keeps nothing open', async () => {
+  const late = async () => assert.fail('from telemetry, and nobody waits for it');
+  const broken: Telemetry = {
+    begin: () => ({ step: late, end: late }),
+    watchOrphans: () => assert.fail('at the start'),
+  };
+  await using watched = await deploy(invoiceWorld(), { telemetry: broken });
+  ofKind('committed', await watched.runtime.execute(await watched.approve(), PAY));
+  await assert.rejects(watched.runtime.execute(await watched.approve(), { writes: 'no list' }));
+  const stuck: Telemetry = {
+    begin: () => ({ step() {}, end() {} }),
+    watchOrphans: () => () => assert.fail('at the end'),
+  };
+  await using unended = await deploy(invoiceWorld(), { telemetry: stuck });
+  ofKind('committed', await unended.runtime.execute(await unended.approve(), PAY));
+  await unended.runtime.close();
+});

@@ -28,7 +28,7 @@ import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { readState } from './reading.ts';
 import { admitRegistration } from './registration.ts';
-import { type Deployment, readDeployment } from './secret.ts';
+import type { Deployment } from './secret.ts';
 import { Sessions } from './sessions.ts';
 import { openStage, type StageTools } from './stage.ts';
 import { type Gate, loadGate } from './statement-gate.ts';
@@ -48,7 +48,7 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
   const sessions = new Sessions(options.execution, options.sessions, settings.stageTimeoutMs + ANSWER_GRACE_MS);
   try {
     await control.demandProvisioned();
-    const deployment = await readDeployment(await control.connection());
+    const deployment = await control.deployment();
     const executor = await sessions.login();
     const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
     const boundary = await readBoundary(control, settings, parties);
@@ -96,7 +96,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     this.identity = { kind: `postgresql ${deployment.major}`, backend: deployment.backend, code: adapterCode() };
     this.markers = markersOf({
       control: () => control.connection(),
-      options: control.options,
+      open: () => control.open('effectmatch recovery'),
       reached: context.reached,
       lockTimeoutMs: VOID_LOCK_TIMEOUT_MS,
       idleTimeoutMs: settings.stageTimeoutMs,

@@ -1,3 +1,4 @@
+import { EffectMatchError } from '../../errors.ts';
 import {
   asFault,
   Connection,
@@ -7,12 +8,14 @@ import {
 } from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { refused } from './options.ts';
+import { type Deployment, readDeployment } from './secret.ts';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
 export class Control {
-  readonly options: ConnectionOptions;
+  readonly #options: ConnectionOptions;
+  #served: Pick<Deployment, 'backend' | 'major'> | undefined;
   #connection: Promise<Connection> | undefined;
   /** Prepared on the session of that moment; another session needs its own. */
   #fingerprints: { readonly connection: Connection; readonly prepared: Promise<Fingerprints> } | undefined;
@@ -23,7 +26,35 @@ export class Control {
   #closed = false;
 
   constructor(options: ConnectionOptions) {
-    this.options = options;
+    this.#options = options;
+  }
+
+  /**
+   * Opens a session. Once the deployment was read, every session must find the same database and server version: an
+   * address can come to lead to a copy, a restored database or an upgraded server while the adapter is open, and licenses,
+   * claims and markers are those of the one it was opened on.
+   */
+  async open(application: string): Promise<Connection> {
+    const connection = await Connection.open(this.#options, application, TRUSTED_DEADLINE_MS);
+    const served = this.#served;
+    if (served === undefined) return connection;
+    try {
+      const { backend, major } = await readDeployment(connection);
+      if (backend === served.backend && major === served.major) return connection;
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+    await connection.close();
+    const what = 'postgres: the address leads to another database, or another server version, than when it was opened';
+    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${what}; restart, and sign again what is for this one`);
+  }
+
+  /** Reads which database this is, and stays with it. */
+  async deployment(): Promise<Deployment> {
+    const deployment = await readDeployment(await this.connection());
+    this.#served = deployment;
+    return deployment;
   }
 
   /** A live session. */
@@ -31,7 +62,7 @@ export class Control {
     if (this.#closed) throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
     const known = await this.#connection?.catch(() => undefined);
     if (known?.isAlive) return known;
-    this.#connection = Connection.open(this.options, 'effectmatch control', TRUSTED_DEADLINE_MS);
+    this.#connection = this.open('effectmatch control');
     try {
       return await this.#connection;
     } catch (error) {
@@ -42,7 +73,7 @@ export class Control {
   /** A session of its own, for what must not share a transaction with anything else. */
   async withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      await using connection = await Connection.open(this.options, 'effectmatch control', TRUSTED_DEADLINE_MS);
+      await using connection = await this.open('effectmatch control');
       return await use(connection);
     } catch (error) {
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be read');
@@ -82,6 +113,8 @@ export class Control {
   async #readFingerprint(): Promise<string> {
     const connection = await this.connection();
     if (this.#fingerprints?.connection !== connection) {
+      // Another session begins with a full reading, and may meet a server that took over and gives out the same ids again.
+      this.#excused.clear();
       this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
     }
     try {

@@ -1,14 +1,7 @@
 import type { AdapterContext, Markers, VoidResult } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
-import {
-  asFault,
-  Connection,
-  type ConnectionOptions,
-  sqlState,
-  type TextRow,
-  TRUSTED_DEADLINE_MS,
-} from '../../postgres/connection.ts';
+import { asFault, type Connection, sqlState, type TextRow } from '../../postgres/connection.ts';
 
 const FIND = 'select occurrence, disposition, text, seal_key, seal_mac from effectmatch.marker where occurrence = $1';
 const INSERT =
@@ -16,7 +9,8 @@ const INSERT =
 
 export interface MarkerTools {
   readonly control: () => Promise<Connection>;
-  readonly options: ConnectionOptions;
+  /** A session of its own, for what must not share a transaction with anything else. */
+  readonly open: () => Promise<Connection>;
   readonly reached: AdapterContext['reached'];
   /** How long a void marker waits for a live transaction in its way. */
   readonly lockTimeoutMs: number;
@@ -53,7 +47,7 @@ export function markersOf(tools: MarkerTools): Markers {
 async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidResult> {
   const { occurrence, disposition, text, sealKey, sealMac } = marker;
   try {
-    await using connection = await Connection.open(tools.options, 'effectmatch recovery', TRUSTED_DEADLINE_MS);
+    await using connection = await tools.open();
     await connection.script(
       `begin isolation level read committed; set local lock_timeout = ${tools.lockTimeoutMs};` +
         ` set local idle_in_transaction_session_timeout = ${tools.idleTimeoutMs}; set local synchronous_commit = on`,

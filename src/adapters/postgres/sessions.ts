@@ -13,6 +13,10 @@ const RESET =
   'close all; set session authorization default; reset all; deallocate all; unlisten *;' +
   ' select effectmatch.reset(); discard temp; discard sequences';
 
+/** Which database of which server version a session is in, as far as this login can tell. */
+const PLACE = `select pg_catalog.concat_ws(' ', d.oid, pg_catalog.current_setting('server_version_num')::pg_catalog.int4 / 10000)
+  from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
+
 /** Somebody who waits for a session; false where the wait was over before it came. */
 type Waiting = (session: Connection | undefined) => boolean;
 
@@ -26,6 +30,8 @@ export class Sessions {
   readonly #waiting: Waiting[] = [];
   readonly #all = new Set<Connection>();
   #opening = 0;
+  /** Where the first session led; all others must lead there. */
+  #place: string | undefined;
   #closed = false;
 
   /** `deadlineMs` is how long any answer may take: longer than the server itself lets an operation run. */
@@ -95,12 +101,28 @@ export class Sessions {
     this.#opening += 1;
     try {
       const session = await Connection.open(this.#options, 'effectmatch execution', this.#deadlineMs);
+      await this.#demandSamePlace(session);
       this.#all.add(session);
       return session;
     } catch (error) {
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the execution login could not connect');
     } finally {
       this.#opening -= 1;
+    }
+  }
+
+  /** Admission proved that both logins meet in one database; an address that leads elsewhere later would undo that. */
+  async #demandSamePlace(session: Connection): Promise<void> {
+    try {
+      const { rows } = await session.query(PLACE);
+      const place = String(rows[0]?.[0]);
+      this.#place ??= place;
+      if (place === this.#place) return;
+      const what = 'postgres: the address of the execution login leads to another database than when it was opened';
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${what}; restart`);
+    } catch (error) {
+      await session.close();
+      throw error;
     }
   }
 

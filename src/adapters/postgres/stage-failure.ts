@@ -11,10 +11,13 @@ export function describeFailure(tools: Telling, error: unknown, what: string): E
   return { kind: 'failed', reason: reasonOf(sqlState(error)), detail: `${what}: ${explain(tools, error)}` };
 }
 
-/** Messages of the server may quote values of the statement; where values are private, only the state is told. */
+/**
+ * Messages of the server may quote values of the statement; where values are private, only the state is told. That holds
+ * for our own states too: any trigger can raise them, with words of its own.
+ */
 function explain({ quotesValues }: Telling, error: unknown): string {
   const state = sqlState(error);
-  if (state === undefined || quotesValues || state.startsWith('EM')) return describeError(error);
+  if (state === undefined || quotesValues) return describeError(error);
   return `the database refused it [${state}]`;
 }
 

@@ -25,7 +25,7 @@ after(async () => {
 function markers(reached: Reached, idleTimeoutMs: number): Markers {
   return markersOf({
     control: async () => control,
-    options: place.options.control,
+    open: () => Connection.open(place.options.control, 'test recovery'),
     reached,
     lockTimeoutMs: 250,
     idleTimeoutMs,

@@ -86,10 +86,15 @@ const counters = COUNTED.map((catalog) => {
   return `pg_stat_get_tuples_inserted(${oid}) + pg_stat_get_tuples_updated(${oid}) + pg_stat_get_tuples_deleted(${oid})`;
 });
 
-/** The snapshot that a statement reads with, and what may change without a transaction. */
+/**
+ * The snapshot that a statement reads with, and what may change without the end of a transaction: counters, which are
+ * reported later than that, and settings. The snapshot of a standby does not say what runs, and speaks for nothing once
+ * the standby is promoted.
+ */
 const MOMENT = `pg_current_snapshot(),
-    concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
-      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time())`;
+    concat_ws(' ', ${counters.join(', ')},
+      current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
+      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time(), pg_is_in_recovery())`;
 
 /** Every catalogue that is watched, with the condition of its rows; they need {@link WITH_WATCHED} and the roles' ids. */
 export const WATCHED_ROWS = [...SHARED, ...LOCAL];
@@ -99,15 +104,15 @@ export const WITH_WATCHED = `with temporary as materialized (
     where oid >= 16384 and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f'))`;
 
 const QUERY = `${WITH_WATCHED}
-  select ${MOMENT}, encode(sha256(${WATCHED_ROWS.map(versions).join('\n || ')}), 'hex') || ' '
-    || concat_ws(' ', ${counters.join(', ')})`;
+  select ${MOMENT}, encode(sha256(${WATCHED_ROWS.map(versions).join('\n || ')}), 'hex')`;
 
 /** Reads whether anything in the configuration changed, far more cheaply than reading what it is. */
 export interface Fingerprints {
   /**
    * Equal texts mean that no row of the configuration was written in between, not even back to what it was. While no
-   * transaction has ended but those in `own`, which must be known not to have written to any catalogue, the last text
-   * stands; otherwise the catalogues are read. Ids in `own` that cannot matter any more are removed from it.
+   * transaction has ended but those in `own`, which must be known not to have written to any catalogue, and no counter
+   * has moved, the last text stands; otherwise the catalogues are read. Ids in `own` that cannot matter any more are
+   * removed from it.
    */
   read(own: Set<bigint>): Promise<string>;
 }
@@ -148,27 +153,28 @@ export async function prepareFingerprint(control: TextReader, roles: readonly st
         return endedOnly(own, before, after);
       };
       const now = last && readMoment((await control.query('EXECUTE effectmatch_moment')).rows[0]);
-      if (last !== undefined && now?.settings === last.settings && (await standsStill(last.snapshot, now.snapshot))) {
+      if (last !== undefined && now?.beside === last.beside && (await standsStill(last.snapshot, now.snapshot))) {
         last = { ...last, snapshot: now.snapshot };
       } else {
         const row = (await control.query(`EXECUTE effectmatch_fingerprint('${oids}')`)).rows[0];
         last = { ...readMoment(row), content: row?.[2] ?? '' };
       }
       for (const id of own) if (id < last.snapshot.start) own.delete(id);
-      return `${last.content} ${last.settings}`;
+      return `${last.content} ${last.beside}`;
     },
   };
 }
 
 interface Moment {
   readonly snapshot: Snapshot;
-  readonly settings: string;
+  /** What the snapshot does not speak for. */
+  readonly beside: string;
 }
 
 function readMoment(row: TextRow | undefined): Moment {
-  const [snapshot, settings] = row ?? [];
-  invariant(snapshot != null && settings != null, 'the server states its snapshot and its settings');
-  return { snapshot: parseSnapshot(snapshot), settings };
+  const [snapshot, beside] = row ?? [];
+  invariant(snapshot != null && beside != null, 'the server states its snapshot, its counters and its settings');
+  return { snapshot: parseSnapshot(snapshot), beside };
 }
 
 /**
@@ -188,5 +194,7 @@ export function compareFingerprints(before: string, after: string): readonly str
       : [`rows of ${catalog} were written and taken back (its counters went from ${was[index]} to ${is[index]})`],
   );
   const isReloaded = was.slice(COUNTED.length).join(' ') !== is.slice(COUNTED.length).join(' ');
-  return isReloaded ? [...counted, 'the server was restarted or read its configuration files again'] : counted;
+  return isReloaded
+    ? [...counted, 'the server was restarted or promoted, or read its configuration files again']
+    : counted;
 }

@@ -120,6 +120,45 @@ test('only transactions that are named keep the catalogues from being read again
   }
 });
 
+test('what was begun before the last look is seen when it ends: prepared, in a savepoint, or in another database', async () => {
+  const [session, elsewhere] = [site.db.url(), server.adminUrl].map((url) => new pg.Client({ connectionString: url }));
+  assert.ok(session && elsewhere);
+  await Promise.all([session.connect(), elsewhere.connect()]);
+  try {
+    const ways: readonly (readonly [pg.Client, readonly string[], string])[] = [
+      [session, ['begin', 'grant truncate on app.hidden to public', "prepare transaction 'p'"], "commit prepared 'p'"],
+      [session, ['begin', 'savepoint s', 'revoke truncate on app.hidden from public', 'release s'], 'commit'],
+      [elsewhere, ['begin', `alter role "${site.roles.execution}" connection limit 90`], 'commit'],
+    ];
+    for (const [client, begin, end] of ways) {
+      for (const sql of begin) await client.query(sql);
+      const before = await fingerprints.read(new Set());
+      await client.query(end);
+      assert.notEqual(await fingerprints.read(new Set()), before, begin.join('; '));
+    }
+  } finally {
+    await Promise.all([session.end(), elsewhere.end()]);
+  }
+});
+
+test('what was added and taken back is seen once it is reported, also where nothing ended since the last look', async () => {
+  const session = new pg.Client({ connectionString: site.db.url() });
+  await session.connect();
+  try {
+    await session.query('select pg_stat_force_next_flush()'); // so that its next report is a second away
+    const first = await fingerprints.read(new Set());
+    await session.query('begin');
+    await session.query('create trigger gone after insert on app.invoice for each row execute function app.on_paid()');
+    await session.query('drop trigger gone on app.invoice');
+    await session.query('commit');
+    await fingerprints.read(new Set());
+    await session.query('select pg_stat_force_next_flush()');
+    assert.notEqual(await fingerprints.read(new Set()), first);
+  } finally {
+    await session.end();
+  }
+});
+
 /** Of the whole server: their counters move with everybody's roles, so they are not watched. */
 const SHARED_PAIRS: Readonly<Record<string, readonly [string, string]>> = {
   'a membership': ['grant {app} to {exec}', 'revoke {app} from {exec}'],

@@ -1,0 +1,60 @@
+// Goal: what is no longer vouched for by the session and the server that it was read from is read again.
+// Method: promise an id not yet given out, as if another server had taken over, and let it be used; and promote a real standby.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Control } from '../../../src/adapters/postgres/control.ts';
+import { protectedDatabase } from '../../postgres/protected.ts';
+import { startServer } from '../../postgres/server.ts';
+
+test('a promoted transaction is excused only as long as the session that watches', async () => {
+  await using server = await startServer();
+  await using site = await protectedDatabase(
+    'create table invoice (id int primary key)',
+    { relations: ['invoice'] },
+    { db: await server.createDatabase() },
+  );
+  const { db, options } = site;
+  const control = new Control(options.control);
+  try {
+    await control.fingerprint();
+    const session = await control.connection();
+    const { rows } = await session.query('select pg_snapshot_xmax(pg_current_snapshot())::text, pg_backend_pid()');
+    const [next, pid] = rows[0] ?? [];
+    control.excuse(String(next));
+    await db.run(`select pg_terminate_backend(${pid}, 5000)`);
+    await assert.rejects(session.query('select 1'));
+    const first = await control.fingerprint();
+    await db.run('grant truncate on invoice to public');
+    const { rows: after } = await (await control.connection()).query(
+      `select xmin from pg_class where oid = 'public.invoice'::regclass`,
+    );
+    assert.equal(after[0]?.[0], next, 'the id was used for something else');
+    assert.notEqual(await control.fingerprint(), first);
+  } finally {
+    await control.close();
+  }
+});
+
+test('a standby does not say what runs, so that its promotion is a reason to look again', async () => {
+  await using server = await startServer();
+  await using site = await protectedDatabase(
+    'create table invoice (id int primary key)',
+    { relations: ['invoice'] },
+    { db: await server.createDatabase() },
+  );
+  const { db, options } = site;
+  await db.run("begin; grant truncate on invoice to public; prepare transaction 'later'");
+  writeFileSync(join(server.folder, 'data', 'standby.signal'), '', { mode: 0o666 });
+  await server.restart();
+  const control = new Control(options.control);
+  try {
+    const first = await control.fingerprint();
+    await db.run('select pg_promote()');
+    await db.run("commit prepared 'later'");
+    assert.notEqual(await control.fingerprint(), first);
+  } finally {
+    await control.close();
+  }
+});
