@@ -74,14 +74,12 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   }
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
-  return exceeded ?? checkCurrent(deployment, attempt, action);
+  return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);
 }
 
-/** What may have changed since the license was signed. Checked before the claim and again at the final gate. */
-export function checkCurrent(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+/** Whether the license may be used at this moment. At the final gate it is the last question, because others take time. */
+export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | undefined {
   const { license } = attempt.signed;
-  const other = checkPresupposed(deployment, attempt, action);
-  if (other !== undefined) return other;
   const now = nowInstant(deployment);
   if (now < license.notBefore) return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
   if (now >= license.expiresAt) return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
@@ -95,7 +93,10 @@ export interface Stated {
   readonly signed: { readonly license: Proposal['draft']; readonly approved: Approved };
 }
 
-/** The deployment that an approval was made for, and the action where it names one. */
+/**
+ * The deployment that an approval was made for, and the action where it names one. Both may have changed since it was
+ * signed, so they are checked before the claim and again at the final gate.
+ */
 export function checkPresupposed(
   deployment: Deployment,
   { admitted, signed }: Stated,

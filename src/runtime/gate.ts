@@ -6,7 +6,7 @@ import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
-import { checkCurrent, checkState, type Refusal } from './authority.ts';
+import { checkPresupposed, checkState, checkTime, type Refusal } from './authority.ts';
 import { certify } from './boundary.ts';
 import { describeChange } from './boundary-change.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
@@ -60,7 +60,8 @@ export async function passStageGate(
       established.attempt,
       await stage.read(stateReads(established.attempt.signed.approved)),
       established.revision,
-    );
+    ) ??
+    checkTime(deployment, established.attempt);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const record = { ...permit, consumedAt: consumptionTime(deployment, established.claim) };
   const digest = digestRecord(permitRecord, record);
@@ -88,7 +89,8 @@ export async function passRequestGate(
   const { attempt, claim, revision } = established;
   const stale =
     (await checkAuthority(deployment, established)) ??
-    checkState(attempt, await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)), revision);
+    checkState(attempt, await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)), revision) ??
+    checkTime(deployment, attempt);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const record = { ...permitBase(established), bound: { request }, consumedAt: consumptionTime(deployment, claim) };
   const fence = await deployment.ledgers.consumePermit(deployment.sealer.seal(permitRecord, record));
@@ -99,7 +101,7 @@ export async function passRequestGate(
   return { kind: 'passed', permit: { record, digest: digestRecord(permitRecord, record) } as RequestPermit };
 }
 
-/** Fresh survey, unchanged identity, policy and frame, unexpired license, plan not superseded, claim still ours. */
+/** Fresh survey, unchanged identity, policy and frame, plan not superseded, claim still ours. */
 async function checkAuthority(deployment: Deployment, established: Established): Promise<Refusal | undefined> {
   const { attempt, claim, certificate, survey } = established;
   const fresh = await certify(deployment, attempt.admitted, claim);
@@ -107,7 +109,7 @@ async function checkAuthority(deployment: Deployment, established: Established):
     const detail = await describeChange(attempt.admitted.adapter, survey, fresh.survey);
     return { reason: 'boundary-changed', detail };
   }
-  const stale = checkCurrent(deployment, attempt, established.action);
+  const stale = checkPresupposed(deployment, attempt, established.action);
   if (stale !== undefined) return stale;
   const { task, planRevision } = attempt.signed.license;
   const announced = await deployment.ledgers.announcedPlan(task);

@@ -134,6 +134,35 @@ for (const [adapter, cases] of Object.entries({ books: STAGE, bank: REQUEST })) 
   }
 }
 
+for (const adapter of ['books', 'bank']) {
+  test(`${adapter}: a license that ends while the last question of the gate is being answered is refused`, async () => {
+    const world = invoiceWorld();
+    let atGate = false;
+    const late = async <T>(answer: Promise<T>): Promise<T> => {
+      if (atGate) world.advance(600_000);
+      return answer;
+    };
+    const slow = (name: 'books' | 'bank') =>
+      overlayAdapter(world.start().config.adapters[name] ?? assert.fail(), (opened) =>
+        opened.capability === 'PROMOTABLE'
+          ? overlayStages(opened, (stage) => ({ read: (reads) => late(stage.read(reads)) }))
+          : { read: (reads) => late(opened.read(reads)) },
+      );
+    await using deployed = await deploy(world, {
+      adapters: { books: slow('books'), bank: slow('bank') },
+      at: {
+        'path:certified': () => {
+          atGate = true;
+        },
+      },
+    });
+    const terminal = await deployed.runtime.execute(await deployed.approve({ adapter }), PAY);
+    assertRejected(terminal, 'final-gate', 'expired');
+    assert.equal(world.books.markers.size, 0);
+    assert.ok(!deployed.process.trace.includes('adapter.dispatch'));
+  });
+}
+
 /** Whatever was wrong at the gate, the occurrence is spent; some of it is found before the claim the next time. */
 function reasonOfReplay(reason: string): string {
   const before = ['expired', 'not-yet-valid', 'precondition-broken', 'stale-state', 'adapter-changed'];

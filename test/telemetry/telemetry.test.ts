@@ -114,6 +114,16 @@ test('refusals are counted by gate and by reasons of the core, faults by code', 
   );
 });
 
+test('only adapters that are configured are named: anybody may write a name into a license', async () => {
+  await using scope = openScope();
+  await using deployed = await deploy(invoiceWorld(), { telemetry: scope.telemetry });
+  const { license, ...rest } = await deployed.approve();
+  const elsewhere = { ...rest, license: { ...license, adapter: 'canary' } };
+  await assert.rejects(deployed.runtime.execute(elsewhere, PAY), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+  const root = scope.spans().find(({ name }) => name === 'effectmatch.execute') ?? assert.fail();
+  assert.equal('effectmatch.adapter' in root.attributes, false);
+});
+
 test('orphaned attempts are a gauge that recovery brings back to zero', async () => {
   await using scope = openScope();
   const world = invoiceWorld();
