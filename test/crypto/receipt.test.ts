@@ -10,6 +10,7 @@ import { parseReceiptKeys, receiptKeys, signingKey } from '../../src/crypto/rece
 import { canonical } from '../../src/protocol/canon.ts';
 import { statementRecord } from '../../src/protocol/receipt.ts';
 import type { Digest } from '../../src/protocol/record.ts';
+import { shadowRecord } from '../../src/protocol/shadow.ts';
 import { terminalRecord } from '../../src/protocol/terminal.ts';
 import { envelopes, vectorKeyring } from '../vectors/load.ts';
 import { assertRefuses } from './mutants.ts';
@@ -232,6 +233,26 @@ test('a terminal that no runtime would record is refused even when everything ab
   const early = { ...terminal, claimedAt: '2026-03-01T09:00:00.000Z' };
   const impossible = createSigner(ring).receipt(terminalRecord.parse(early), 2);
   assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, impossible), 'consumed before the claim');
+});
+
+test('a shadow is verified as a shadow, which is no receipt, and only if it is what its subject names', () => {
+  const shadow = shadowRecord.parse({
+    ...{ version: 1, occurrence: `occ_${'5'.repeat(40)}`, basis: 'none', adapter: 'books', task: 'look' },
+    ...{ contract: '1'.repeat(64), observer: '2'.repeat(64), recordedAt: '2026-01-01T10:00:00.000Z' },
+    ...{ would: 'commit', observed: '3'.repeat(64) },
+  });
+  const envelope = createSigner(ring).shadow(shadow, 7);
+  const verified = verifyReceipt(trusted, envelope);
+  assert.deepEqual(verified, { kind: 'shadow', keyid: signature.keyid, shadow, position: 7 });
+  const statement = statementOf(envelope);
+  const lies = {
+    'another subject': { ...statement, subject: [{ ...statement.subject[0], name: `occ_${'6'.repeat(40)}` }] },
+    'another digest': { ...statement, subject: [{ ...statement.subject[0], digest: { sha256: '4'.repeat(64) } }] },
+    'called a receipt': { ...statement, predicateType: statementOf(good).predicateType },
+  };
+  for (const [what, lie] of Object.entries(lies)) {
+    assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, signText(canonical(lie))), what);
+  }
 });
 
 test('payload bytes that are not UTF-8 are refused, although their signature fits', () => {

@@ -32,8 +32,8 @@ export interface PromotionTools {
   readonly reached: AdapterContext['reached'];
   /** Whether another file is at the path by now. */
   readonly isReplaced: () => boolean;
-  /** Where a connection waits for the next promotion; without it each has one of its own. */
-  readonly connections?: PromotionConnections;
+  /** Where a connection waits for the next promotion. */
+  readonly connections: PromotionConnections;
 }
 
 /**
@@ -72,7 +72,7 @@ export class PromotionConnections {
 export async function promoteState(request: PromotionRequest, tools: PromotionTools): Promise<Promotion> {
   // Asked before, because opening would create a missing file.
   if (tools.isReplaced()) return REPLACED;
-  const connections = tools.connections ?? new PromotionConnections();
+  const { connections } = tools;
   let db: DatabaseSync;
   try {
     db = connections.take(tools.file);
@@ -85,7 +85,6 @@ export async function promoteState(request: PromotionRequest, tools: PromotionTo
     return promotion;
   } finally {
     connections.leave(db, promotion);
-    if (tools.connections === undefined) connections.close();
   }
 }
 

@@ -89,7 +89,11 @@ async function promote(given: Case): Promise<{ promotion: Promotion; became: boo
   const promotion = await promoteOn(
     db,
     { marker: MARKER, base, next, token: given.token },
-    { file, backend, busyTimeoutMs: 0, reached: (step) => steps.push(step), isReplaced: () => false, ...given.tools },
+    {
+      ...{ file, backend, busyTimeoutMs: 0, isReplaced: () => false, connections: new PromotionConnections() },
+      reached: (step) => steps.push(step),
+      ...given.tools,
+    },
   );
   real.close();
   const markers = look(file, `select * from effectmatch_marker where disposition = 'committed'`).length;
@@ -147,8 +151,10 @@ test('a writer that stays refuses as busy, and only our own busy is busy', async
   using other = new DatabaseSync(file);
   other.exec('begin immediate');
   const next = { version: 2, digest: digestState(NEXT), text: NEXT };
-  const tools = { file, backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => false };
+  const connections = new PromotionConnections();
+  const tools = { file, backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => false, connections };
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
+  connections.close();
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'busy');
   await assertRefused('busy', { marker: new EffectMatchError('ERR_EM_STORE_BUSY', 'ours') });
   await assertRefused('marker-failed', { marker: new EffectMatchError('ERR_EM_INVARIANT', 'ours') });
@@ -179,7 +185,8 @@ test('a file that is gone is refused and not created', async () => {
   const { file, base, backend } = await freshStore();
   rmSync(file);
   const next = { version: 2, digest: digestState(NEXT), text: NEXT };
-  const tools = { file, backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => true };
+  const connections = new PromotionConnections();
+  const tools = { file, backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => true, connections };
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'backend-replaced');
   assert.ok(!existsSync(file));
