@@ -10,7 +10,7 @@ import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '.
 import { changeEmail } from './public-outcomes/independent.ts';
 import { type ReplayedCall, replayVariant, withFinal } from './public-outcomes/replay.ts';
 import { CONDITIONS } from './public-outcomes/state-conditions.ts';
-import { countRuns, runStatePlan, type StateVariant } from './public-outcomes/state-runs.ts';
+import { cleanReference, countRuns, runStatePlan, type StateVariant } from './public-outcomes/state-runs.ts';
 
 const PAIRS = 38;
 
@@ -60,10 +60,7 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
       variants: VARIANTS,
       conditions: [effectMatch],
       repetitions: 1,
-      approve(task) {
-        if (task.variants.clean === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
-        return task.variants.clean.final;
-      },
+      approve: cleanReference,
     },
     all,
     raw,

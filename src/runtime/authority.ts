@@ -126,6 +126,14 @@ export function checkPresupposed(
   return undefined;
 }
 
+/** Whether a later plan was announced for the task since. */
+export async function checkPlan({ ledgers }: Deployment, { license }: Attempt): Promise<Refusal | undefined> {
+  const { task, planRevision } = license;
+  const announced = await ledgers.announcedPlan(task);
+  if (announced === undefined || announced <= planRevision) return undefined;
+  return refuse('plan-superseded', `plan revision ${announced} replaced ${planRevision} of task "${task}"`);
+}
+
 export function identityDigest(identity: Admitted['adapter']['identity']): Digest {
   const { kind, backend, code } = identity;
   return digestValueOf('effectmatch/identity/v1', { kind, backend, code });

@@ -6,7 +6,7 @@ import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
-import { checkPresupposed, checkState, checkTime, type Refusal } from './authority.ts';
+import { checkPlan, checkPresupposed, checkState, checkTime, type Refusal } from './authority.ts';
 import { certify } from './boundary.ts';
 import { describeChange } from './boundary-change.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
@@ -109,16 +109,8 @@ async function checkAuthority(deployment: Deployment, established: Established):
     const detail = await describeChange(attempt.admitted.adapter, survey, fresh.survey);
     return { reason: 'boundary-changed', detail };
   }
-  const stale = checkPresupposed(deployment, attempt, established.action);
+  const stale = checkPresupposed(deployment, attempt, established.action) ?? (await checkPlan(deployment, attempt));
   if (stale !== undefined) return stale;
-  const { task, planRevision } = attempt.signed.license;
-  const announced = await deployment.ledgers.announcedPlan(task);
-  if (announced !== undefined && announced > planRevision) {
-    return {
-      reason: 'plan-superseded',
-      detail: `plan revision ${announced} replaced ${planRevision} of task "${task}"`,
-    };
-  }
   if (!(await deployment.ledgers.holds(attempt.occurrence, attempt.execution))) {
     return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
   }

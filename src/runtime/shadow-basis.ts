@@ -10,7 +10,15 @@ import type { Approved } from '../protocol/manifest.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Basis } from '../protocol/shadow.ts';
 import type { Attempt } from './attempt.ts';
-import { checkLicense, checkPresupposed, checkRequired, checkState, openAttempt, type Refusal } from './authority.ts';
+import {
+  checkLicense,
+  checkPlan,
+  checkPresupposed,
+  checkRequired,
+  checkState,
+  openAttempt,
+  type Refusal,
+} from './authority.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 
 /** What is said about an action that nobody has approved yet. Without `effects` there is nothing to compare with. */
@@ -82,12 +90,9 @@ function fromLicense(deployment: Deployment, approval: unknown, revision: string
 
 /** Whether a claim would be refused, found out by reading: the claim itself is never tried. */
 async function checkUnspent(deployment: Deployment, attempt: Attempt): Promise<Refusal | undefined> {
-  const { issuer, nonce, occurrences, task, planRevision } = attempt.license;
-  const announced = await deployment.ledgers.announcedPlan(task);
-  if (announced !== undefined && announced > planRevision) {
-    const detail = `plan revision ${announced} replaced ${planRevision} of task "${task}"`;
-    return { reason: 'plan-superseded', detail };
-  }
+  const { issuer, nonce, occurrences } = attempt.license;
+  const superseded = await checkPlan(deployment, attempt);
+  if (superseded !== undefined) return superseded;
   for (let index = 0; index < occurrences; index += 1) {
     const occurrence = occurrenceId({ issuer, nonce, license: attempt.lineage, index });
     if ((await deployment.ledgers.holder(occurrence)) === undefined) return undefined;
@@ -114,7 +119,7 @@ function fromProposal(deployment: Deployment, approval: unknown, revision: strin
 
 /** A draft is normalised as for an approval, but no plan is announced: it must not supersede one that is in use. */
 function fromDraft(deployment: Deployment, draft: ShadowDraft): Comparison {
-  const stated = draftManifest({ ...draft, effects: draft.effects ?? [] });
+  const stated = draftManifest({ ...draft, effects: draft.effects === undefined ? [] : draft.effects });
   const admitted = adapterNamed(deployment, stated.adapter);
   return {
     basis: draft.effects === undefined ? 'none' : 'manifest',

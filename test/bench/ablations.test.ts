@@ -2,25 +2,16 @@
 // Method: the study with one repetition and few tasks; a pair whose ablation changes nothing must be seen to fail.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findData } from '../../bench/data/folder.ts';
 import { MCPMARK_FILES } from '../../bench/data/mcpmark.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import type { RawRecords } from '../../bench/raw.ts';
 import { type Pair, runPair } from '../../bench/studies/ablations/pair.ts';
 import { ablationsStudy } from '../../bench/studies/ablations.ts';
-import { NotRun } from '../../bench/study.ts';
+import { whyAbsent } from './absent.ts';
 
-function whyAbsent(): string | false {
-  try {
-    findData(undefined, [...STATE_FILES, ...MCPMARK_FILES]);
-    return false;
-  } catch (error) {
-    if (error instanceof NotRun) return `no public task data: ${error.message}`;
-    throw error;
-  }
-}
-
-test('each fault is stopped, and admitted once its mechanism is gone', { skip: whyAbsent() }, async () => {
+test('each fault is stopped, and admitted once its mechanism is gone', {
+  skip: whyAbsent([...STATE_FILES, ...MCPMARK_FILES]),
+}, async () => {
   const cells = await ablationsStudy.run({ quick: true, progress: () => {} });
   assert.deepEqual(
     cells.filter(({ ok }) => !ok),

@@ -23,6 +23,7 @@ import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { TOOLSANDBOX_FILES } from '../../bench/data/toolsandbox.ts';
 import { RawRecords } from '../../bench/raw.ts';
 import { drawing, NotRun } from '../../bench/study.ts';
+import { whyAbsent } from './absent.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-all-'));
 const results = join(folder, 'results');
@@ -31,16 +32,6 @@ const temporary = join(folder, 'temporary');
 chmodSync(folder, 0o711);
 mkdirSync(temporary, { mode: 0o711 });
 after(() => rmSync(folder, { recursive: true }));
-
-function whyAbsent(): string | false {
-  try {
-    findData(undefined, STATE_FILES);
-    return false;
-  } catch (error) {
-    if (error instanceof NotRun) return `no public task data: ${error.message}`;
-    throw error;
-  }
-}
 
 /** The command with its results and everything temporary in this test's folder. */
 function bench(...given: readonly string[]): ChildProcess & { readonly said: () => string } {
@@ -117,7 +108,9 @@ test('the command reports absent data as not run and a failed study by its exit 
   assert.deepEqual(readdirSync(temporary), []);
 });
 
-test('Ctrl-C keeps what was recorded, and the next run goes on from there', { skip: whyAbsent() }, async () => {
+test('Ctrl-C keeps what was recorded, and the next run goes on from there', {
+  skip: whyAbsent(STATE_FILES),
+}, async () => {
   const data = ['--data', findData(undefined, STATE_FILES)];
   const raw = join(results, 'raw', 'information.jsonl');
   const records = () => (existsSync(raw) ? readFileSync(raw, 'utf8').split('\n').slice(0, -1) : []);

@@ -6,17 +6,7 @@ import { findData } from '../../bench/data/folder.ts';
 import { loadStateTasks, STATE_FILES } from '../../bench/data/state-bench.ts';
 import { PAPER_CERTIFICATION, PAPER_ROWS, PAPER_STATE } from '../../bench/studies/cost/paper.ts';
 import { costStudy } from '../../bench/studies/cost.ts';
-import { NotRun } from '../../bench/study.ts';
-
-function whyAbsent(): string | false {
-  try {
-    findData(undefined, STATE_FILES);
-    return false;
-  } catch (error) {
-    if (error instanceof NotRun) return `no public task data: ${error.message}`;
-    throw error;
-  }
-}
+import { whyAbsent } from './absent.ts';
 
 test("the paper's rows agree with their own ratios and with its medians", () => {
   const rows = Object.values(PAPER_ROWS);
@@ -33,7 +23,7 @@ test("the paper's rows agree with their own ratios and with its medians", () => 
 });
 
 test('the tasks are those of the table, and every execution leaves the right state', {
-  skip: whyAbsent(),
+  skip: whyAbsent(STATE_FILES),
 }, async () => {
   const timing = loadStateTasks(findData(undefined, STATE_FILES)).filter(({ timing18 }) => timing18);
   const named = timing.map(({ packet }) => `${packet.domain}/${packet.taskId}`);

@@ -2,24 +2,13 @@
 // Method: the study with one task of each kind and one migration of each; producers are killed, readers are processes of their own.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findData } from '../../bench/data/folder.ts';
 import { MCPMARK_FILES } from '../../bench/data/mcpmark.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { recoveryStudy } from '../../bench/studies/recovery.ts';
-import { NotRun } from '../../bench/study.ts';
-
-function whyAbsent(): string | false {
-  try {
-    findData(undefined, [...STATE_FILES, ...MCPMARK_FILES]);
-    return false;
-  } catch (error) {
-    if (error instanceof NotRun) return `no public task data: ${error.message}`;
-    throw error;
-  }
-}
+import { whyAbsent } from './absent.ts';
 
 test('every scenario ends as the paper says, and recovery releases what was saved once', {
-  skip: whyAbsent(),
+  skip: whyAbsent([...STATE_FILES, ...MCPMARK_FILES]),
 }, async () => {
   const cells = await recoveryStudy.run({ quick: true, progress: () => {} });
   assert.deepEqual(

@@ -2,7 +2,8 @@
 // Method: each is caused for real, on SQLite files and in a file system that is really read-only; the database is read after.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ended, MAIN } from './command.ts';
@@ -89,7 +90,8 @@ test('an expired license', async () => {
   using desk = new Desk();
   await openShop(desk);
   await sign(desk, '--expires', '1s');
-  await sleep(1100);
+  const { license } = JSON.parse(readFileSync(join(desk.folder, 'license.json'), 'utf8'));
+  await sleep(Date.parse(license.expiresAt) - Date.now() + 1);
   const { code, stdout } = await desk.run(['run', 'license.json', ...PAY]);
   assert.equal(code, 2);
   assert.match(

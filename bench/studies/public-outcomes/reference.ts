@@ -5,7 +5,7 @@ import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 import { replayVariant } from './replay.ts';
 import { CONDITIONS } from './state-conditions.ts';
-import { countRuns, runStatePlan, type StateVariant } from './state-runs.ts';
+import { cleanReference, countRuns, runStatePlan, type StateVariant } from './state-runs.ts';
 
 const REPETITIONS = 3;
 /** A quick run takes one task of so many. */
@@ -63,10 +63,7 @@ export async function runReference(
       variants: VARIANTS,
       conditions: PAPER.map(({ condition }) => condition),
       repetitions,
-      approve(task) {
-        if (task.variants.clean === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
-        return task.variants.clean.final;
-      },
+      approve: cleanReference,
     },
     all,
     raw,

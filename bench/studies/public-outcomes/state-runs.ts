@@ -25,6 +25,12 @@ export interface StatePlan {
   approve(task: StateTask): Snapshot;
 }
 
+/** The recorded clean state as the approved one, as the paper has it. */
+export const cleanReference: StatePlan['approve'] = ({ packet, variants }) => {
+  if (variants.clean === undefined) throw new Error(`${packet.taskId} has no clean reference`);
+  return variants.clean.final;
+};
+
 /** Runs whose state is the approved one, and commits that left another. */
 export function countRuns(runs: readonly StateRun[], variant: string, condition: Condition) {
   const own = runs.filter((run) => run.variant === variant && run.condition === condition.name);

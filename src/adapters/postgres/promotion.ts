@@ -1,10 +1,11 @@
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { type Connection, describeError, sqlState } from '../../postgres/connection.ts';
+import { type Connection, sqlState } from '../../postgres/connection.ts';
 import type { Deployment } from './secret.ts';
+import { explain, type Telling } from './stage-failure.ts';
 
 /** What a promotion needs beside the marker. */
-export interface PromotionTools {
+export interface PromotionTools extends Telling {
   readonly session: Connection;
   readonly deployment: Deployment;
   readonly xid: string;
@@ -54,8 +55,8 @@ async function judgeFailure(tools: PromotionTools, cause: unknown): Promise<Prom
   // The server sends an error before it has ended the transaction; whatever it answers next, it has ended it by then.
   await tools.session.script('rollback').catch(() => {});
   const status = await tools.transactionStatus(tools.xid).catch(() => undefined);
-  if (status !== 'aborted') return { kind: 'unknown', cause };
-  return { kind: 'refused', reason: reasonOf(sqlState(cause)), detail: describeError(cause) };
+  if (status !== 'aborted') return { kind: 'unknown', cause: explain(tools, cause) };
+  return { kind: 'refused', reason: reasonOf(sqlState(cause)), detail: explain(tools, cause) };
 }
 
 function reasonOf(state: string | undefined): string {

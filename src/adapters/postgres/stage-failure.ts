@@ -2,7 +2,7 @@ import type { Staged } from '../../contract/adapter.ts';
 import { describeError, sqlState } from '../../postgres/connection.ts';
 
 /** Whether messages may quote values. */
-interface Telling {
+export interface Telling {
   readonly quotesValues: boolean;
 }
 
@@ -15,7 +15,7 @@ export function describeFailure(tools: Telling, error: unknown, what: string): E
  * Messages of the server may quote values of the statement; where values are private, only the state is told. That holds
  * for our own states too: any trigger can raise them, with words of its own.
  */
-function explain({ quotesValues }: Telling, error: unknown): string {
+export function explain({ quotesValues }: Telling, error: unknown): string {
   const state = sqlState(error);
   if (state === undefined || quotesValues) return describeError(error);
   return `the database refused it [${state}]`;

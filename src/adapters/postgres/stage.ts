@@ -239,7 +239,8 @@ class HeldStage implements Stage {
     const { xid } = this.#observed.opened;
     let promotion: Promotion | undefined;
     try {
-      const tools = { session, deployment, xid, watched: watched.oids, reached, transactionStatus };
+      const { quotesValues } = this.#tools;
+      const tools = { session, deployment, xid, watched: watched.oids, reached, transactionStatus, quotesValues };
       promotion = await promoteCandidate(tools, marker);
       if (promotion.kind === 'confirmed') this.#tools.promoted(xid);
       return promotion;

@@ -6,15 +6,16 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Control } from '../../../src/adapters/postgres/control.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
-import { startServer } from '../../postgres/server.ts';
+import { startServer, type TestServer } from '../../postgres/server.ts';
+
+async function openShop(server: TestServer) {
+  const db = await server.createDatabase();
+  return await protectedDatabase('create table invoice (id int primary key)', { relations: ['invoice'] }, { db });
+}
 
 test('a promoted transaction is excused only as long as the session that watches', async () => {
   await using server = await startServer();
-  await using site = await protectedDatabase(
-    'create table invoice (id int primary key)',
-    { relations: ['invoice'] },
-    { db: await server.createDatabase() },
-  );
+  await using site = await openShop(server);
   const { db, options } = site;
   const control = new Control(options.control);
   try {
@@ -39,11 +40,7 @@ test('a promoted transaction is excused only as long as the session that watches
 
 test('a standby does not say what runs, so that its promotion is a reason to look again', async () => {
   await using server = await startServer();
-  await using site = await protectedDatabase(
-    'create table invoice (id int primary key)',
-    { relations: ['invoice'] },
-    { db: await server.createDatabase() },
-  );
+  await using site = await openShop(server);
   const { db, options } = site;
   await db.run("begin; grant truncate on invoice to public; prepare transaction 'later'");
   writeFileSync(join(server.folder, 'data', 'standby.signal'), '', { mode: 0o666 });
