@@ -26,15 +26,24 @@ export function canonObserved(registration: Registration, records: readonly Chan
   }
 }
 
-type Relations = ReadonlyMap<string, Relation>;
+/** The registered relation of a name. */
+type Relations = (name: string) => Relation | undefined;
 
-function relationsOf(registration: Registration): Relations {
-  return new Map(registration.targets.map((target) => [target.name, new Relation(target)]));
+/** Each is prepared when a record first names it: the cost grows with what was written, not with what is registered. */
+function relationsOf({ targets }: Registration): Relations {
+  const known = new Map<string, Relation | undefined>();
+  return (name) => {
+    if (known.has(name)) return known.get(name);
+    const target = targets.find((candidate) => candidate.name === name);
+    const relation = target && new Relation(target);
+    known.set(name, relation);
+    return relation;
+  };
 }
 
 function listEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   return records.map((record) => {
-    const relation = relations.get(record.target);
+    const relation = relations(record.target);
     return relation === undefined ? asReported(record) : eventOf(relation.read(record));
   });
 }
@@ -42,7 +51,7 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
 /** Fields as they were read back, whole, whatever they were before: who changed them is not known. */
 function listFields(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   return records.map((record) => {
-    const relation = relations.get(record.target);
+    const relation = relations(record.target);
     if (relation === undefined) return asReported(record);
     if (record.op === 'delete') return eventOf(relation.read(record));
     // Read as a row that appeared: all of it must be there, and nothing is said about what it was.
@@ -55,7 +64,7 @@ function foldEvents(relations: Relations, records: readonly ChangeRecord[]): rea
   const strangers: Effect[] = [];
   const changes = new Map<string, Change[]>();
   for (const record of records) {
-    const relation = relations.get(record.target);
+    const relation = relations(record.target);
     if (relation === undefined) {
       strangers.push(asReported(record));
       continue;
@@ -65,7 +74,7 @@ function foldEvents(relations: Relations, records: readonly ChangeRecord[]): rea
     if (known === undefined) changes.set(record.target, [change]);
     else known.push(change);
   }
-  const effects = [...changes].map(([target, list]) => netChanges(target, relations.get(target), list));
+  const effects = [...changes].map(([target, list]) => netChanges(target, relations(target), list));
   return strangers.concat(...effects);
 }
 

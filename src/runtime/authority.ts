@@ -104,7 +104,7 @@ export function checkPresupposed(
 ): Refusal | undefined {
   const { license } = signed;
   const { adapter } = admitted;
-  if (identityDigest(adapter.identity) !== license.identity || admitted.identityDigest !== license.identity) {
+  if (!isAdmitted(admitted) || admitted.identityDigest !== license.identity) {
     const here = `here it is ${adapter.identity.kind}`;
     return refuse(
       'adapter-changed',
@@ -132,6 +132,12 @@ export async function checkPlan({ ledgers }: Deployment, { license }: Attempt): 
   const announced = await ledgers.announcedPlan(task);
   if (announced === undefined || announced <= planRevision) return undefined;
   return refuse('plan-superseded', `plan revision ${announced} replaced ${planRevision} of task "${task}"`);
+}
+
+/** Whether the adapter still says that it is the one that was admitted. */
+function isAdmitted({ adapter, identity }: Admitted): boolean {
+  const { kind, backend, code } = adapter.identity;
+  return kind === identity.kind && backend === identity.backend && code === identity.code;
 }
 
 export function identityDigest(identity: Admitted['adapter']['identity']): Digest {

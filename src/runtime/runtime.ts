@@ -250,20 +250,22 @@ async function admitAdapter(deployment: Deployment, name: string, factory: Adapt
   const adapter = await factory.open({ name, clock, reached });
   try {
     await admit({ name, sealer, ids }, adapter);
-    const identity = identityDigest(adapter.identity);
+    const { kind, backend, code } = adapter.identity;
+    const identity = { kind, backend, code };
+    const digest = identityDigest(identity);
     const operations = identifyOperations(deployment.operations.values(), name);
     const frame = frameRecord.parse({
       version: 1,
       adapter: name,
       capability: adapter.capability,
       registration: digestValueOf('effectmatch/registration/v1', adapter.registration),
-      identity,
+      identity: digest,
       channels: [...adapter.channels],
       policy: deployment.policyDigest,
       contract: deployment.contract,
       ...(operations !== undefined && { operations }),
     });
-    return { name, adapter, frame, frameDigest: digestRecord(frameRecord, frame), identityDigest: identity };
+    return { name, adapter, frame, frameDigest: digestRecord(frameRecord, frame), identity, identityDigest: digest };
   } catch (error) {
     await adapter.close();
     throw error;
