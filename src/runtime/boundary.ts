@@ -14,7 +14,8 @@ export type Boundary = { readonly survey: Survey } & (
 
 /** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
 export async function certify(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Boundary> {
-  const survey = await admitted.adapter.survey();
+  // A copy, because the next survey is compared with it: an adapter may hand out the same object again.
+  const survey = { ...(await admitted.adapter.survey()) };
   const open = unclassified(survey);
   if (open.length > 0) return { kind: 'refused', outlets: open, survey };
   const outlets = await keepOutlets(deployment, survey);
@@ -33,17 +34,28 @@ export async function certify(deployment: Deployment, admitted: Admitted, claim:
   return { kind: 'certified', certificate, survey };
 }
 
+const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforcement'] as const;
+
+/** Whether a later survey would give the same certificate: everything that it binds is as it was. */
+export function isConfirmed({ record }: Certificate, before: Survey, now: Survey): boolean {
+  if (BOUND.some((part) => before[part] !== now[part])) return false;
+  return (before.outlets === now.outlets && Object.isFrozen(now.outlets)) || digestOutlets(now) === record.outlets;
+}
+
 const kept = new WeakMap<readonly Outlet[], { readonly ledgers: unknown; readonly digest: Digest }>();
 
 /** The list behind a certificate is kept once under its digest; a frozen list seen before costs nothing more. */
 async function keepOutlets(deployment: Deployment, survey: Survey): Promise<Digest> {
   const known = kept.get(survey.outlets);
   if (known !== undefined && known.ledgers === deployment.ledgers) return known.digest;
-  const text = canonical(survey.outlets);
-  const digest = digestText('effectmatch/outlets/v1', text);
-  await deployment.ledgers.keep(digest, text);
+  const digest = digestOutlets(survey);
+  await deployment.ledgers.keep(digest, canonical(survey.outlets));
   if (Object.isFrozen(survey.outlets)) kept.set(survey.outlets, { ledgers: deployment.ledgers, digest });
   return digest;
+}
+
+function digestOutlets({ outlets }: Survey): Digest {
+  return digestText('effectmatch/outlets/v1', canonical(outlets));
 }
 
 /** Names what keeps a boundary from being certified, and why each is reachable. */

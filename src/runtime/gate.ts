@@ -7,7 +7,7 @@ import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
 import { checkPlan, checkPresupposed, checkState, checkTime, type Refusal } from './authority.ts';
-import { certify } from './boundary.ts';
+import { isConfirmed } from './boundary.ts';
 import { describeChange } from './boundary-change.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './marker-text.ts';
@@ -101,13 +101,13 @@ export async function passRequestGate(
   return { kind: 'passed', permit: { record, digest: digestRecord(permitRecord, record) } as RequestPermit };
 }
 
-/** Fresh survey, unchanged identity, policy and frame, plan not superseded, claim still ours. */
+/** Fresh survey as certified, unchanged identity, policy and frame, plan not superseded, claim still ours. */
 async function checkAuthority(deployment: Deployment, established: Established): Promise<Refusal | undefined> {
-  const { attempt, claim, certificate, survey } = established;
-  const fresh = await certify(deployment, attempt.admitted, claim);
-  if (fresh.kind === 'refused' || fresh.certificate.digest !== certificate.digest) {
-    const detail = await describeChange(attempt.admitted.adapter, survey, fresh.survey);
-    return { reason: 'boundary-changed', detail };
+  const { attempt, certificate, survey } = established;
+  const { adapter } = attempt.admitted;
+  const fresh = await adapter.survey();
+  if (!isConfirmed(certificate, survey, fresh)) {
+    return { reason: 'boundary-changed', detail: await describeChange(adapter, survey, fresh) };
   }
   const stale = checkPresupposed(deployment, attempt, established.action) ?? (await checkPlan(deployment, attempt));
   if (stale !== undefined) return stale;

@@ -6,7 +6,7 @@ import type { Survey } from '../../src/contract/adapter.ts';
 import type { Claim } from '../../src/contract/proof.ts';
 import type { Outlet } from '../../src/protocol/boundary.ts';
 import type { Digest } from '../../src/protocol/record.ts';
-import { certify } from '../../src/runtime/boundary.ts';
+import { certify, isConfirmed } from '../../src/runtime/boundary.ts';
 import type { Admitted, Deployment } from '../../src/runtime/deployment.ts';
 import { fixtureDigest } from '../../src/testing/ledger/fixtures.ts';
 
@@ -73,4 +73,33 @@ test('one unclassified outlet among others refuses, and only it is named', async
   const admitted = { adapter: { survey: async () => survey } } as unknown as Admitted;
   const boundary = await certify(store().deployment, admitted, claim);
   assert.deepEqual(boundary.kind === 'refused' && boundary.outlets, [open]);
+});
+
+test('a later survey confirms a certificate only where everything that it binds is the same', async () => {
+  const told: Record<string, unknown> = {
+    backend: 'backend',
+    executor: 'executor',
+    outlets: [table],
+    configuration: 'configuration',
+    credentials: 'credentials',
+    enforcement: 'enforcement',
+  };
+  const survey = told as unknown as Survey;
+  const admitted = { identityDigest: fixtureDigest('identity'), adapter: { survey: async () => survey } };
+  const boundary = await certify(store().deployment, admitted as unknown as Admitted, claim);
+  assert.ok(boundary.kind === 'certified');
+  const confirmed = (now: Survey) => isConfirmed(boundary.certificate, boundary.survey, now);
+  assert.ok(confirmed(survey));
+  assert.ok(confirmed({ ...survey, outlets: [{ ...table }] }), 'the same list, read again');
+  for (const part of ['backend', 'executor', 'configuration', 'credentials', 'enforcement']) {
+    assert.ok(!confirmed({ ...survey, [part]: 'another' }), part);
+  }
+  assert.ok(!confirmed({ ...survey, outlets: [table, denied] }));
+  assert.ok(!confirmed({ ...survey, outlets: Object.freeze([]) }));
+  // An adapter that hands out one object and one list again, and has changed them.
+  told.configuration = 'another';
+  assert.ok(!confirmed(survey));
+  told.configuration = 'configuration';
+  (told.outlets as Outlet[]).push(denied);
+  assert.ok(!confirmed(survey));
 });
