@@ -34,6 +34,17 @@ export function rowText(row: Row): string {
   return columnsText(row);
 }
 
+/** The number that is the whole key; undefined where the key is something else. Cheaper to look up than a text. */
+export function numberOf(key: Row | undefined): number | undefined {
+  let found: unknown;
+  let count = 0;
+  for (const column in key) {
+    found = key[column];
+    count += 1;
+  }
+  return count === 1 && typeof found === 'number' && !Object.is(found, -0) ? found : undefined;
+}
+
 /** Column names in the order of their UTF-16 code units. */
 export function sortedColumns(row: object): readonly string[] {
   return isSorted(row) ? Object.keys(row) : Object.keys(row).sort();

@@ -1,4 +1,4 @@
-import { comparisonKey, sameValue } from './bag.ts';
+import { comparisonKey, numberOf, sameValue } from './bag.ts';
 import type { Effect, Op } from './effect.ts';
 import type { Row } from './value.ts';
 
@@ -43,17 +43,6 @@ export class ExactIndex {
     if (entry !== undefined && sameImages(entry.effect, effect, skip)) return entry.position;
     return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));
   }
-}
-
-/** The number that is the whole key; undefined where the key is something else. */
-function numberOf(key: Row | undefined): number | undefined {
-  let found: unknown;
-  let count = 0;
-  for (const column in key) {
-    found = key[column];
-    count += 1;
-  }
-  return count === 1 && typeof found === 'number' && !Object.is(found, -0) ? found : undefined;
 }
 
 function sameImages(a: Effect, b: Effect, skip: Skip): boolean {

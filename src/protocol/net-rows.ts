@@ -1,4 +1,4 @@
-import { rowText } from './bag.ts';
+import { numberOf, rowText } from './bag.ts';
 import type { Effect } from './effect.ts';
 import { type Change, findChanges, type Relation } from './relation.ts';
 import type { Row } from './value.ts';
@@ -16,9 +16,9 @@ interface Images {
  * key at most one row from before and one from after remain.
  */
 export function netRows(target: string, relation: Relation, changes: readonly Change[]): readonly Effect[] {
-  const keys = new Map<string, Images>();
+  const keys = new Map<string | number, Images>();
   const at = (key: Row): Images => {
-    const id = rowText(key);
+    const id = numberOf(key) ?? rowText(key);
     const known = keys.get(id);
     if (known !== undefined) return known;
     const images = { key, removed: [], added: [] };
@@ -32,21 +32,26 @@ export function netRows(target: string, relation: Relation, changes: readonly Ch
     if (change.op === 'insert') at(key).added.push(change.after);
     else if (change.op === 'update') at(change.newKey ?? key).added.push(change.after);
   }
-  return [...keys.values()].flatMap((images) => netOfKey(target, relation, images));
+  const effects: Effect[] = [];
+  for (const images of keys.values()) {
+    const effect = netOfKey(target, relation, images);
+    if (effect !== undefined) effects.push(effect);
+  }
+  return effects;
 }
 
-function netOfKey(target: string, relation: Relation, images: Images): readonly Effect[] {
+function netOfKey(target: string, relation: Relation, images: Images): Effect | undefined {
   const { key } = images;
   const { removed, added } = images.removed.length + images.added.length > 2 ? cancel(images) : images;
-  const [before, ...strayBefore] = removed;
-  const [after, ...strayAfter] = added;
-  if (strayBefore.length > 0 || strayAfter.length > 0) {
+  if (removed.length > 1 || added.length > 1) {
     throw relation.fault('series of writes', 'they do not follow from each other');
   }
-  if (before === undefined) return after === undefined ? [] : [{ op: 'insert', target, key, after }];
-  if (after === undefined) return [{ op: 'delete', target, key, before }];
+  const before = removed[0];
+  const after = added[0];
+  if (before === undefined) return after && { op: 'insert', target, key, after };
+  if (after === undefined) return { op: 'delete', target, key, before };
   const differences = findChanges(before, after);
-  return differences === undefined ? [] : [{ op: 'update', target, key, ...differences }];
+  return differences && { op: 'update', target, key, before: differences.before, after: differences.after };
 }
 
 function cancel({ removed, added }: Images): { readonly removed: readonly Row[]; readonly added: readonly Row[] } {

@@ -72,11 +72,14 @@ export class Relation {
 
   /** Whether a change is known by whole rows, volatile columns included, so that it can be folded in any order. */
   isWhole(change: Change): boolean {
-    const sides = [
-      change.op === 'insert' ? undefined : change.before,
-      change.op === 'delete' ? undefined : change.after,
-    ];
-    return sides.every((row) => row === undefined || this.#columns.every((column) => Object.hasOwn(row, column)));
+    return (
+      (change.op === 'insert' || this.#hasAll(change.before)) && (change.op === 'delete' || this.#hasAll(change.after))
+    );
+  }
+
+  #hasAll(row: Row): boolean {
+    for (const column of this.#columns) if (!Object.hasOwn(row, column)) return false;
+    return true;
   }
 
   /** A report that cannot be true is the adapter's bug, not an outcome. */
