@@ -1,12 +1,13 @@
 import { EffectMatchError } from '../errors.ts';
 
-const MAX_DEPTH = 64;
+/** How deep a plain value may be nested. */
+export const MAX_DEPTH = 64;
 
 /** Printable ASCII without quote and backslash: its JSON form is itself, and most names and many values are this. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** More characters than any record may have bytes. */
-const MAX_LENGTH = 2 ** 28;
+export const MAX_LENGTH = 2 ** 28;
 
 /**
  * In memory one object can stand in many places, and a small graph of such objects has a text that doubles with every
@@ -77,9 +78,13 @@ function join(text: string, more: string, walk: Walk, depth: number): string {
 }
 
 function writeString(value: string, walk: Walk, depth: number): string {
+  return writeText(value) ?? refuse(walk, depth, 'a string with a lone surrogate');
+}
+
+/** The canonical text of a string; undefined for one with a lone surrogate, which has none. */
+export function writeText(value: string): string | undefined {
   if (PLAIN.test(value)) return `"${value}"`;
-  if (!value.isWellFormed()) return refuse(walk, depth, 'a string with a lone surrogate');
-  return JSON.stringify(value);
+  return value.isWellFormed() ? JSON.stringify(value) : undefined;
 }
 
 function writeNumber(value: number, walk: Walk, depth: number): string {
@@ -131,7 +136,7 @@ function readProperty(owner: object, key: string | number, walk: Walk, depth: nu
 }
 
 /** Insertion sort up to the usual width of a row, in place; `<` on strings compares UTF-16 code units. */
-function sortKeys(keys: string[]): string[] {
+export function sortKeys(keys: string[]): string[] {
   if (keys.length > 24) return keys.sort();
   for (let end = 1; end < keys.length; end += 1) {
     const key = keys[end] as string;

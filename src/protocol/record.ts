@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from './canon.ts';
+import { compileReader, type Read } from './one-pass.ts';
 
 /** Lower-case hex SHA-256 over a domain label and canonical text. */
 export type Digest = string & { readonly __digest: never };
@@ -56,24 +57,30 @@ export function defineRecord<S extends z.ZodType>(
   schema: S,
 ): RecordKind<z.infer<S>> {
   type T = z.infer<S>;
+  const read = compileReader(schema);
+  /** A record and its text, where one pass over the input finds nothing to refuse; else the steps below say what it is. */
+  const readOnce = (input: unknown): Read | undefined => {
+    const found = read?.(input);
+    return found !== undefined && fits(found.text, maxBytes) ? found : undefined;
+  };
   const checked = (input: unknown, text: string): T => {
-    const bytes = Buffer.byteLength(text);
-    if (bytes > maxBytes) {
+    if (!fits(text, maxBytes)) {
+      const bytes = Buffer.byteLength(text);
       throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: ${bytes} bytes, at most ${maxBytes}`);
     }
     const result = schema.safeParse(input);
     if (!result.success) throw invalid(kind, result.error);
     return result.data;
   };
-  // The texts of records that were checked here and cannot have changed since: each is frozen through and through and
-  // shares nothing with what it was made from. So a record is written and checked once, however often it is digested.
-  const texts = new WeakMap<object, string>();
+  // Records that were checked here and cannot have changed since, with their texts: each is frozen through and through
+  // and shares nothing with what it was made from. So a record is checked once, however often it is digested.
+  const known = new WeakMap<object, string | undefined>();
   const keep = (own: T, text: string): T => {
-    if (typeof own === 'object' && own !== null) texts.set(freezeDeep(own), text);
+    if (typeof own === 'object' && own !== null) known.set(own, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
     return own;
   };
-  const known = (input: unknown): string | undefined =>
-    typeof input === 'object' && input !== null ? texts.get(input) : undefined;
+  const isKnown = (input: unknown): input is T & object =>
+    typeof input === 'object' && input !== null && known.has(input);
   return {
     kind,
     version,
@@ -81,25 +88,28 @@ export function defineRecord<S extends z.ZodType>(
     domain: `effectmatch/${kind}/v${version}`,
     schema: schema as unknown as z.ZodType<T>,
     parse(input) {
-      if (known(input) !== undefined) return input as T;
+      if (isKnown(input)) return input;
+      const found = readOnce(input);
+      if (found !== undefined) return keep(found.copy as T, found.text);
       const text = canonical(input);
-      if (text.length > KEPT_CHARACTERS_MAX) return checked(input, text);
-      return keep(checked(JSON.parse(text), text), text);
+      return keep(freezeDeep(checked(JSON.parse(text), text)), text);
     },
     parseText(text) {
-      if (Buffer.byteLength(text) > maxBytes) {
+      if (!fits(text, maxBytes)) {
         throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: more than ${maxBytes} bytes`);
       }
       const input = parseJson(kind, text);
+      const found = readOnce(input);
+      if (found !== undefined && found.text === text) return keep(found.copy as T, text);
       if (canonical(input) !== text) {
         throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: the text is not in canonical form`);
       }
-      const record = checked(input, text);
-      return text.length > KEPT_CHARACTERS_MAX ? record : keep(record, text);
+      return keep(freezeDeep(checked(input, text)), text);
     },
     text(record) {
-      const kept = known(record);
-      if (kept !== undefined) return kept;
+      if (isKnown(record)) return known.get(record) ?? canonical(record);
+      const found = readOnce(record);
+      if (found !== undefined) return found.text;
       const text = canonical(record);
       checked(record, text);
       return text;
@@ -107,10 +117,14 @@ export function defineRecord<S extends z.ZodType>(
   };
 }
 
-function freezeDeep<O extends object>(value: O): O {
-  for (const inner of Object.values(value)) {
-    if (typeof inner === 'object' && inner !== null) freezeDeep(inner);
-  }
+/** No character takes more than three bytes for each of its UTF-16 units, so that short texts need not be measured. */
+function fits(text: string, maxBytes: number): boolean {
+  return Buffer.byteLength(text) <= maxBytes;
+}
+
+function freezeDeep<V>(value: V): V {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) freezeDeep(inner);
   return Object.freeze(value);
 }
 
