@@ -13,7 +13,10 @@ export interface IdSource {
 /** The machine's clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** The only form in which records carry time. */
+let last = { ms: 0, text: new Date(0).toISOString() };
+
+/** The only form in which records carry time. One execution asks for the same millisecond again and again. */
 export function instant(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
+  return last.text;
 }

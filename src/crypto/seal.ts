@@ -30,15 +30,14 @@ export function createSealer(keyring: Keyring): Sealer {
       const copy = kind.parse(record);
       const text = kind.text(copy);
       const mac = computeMac(knownKey(keyring, keyring.current, kind.kind), kind.domain, text);
-      const seal = Object.freeze({ key: keyring.current, mac: mac.toString('hex') });
+      const seal = Object.freeze({ key: keyring.current, mac });
       const sealed = Object.freeze({ record: copy, text, seal });
-      if (Object.isFrozen(copy)) own.set(sealed, kind);
+      own.set(sealed, kind);
       return sealed;
     },
     open,
     check: (kind, sealed) => (own.get(sealed) === kind ? sealed : open(kind, sealed.text, sealed.seal)),
-    mac: (key, domain, text) =>
-      computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()).toString('hex') as Digest,
+    mac: (key, domain, text) => computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()) as Digest,
   };
 }
 
@@ -58,23 +57,22 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
  */
 export function keyedDigest(keyring: Keyring): (target: string, column: string, value: Value) => string {
   const key = knownKey(keyring, keyring.current, 'value');
-  return (target, column, value) =>
-    computeMac(key, 'effectmatch/value/v1', canonical([target, column, value])).toString('hex');
+  return (target, column, value) => computeMac(key, 'effectmatch/value/v1', canonical([target, column, value]));
 }
 
 /** The same for a whole text, such as the observed outcome of a deployment that does not store values. */
 export function keyedTextDigest(keyring: Keyring): (domain: string, text: string) => Digest {
   const key = knownKey(keyring, keyring.current, 'value');
-  return (domain, text) => computeMac(key, domain, text).toString('hex') as Digest;
+  return (domain, text) => computeMac(key, domain, text) as Digest;
 }
 
-function computeMac(key: KeyObject, domain: string, text: string): Buffer {
-  return createHmac('sha256', key).update(`${domain}\n`).update(text).digest();
+function computeMac(key: KeyObject, domain: string, text: string): string {
+  return createHmac('sha256', key).update(`${domain}\n${text}`).digest('hex');
 }
 
 /** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */
 function holds(key: KeyObject, domain: string, text: unknown, mac: unknown): text is string {
   if (typeof text !== 'string' || !text.isWellFormed()) return false;
   if (typeof mac !== 'string' || !MAC.test(mac)) return false;
-  return timingSafeEqual(computeMac(key, domain, text), Buffer.from(mac, 'hex'));
+  return timingSafeEqual(Buffer.from(computeMac(key, domain, text)), Buffer.from(mac));
 }

@@ -14,7 +14,7 @@ export const MAX_LENGTH = 2 ** 28;
  * level. From this many objects on their texts are kept, so that each is written once per level and the length of the
  * whole is known before it exists. Almost nothing is that large, and keeping costs time.
  */
-const KEPT_AFTER = 2 ** 20;
+export const KEPT_AFTER = 2 ** 20;
 
 type Step = string | number;
 
@@ -87,6 +87,21 @@ export function writeText(value: string): string | undefined {
   return value.isWellFormed() ? JSON.stringify(value) : undefined;
 }
 
+const KEYS_KEPT = 1000;
+const KEPT_KEY_MAX = 64;
+const keyTexts = new Map<string, string>();
+
+/** The same for a key, with the colon behind it. Kept for short ones, because the same columns and fields come again. */
+export function writeKey(key: string): string | undefined {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const text = writeText(key);
+  if (text === undefined || key.length > KEPT_KEY_MAX) return text && `${text}:`;
+  if (keyTexts.size >= KEYS_KEPT) keyTexts.clear();
+  keyTexts.set(key, `${text}:`);
+  return `${text}:`;
+}
+
 function writeNumber(value: number, walk: Walk, depth: number): string {
   if (!Number.isFinite(value)) return refuse(walk, depth, String(value));
   if (value === 0 && Object.is(value, -0)) return refuse(walk, depth, "-0; write { $real: '-0.0' }");
@@ -121,7 +136,7 @@ function writeObject(value: object, walk: Walk, depth: number): string {
     walk.path[depth] = key;
     if (key === '__proto__') return refuse(walk, depth + 1, 'a key named __proto__');
     if (index > 0) text += ',';
-    text += `${writeString(key, walk, depth + 1)}:`;
+    text += writeKey(key) ?? refuse(walk, depth + 1, 'a string with a lone surrogate');
     text = join(text, write(readProperty(value, key, walk, depth + 1), walk, depth + 1), walk, depth);
   }
   return `${text}}`;
