@@ -145,7 +145,7 @@ function writeObject(value: object, walk: Walk, depth: number): string {
 /** Reads a property once and without running code: a getter could answer differently the next time. */
 function readProperty(owner: object, key: string | number, walk: Walk, depth: number): unknown {
   const property = Object.getOwnPropertyDescriptor(owner, key);
-  if (property === undefined) return refuse(walk, depth, 'a hole');
+  if (property?.enumerable !== true) return refuse(walk, depth, 'a hole');
   if (property.get !== undefined || property.set !== undefined) return refuse(walk, depth, 'an accessor property');
   return property.value;
 }
