@@ -144,8 +144,8 @@ const CHANGES: readonly ((owner: Owner, key: string, stray: unknown) => void)[] 
   (owner) => Object.freeze(owner),
   (owner, key) => Reflect.set(owner, key, new Proxy(Object(owner[key]), {})),
   (owner, key) => Reflect.set(owner, key, [owner[key]]),
-  (owner, key) => Array.isArray(owner[key]) && owner[key].push(owner[key][0]),
-  (owner, key) => Array.isArray(owner[key]) && owner[key].splice(0, 1),
+  (owner, key) => Array.isArray(owner[key]) && Reflect.set(owner, key, [...Object.values(owner[key]), owner[key][0]]),
+  (owner, key) => Array.isArray(owner[key]) && Reflect.set(owner, key, Object.values(owner[key]).slice(1)),
   (owner, key) => typeof owner[key] === 'string' && Reflect.set(owner, key, `${owner[key]}x`),
   (owner, key) => typeof owner[key] === 'number' && Reflect.set(owner, key, owner[key] + 1),
   (owner) => {
