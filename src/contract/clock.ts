@@ -13,7 +13,16 @@ export interface IdSource {
 /** The machine's clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** The only form in which records carry time. */
+let second = Number.NaN;
+let untilSecond = '';
+
+/** The only form in which records carry time. Everything but the milliseconds is formatted once a second. */
 export function instant(ms: number): string {
-  return new Date(ms).toISOString();
+  if (!Number.isSafeInteger(ms)) return new Date(ms).toISOString();
+  const since = Math.floor(ms / 1000);
+  if (since !== second) {
+    untilSecond = new Date(ms).toISOString().slice(0, -'000Z'.length);
+    second = since;
+  }
+  return `${untilSecond}${String(ms - since * 1000).padStart(3, '0')}Z`;
 }

@@ -14,8 +14,8 @@ export interface Sealer {
   /** Throws `ERR_EM_SEAL_INVALID` or `ERR_EM_KEY_UNKNOWN`; returns the parsed record only when the seal holds. */
   open<T>(kind: RecordKind<T>, text: string, seal: { readonly key: string; readonly mac: string }): Sealed<T>;
   /**
-   * The same for a sealed record in hand, as ledgers check it before an insert: what this sealer sealed itself is frozen
-   * and known by identity, so it passes as it is; everything else is opened.
+   * The same for a sealed record in hand, as ledgers check it before an insert. Text and seal decide what the record is:
+   * what this sealer sealed lately comes back as it was sealed, everything else is parsed again.
    */
   check<T>(kind: RecordKind<T>, sealed: Sealed<T>): Sealed<T>;
   /**

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
 import { type Clock, type IdSource, instant, systemClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -7,8 +7,11 @@ import { nameSchema } from '../protocol/record.ts';
 import { formatPrivateKey, keyId, parsePrivateKey } from './approver-key.ts';
 import { parseDuration } from './duration.ts';
 import { parseProposal } from './proposal.ts';
+import { randomIds } from './random-ids.ts';
 import { createSecretFile, readSecretFile } from './secret-file.ts';
 import { signLicense } from './signature.ts';
+
+export { randomIds } from './random-ids.ts';
 
 /** A license that is valid for longer than this is a standing permission, which is not what an approval is. */
 const MAX_VALID_MS = 30 * 86_400_000;
@@ -111,9 +114,6 @@ export function approver(options: {
     },
   };
 }
-
-/** Random ids from the operating system. */
-export const randomIds: IdSource = { hex: (bytes) => randomBytes(bytes).toString('hex') };
 
 function parseKeyFile(file: string, text: string): ApproverKey {
   let content: unknown;

@@ -1,5 +1,5 @@
 import { EffectMatchError } from '../errors.ts';
-import { canonical } from '../protocol/canon.ts';
+import { canonical, MAX_DEPTH } from '../protocol/canon.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 
 /** A document is an outcome with a few small fields around it; the outcome is what can be large. */
@@ -41,19 +41,43 @@ function parseJson(what: string, text: string): unknown {
   } catch (cause) {
     throw invalid(what, 'not JSON', cause);
   }
-  if (countMembers(text) !== countMembers(canonical(value))) throw invalid(what, 'a key occurs twice in one object');
+  const members = countKeys(value, 0);
+  if (Number.isNaN(members)) canonical(value);
+  if (countMembers(text) !== members) throw invalid(what, 'a key occurs twice in one object');
   return value;
 }
+
+/** Members of all objects in data that was read from JSON; NaN where there is something that `canonical` refuses. */
+function countKeys(value: unknown, depth: number): number {
+  if (typeof value === 'string') return value.isWellFormed() ? 0 : Number.NaN;
+  if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0) ? 0 : Number.NaN;
+  if (typeof value !== 'object' || value === null) return 0;
+  if (depth >= MAX_DEPTH) return Number.NaN;
+  let members = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) members += countKeys(item, depth + 1);
+    return members;
+  }
+  for (const key of Object.keys(value)) {
+    if (key === '__proto__' || !key.isWellFormed()) return Number.NaN;
+    members += 1 + countKeys((value as Record<string, unknown>)[key], depth + 1);
+  }
+  return members;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
 
 /** Members of all objects in valid JSON: one colon each, outside of strings. */
 function countMembers(text: string): number {
   let members = 0;
   let inString = false;
   for (let index = 0; index < text.length; index += 1) {
-    const char = text[index];
-    if (char === '"') inString = !inString;
-    else if (inString && char === '\\') index += 1;
-    else if (!inString && char === ':') members += 1;
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) inString = !inString;
+    else if (inString && unit === BACKSLASH) index += 1;
+    else if (!inString && unit === COLON) members += 1;
   }
   return members;
 }

@@ -28,7 +28,7 @@ const fileSchema = z.strictObject({
  */
 export class Keyring {
   readonly #secrets = new Map<string, Buffer>();
-  readonly #derived = new Map<string, KeyObject>();
+  readonly #derived = new Map<string, Map<string, KeyObject>>();
   /** The generation that seals. */
   readonly current: string;
 
@@ -61,12 +61,10 @@ export class Keyring {
   derive(id: string, purpose: string): KeyObject | undefined {
     const secret = this.#secrets.get(id) ?? this.#find(id);
     if (secret === undefined) return undefined;
-    const slot = `${id}\n${purpose}`;
-    let key = this.#derived.get(slot);
-    if (key === undefined) {
-      key = createSecretKey(Buffer.from(hkdfSync('sha256', secret, SALT, purpose, 32)));
-      this.#derived.set(slot, key);
-    }
+    const known = this.#derived.get(id)?.get(purpose);
+    if (known !== undefined) return known;
+    const key = createSecretKey(Buffer.from(hkdfSync('sha256', secret, SALT, purpose, 32)));
+    this.#derived.set(id, (this.#derived.get(id) ?? new Map()).set(purpose, key));
     return key;
   }
 

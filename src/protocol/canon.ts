@@ -1,19 +1,20 @@
 import { EffectMatchError } from '../errors.ts';
 
-const MAX_DEPTH = 64;
+/** How deep a plain value may be nested. */
+export const MAX_DEPTH = 64;
 
 /** Printable ASCII without quote and backslash: its JSON form is itself, and most names and many values are this. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** More characters than any record may have bytes. */
-const MAX_LENGTH = 2 ** 28;
+export const MAX_LENGTH = 2 ** 28;
 
 /**
  * In memory one object can stand in many places, and a small graph of such objects has a text that doubles with every
  * level. From this many objects on their texts are kept, so that each is written once per level and the length of the
  * whole is known before it exists. Almost nothing is that large, and keeping costs time.
  */
-const KEPT_AFTER = 2 ** 20;
+export const KEPT_AFTER = 2 ** 20;
 
 type Step = string | number;
 
@@ -77,9 +78,28 @@ function join(text: string, more: string, walk: Walk, depth: number): string {
 }
 
 function writeString(value: string, walk: Walk, depth: number): string {
+  return writeText(value) ?? refuse(walk, depth, 'a string with a lone surrogate');
+}
+
+/** The canonical text of a string; undefined for one with a lone surrogate, which has none. */
+export function writeText(value: string): string | undefined {
   if (PLAIN.test(value)) return `"${value}"`;
-  if (!value.isWellFormed()) return refuse(walk, depth, 'a string with a lone surrogate');
-  return JSON.stringify(value);
+  return value.isWellFormed() ? JSON.stringify(value) : undefined;
+}
+
+const KEYS_KEPT = 1000;
+const KEPT_KEY_MAX = 64;
+const keyTexts = new Map<string, string>();
+
+/** The same for a key, with the colon behind it. Kept for short ones, because the same columns and fields come again. */
+export function writeKey(key: string): string | undefined {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const text = writeText(key);
+  if (text === undefined || key.length > KEPT_KEY_MAX) return text && `${text}:`;
+  if (keyTexts.size >= KEYS_KEPT) keyTexts.clear();
+  keyTexts.set(key, `${text}:`);
+  return `${text}:`;
 }
 
 function writeNumber(value: number, walk: Walk, depth: number): string {
@@ -116,7 +136,7 @@ function writeObject(value: object, walk: Walk, depth: number): string {
     walk.path[depth] = key;
     if (key === '__proto__') return refuse(walk, depth + 1, 'a key named __proto__');
     if (index > 0) text += ',';
-    text += `${writeString(key, walk, depth + 1)}:`;
+    text += writeKey(key) ?? refuse(walk, depth + 1, 'a string with a lone surrogate');
     text = join(text, write(readProperty(value, key, walk, depth + 1), walk, depth + 1), walk, depth);
   }
   return `${text}}`;
@@ -125,13 +145,13 @@ function writeObject(value: object, walk: Walk, depth: number): string {
 /** Reads a property once and without running code: a getter could answer differently the next time. */
 function readProperty(owner: object, key: string | number, walk: Walk, depth: number): unknown {
   const property = Object.getOwnPropertyDescriptor(owner, key);
-  if (property === undefined) return refuse(walk, depth, 'a hole');
+  if (property?.enumerable !== true) return refuse(walk, depth, 'a hole');
   if (property.get !== undefined || property.set !== undefined) return refuse(walk, depth, 'an accessor property');
   return property.value;
 }
 
 /** Insertion sort up to the usual width of a row, in place; `<` on strings compares UTF-16 code units. */
-function sortKeys(keys: string[]): string[] {
+export function sortKeys(keys: string[]): string[] {
   if (keys.length > 24) return keys.sort();
   for (let end = 1; end < keys.length; end += 1) {
     const key = keys[end] as string;

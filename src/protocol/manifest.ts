@@ -2,22 +2,17 @@ import { z } from 'zod';
 import type { ApprovedEffect, Cell, Requirement, StateRead } from './effect.ts';
 import { defineRecord, labelSchema, nameSchema } from './record.ts';
 import type { Registration } from './registration.ts';
-import { copyValue, type Value } from './value.ts';
+import { plainSchema } from './value.ts';
 
-/**
- * Plain data: `canonical`, which every record passes first, has refused everything else. Copied, because whoever handed
- * it over may still hold it, and must not be able to change what was checked before it is compared.
- */
-const valueSchema = z.custom<Value>((value) => value !== undefined).overwrite(copyValue);
 const columnSchema = z.string().min(1).max(256);
 const targetSchema = z.string().min(1).max(512);
-const rowSchema = z.record(columnSchema, valueSchema);
+const rowSchema = z.record(columnSchema, plainSchema);
 
 const cellSchema = z.union([
-  z.strictObject({ is: valueSchema }),
+  z.strictObject({ is: plainSchema }),
   z.strictObject({ generated: z.string().min(1).max(128) }),
-  z.strictObject({ oneOf: z.array(valueSchema).min(1).max(1000) }),
-  z.strictObject({ between: z.tuple([valueSchema, valueSchema]) }),
+  z.strictObject({ oneOf: z.array(plainSchema).min(1).max(1000) }),
+  z.strictObject({ between: z.tuple([plainSchema, plainSchema]) }),
   z.strictObject({ matches: z.string().min(1).max(256) }),
   z.strictObject({ any: z.literal(true) }),
   z.strictObject({

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
-import { canonical } from './canon.ts';
+import { canonical, KEPT_AFTER } from './canon.ts';
+import { compileReader, type Read } from './compile-reader.ts';
+import { DIGEST, EXECUTION, INSTANT, NAME, NONCE, OCCURRENCE } from './patterns.ts';
 
 /** Lower-case hex SHA-256 over a domain label and canonical text. */
 export type Digest = string & { readonly __digest: never };
@@ -9,11 +11,11 @@ export type OccurrenceId = string & { readonly __occurrence: never };
 /** One attempt at an occurrence. */
 export type ExecutionId = string & { readonly __execution: never };
 
-export const digestSchema = z.string().regex(/^[0-9a-f]{64}$/) as unknown as z.ZodType<Digest>;
-export const occurrenceSchema = z.string().regex(/^occ_[0-9a-f]{40}$/) as unknown as z.ZodType<OccurrenceId>;
-export const executionSchema = z.string().regex(/^exe_[0-9a-f]{32}$/) as unknown as z.ZodType<ExecutionId>;
+export const digestSchema = z.string().regex(DIGEST) as unknown as z.ZodType<Digest>;
+export const occurrenceSchema = z.string().regex(OCCURRENCE) as unknown as z.ZodType<OccurrenceId>;
+export const executionSchema = z.string().regex(EXECUTION) as unknown as z.ZodType<ExecutionId>;
 /** Names that people choose: issuers, adapters, continuations. */
-export const nameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/);
+export const nameSchema = z.string().regex(NAME);
 /** Free text that people choose, such as a task id; no control characters. */
 export const labelSchema = z
   .string()
@@ -21,11 +23,9 @@ export const labelSchema = z
   .max(256)
   .regex(/^\P{Cc}+$/u);
 /** Chosen by an approver, once per license. */
-export const nonceSchema = z.string().regex(/^[A-Za-z0-9_-]{16,64}$/);
+export const nonceSchema = z.string().regex(NONCE);
 /** ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of time. */
-export const instantSchema = z
-  .string()
-  .regex(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/);
+export const instantSchema = z.string().regex(INSTANT);
 
 /** A record kind: closed schema, version, size limit, and the domain label of its digests and seals. */
 export interface RecordKind<T> {
@@ -36,8 +36,8 @@ export interface RecordKind<T> {
   /** For records that carry one of this kind inside. Text and size are then checked with the outer record. */
   readonly schema: z.ZodType<T>;
   /**
-   * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it returns is a copy
-   * of its own, frozen where it is not exceptionally large.
+   * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it returns is a
+   * frozen copy of its own.
    */
   parse(input: unknown): T;
   /** Parses canonical text; text that is not its own canonical form is refused. */
@@ -56,24 +56,35 @@ export function defineRecord<S extends z.ZodType>(
   schema: S,
 ): RecordKind<z.infer<S>> {
   type T = z.infer<S>;
+  const compiled = compileReader(schema);
+  /** A record and its text, where one pass over the input finds nothing to refuse; else the steps below say what it is. */
+  const readOnce = (input: unknown, maxObjects: number): Read | undefined => {
+    const found = compiled?.(input, maxObjects);
+    return found !== undefined && fits(found.text, maxBytes) ? found : undefined;
+  };
   const checked = (input: unknown, text: string): T => {
-    const bytes = Buffer.byteLength(text);
-    if (bytes > maxBytes) {
+    if (!fits(text, maxBytes)) {
+      const bytes = Buffer.byteLength(text);
       throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: ${bytes} bytes, at most ${maxBytes}`);
     }
     const result = schema.safeParse(input);
     if (!result.success) throw invalid(kind, result.error);
     return result.data;
   };
-  // The texts of records that were checked here and cannot have changed since: each is frozen through and through and
-  // shares nothing with what it was made from. So a record is written and checked once, however often it is digested.
-  const texts = new WeakMap<object, string>();
+  // Records that were checked here and cannot have changed since, with their texts: each is frozen through and through
+  // and shares nothing with what it was made from. So a record is checked once, however often it is digested.
+  const known = new WeakMap<object, string | undefined>();
   const keep = (own: T, text: string): T => {
-    if (typeof own === 'object' && own !== null) texts.set(freezeDeep(own), text);
+    if (typeof own === 'object' && own !== null) known.set(own, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
     return own;
   };
-  const known = (input: unknown): string | undefined =>
-    typeof input === 'object' && input !== null ? texts.get(input) : undefined;
+  const isKnown = (input: unknown): input is T & object =>
+    typeof input === 'object' && input !== null && known.has(input);
+  /** For data that was just read from its canonical text, so that nobody else holds it and no object stands in it twice. */
+  const parseOwn = (input: unknown, text: string): T => {
+    const found = readOnce(input, Number.POSITIVE_INFINITY);
+    return keep(found === undefined ? freezeDeep(checked(input, text)) : (found.copy as T), text);
+  };
   return {
     kind,
     version,
@@ -81,25 +92,28 @@ export function defineRecord<S extends z.ZodType>(
     domain: `effectmatch/${kind}/v${version}`,
     schema: schema as unknown as z.ZodType<T>,
     parse(input) {
-      if (known(input) !== undefined) return input as T;
+      if (isKnown(input)) return input;
+      const found = readOnce(input, KEPT_AFTER);
+      if (found !== undefined) return keep(found.copy as T, found.text);
       const text = canonical(input);
-      if (text.length > KEPT_CHARACTERS_MAX) return checked(input, text);
-      return keep(checked(JSON.parse(text), text), text);
+      return parseOwn(JSON.parse(text), text);
     },
     parseText(text) {
-      if (Buffer.byteLength(text) > maxBytes) {
+      if (!fits(text, maxBytes)) {
         throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: more than ${maxBytes} bytes`);
       }
       const input = parseJson(kind, text);
+      const found = readOnce(input, Number.POSITIVE_INFINITY);
+      if (found?.text === text) return keep(found.copy as T, text);
       if (canonical(input) !== text) {
         throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: the text is not in canonical form`);
       }
-      const record = checked(input, text);
-      return text.length > KEPT_CHARACTERS_MAX ? record : keep(record, text);
+      return parseOwn(input, text);
     },
     text(record) {
-      const kept = known(record);
-      if (kept !== undefined) return kept;
+      if (isKnown(record)) return known.get(record) ?? canonical(record);
+      const found = readOnce(record, KEPT_AFTER);
+      if (found !== undefined) return found.text;
       const text = canonical(record);
       checked(record, text);
       return text;
@@ -107,10 +121,14 @@ export function defineRecord<S extends z.ZodType>(
   };
 }
 
-function freezeDeep<O extends object>(value: O): O {
-  for (const inner of Object.values(value)) {
-    if (typeof inner === 'object' && inner !== null) freezeDeep(inner);
-  }
+/** Measuring also makes the text one piece. One that is kept would else keep every part that it was joined from. */
+function fits(text: string, maxBytes: number): boolean {
+  return Buffer.byteLength(text) <= maxBytes;
+}
+
+function freezeDeep<V>(value: V): V {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) freezeDeep(inner);
   return Object.freeze(value);
 }
 

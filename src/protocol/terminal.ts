@@ -11,6 +11,7 @@ import {
   occurrenceSchema,
 } from './record.ts';
 import { residueListSchema } from './residue.ts';
+import { plainSchema } from './value.ts';
 
 /** Where an attempt was refused. */
 export const gateSchema = z.enum([
@@ -41,9 +42,9 @@ const attempt = {
 };
 
 const diffSchema = z.strictObject({
-  extra: z.array(z.json()),
-  missing: z.array(z.json()),
-  altered: z.array(z.json()),
+  extra: z.array(plainSchema),
+  missing: z.array(plainSchema),
+  altered: z.array(plainSchema),
   /** Effects left out because the diff was too large to store. */
   omitted: z.int().min(0),
 }) as unknown as z.ZodType<Diff>;

@@ -278,5 +278,13 @@ test('an approver object does not show its private key', () => {
 
 test('random ids have the length asked for and do not repeat', () => {
   assert.match(randomIds.hex(16), /^[0-9a-f]{32}$/);
-  assert.notEqual(randomIds.hex(16), randomIds.hex(16));
+  // More than are drawn at once, of lengths that do not divide it, and one that is longer than that.
+  const ids = Array.from({ length: 500 }, (_, index) => randomIds.hex(16 + (index % 5)));
+  assert.deepEqual(
+    ids.map((id) => id.length),
+    ids.map((_, index) => 2 * (16 + (index % 5))),
+  );
+  assert.equal(new Set(ids.map((id) => id.slice(0, 32))).size, ids.length);
+  assert.match(randomIds.hex(5000), /^[0-9a-f]{10000}$/);
+  assert.ok(!ids.some((id) => /0{16}/.test(id)), 'bytes that were erased are not handed out');
 });

@@ -9,9 +9,10 @@ import { Keyring } from '../../src/crypto/keyring.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../../src/crypto/seal.ts';
 import { checkpointRecord } from '../../src/protocol/checkpoint.ts';
 import { defineRecord, type RecordKind } from '../../src/protocol/record.ts';
-import { recordKinds, type Vector, vectorKeyring, vectors } from '../vectors/load.ts';
+import { keys, recordKinds, type Vector, vectorKeyring, vectors } from '../vectors/load.ts';
 import { assertRefuses } from './mutants.ts';
 
+const AT = '2026-03-01T08:02:00.000Z';
 const kinds = await recordKinds();
 const ring = vectorKeyring('k-test');
 const sealer = createSealer(ring);
@@ -174,8 +175,7 @@ test('what a sealer sealed itself passes as it is, and nothing else does without
     assert.ok([sealed, sealed.record, sealed.seal].every(Object.isFrozen), 'it cannot change any more');
 
     const twin = { ...sealed };
-    assert.notEqual(sealer.check(kind, twin), twin, 'a copy is opened');
-    assert.deepEqual(sealer.check(kind, twin), sealed);
+    assert.equal(sealer.check(kind, twin), sealed, 'of a copy, what was sealed comes back');
     assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.check(kind, { ...sealed, text: `${sealed.text} ` }), vector.name);
     const lie = { ...sealed, record: { ...sealed.record, version: 2 } };
     assert.deepEqual(sealer.check(kind, lie).record, sealed.record, 'the text decides what the record is');
@@ -195,9 +195,43 @@ test('what a sealer sealed itself passes as it is, and nothing else does without
   }
 });
 
-test('a record that is too large to be frozen is opened again: what became of it meanwhile does not count', () => {
+test('a record of any length is sealed as a frozen copy, so that nothing can become of it meanwhile', () => {
   const kind = defineRecord('long', 1, 2 ** 22, z.strictObject({ text: z.string(), paid: z.boolean() }));
-  const sealed = sealer.seal(kind, { text: 'x'.repeat(2 ** 21), paid: false });
-  (sealed.record as { paid: boolean }).paid = true;
+  const record = { text: 'x'.repeat(2 ** 21), paid: false };
+  const sealed = sealer.seal(kind, record);
+  record.paid = true;
+  assert.throws(() => Object.assign(sealed.record, { paid: true }), TypeError);
   assert.equal(sealer.check(kind, sealed).record.paid, false);
+});
+
+test('what was sealed too long ago is opened like any other text, and comes out the same', () => {
+  const rows = (row: number) => ({ version: 1, throughSeq: row, rows: row, chain: 'a'.repeat(64), at: AT }) as never;
+  const first = sealer.seal(checkpointRecord, rows(1));
+  assert.equal(sealer.open(checkpointRecord, first.text, { ...first.seal }), first);
+  for (let row = 2; row <= 200; row += 1) sealer.seal(checkpointRecord, rows(row));
+  const opened = sealer.open(checkpointRecord, first.text, { ...first.seal });
+  assert.notEqual(opened, first);
+  assert.deepEqual(opened, first);
+});
+
+test('a seal that was made lately holds for no other text, kind or key', () => {
+  const [old, young] = Object.keys(keys.generations) as [string, string];
+  const both = createSealer(vectorKeyring(young));
+  const other = createSealer(vectorKeyring(old));
+  const sealed = both.seal(checkpointRecord, {
+    version: 1,
+    throughSeq: 1,
+    rows: 1,
+    chain: 'b'.repeat(64),
+    at: AT,
+  } as never);
+  const { text, seal } = sealed;
+  assert.equal(both.open(checkpointRecord, text, seal), sealed);
+  const refusals: readonly (() => unknown)[] = [
+    () => both.open(checkpointRecord, text.replace('bb', 'bc'), seal),
+    () => both.open(checkpointRecord, text, { ...seal, key: old }),
+    () => both.open({ ...checkpointRecord, domain: 'effectmatch/other/v1' }, text, seal),
+    () => other.open(checkpointRecord, text, { ...seal, key: old }),
+  ];
+  for (const refused of refusals) assertRefuses('ERR_EM_SEAL_INVALID', refused, String(refused));
 });

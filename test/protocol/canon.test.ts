@@ -203,6 +203,11 @@ for (const [what, value, path] of [
   ['a sparse array', Object.assign([1, 2], { length: 3 }), '$'],
   ['an array with a named property', Object.assign([1], { index: 0 }), '$'],
   ['a hole made up for by a named property', Object.assign(new Array(1), { index: 0 }), '$[0]'],
+  [
+    'a hidden element made up for by a named property',
+    Object.defineProperty(Object.assign([1], { index: 0 }), 0, { enumerable: false }),
+    '$[0]',
+  ],
   ['a lone surrogate', { a: 'x\ud800y' }, '$.a'],
   ['a lone surrogate in a key', { 'x\udc00': 1 }, '$["x\\udc00"]'],
   ['a key named __proto__', JSON.parse('{"a":{"__proto__":{}}}'), '$.a.__proto__'],
