@@ -5,26 +5,24 @@ import { CLAIM_SLOT, type OpenedRow, tampered, terminalSlot } from '../journal.t
 import { nonceReused, planSuperseded, spent } from '../refusals.ts';
 import { type CheckedRequest, makeClaim } from '../rules.ts';
 import { countClaim, findStanding, insertIssuance, openIssuance } from './issuances.ts';
-import { appendRow, findOccurrence, findRow, NOW_MS, type Session } from './session.ts';
+import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
 /** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
 export function claimOccurrence(session: Session, checked: CheckedRequest, request: ClaimRequest): ClaimResult {
   const { license, binding } = checked;
-  const { announced, issued } = findStanding(session, checked);
+  const { announced, issued, traces } = findStanding(session, checked);
   if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
   if (issued !== undefined && issued.binding !== binding.text) return nonceReused(license);
 
   const { occurrences } = binding.record;
-  const claimed = issued?.claimed ?? 0;
-  if (claimed > 0) requireClaim(session, occurrences[claimed - 1]);
-  const occurrence = occurrences[claimed];
+  const occurrence = issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
-  const attempts = findOccurrence(session, occurrence);
-  attempts.forEach(requireUnclaimed);
+  const untouched = issued === undefined && traces === 0;
+  if (!untouched) requireUnclaimed(session, occurrence);
 
   const claim = makeClaim(session.context, checked, request.claim, occurrence);
   const { execution } = claim.record;
-  invariant(!attempts.some(({ slot }) => slot === terminalSlot(execution)), 'an attempt claims before it ends');
+  invariant(untouched || !findRow(session, occurrence, terminalSlot(execution)), 'an attempt claims before it ends');
   if (issued !== undefined) countClaim(session, issued.id);
   const row = appendRow(session, 'claim', CLAIM_SLOT, claim, issued?.id ?? insertIssuance(session, checked));
   session.sql(ENTER).run(row.seq, execution, Math.ceil(request.leaseMs));
@@ -34,19 +32,28 @@ export function claimOccurrence(session: Session, checked: CheckedRequest, reque
 
 const ENTER = `insert into unsettled (claim, execution, lease_until_ms) values (?, ?, ${NOW_MS} + ?)`;
 
-/** Occurrences are claimed in order, so the last one counted must be in the journal. */
-function requireClaim(session: Session, occurrence: OccurrenceId | undefined): void {
-  if (occurrence === undefined || findRow(session, occurrence, CLAIM_SLOT) === undefined) {
-    throw tampered(`occurrence ${occurrence}`, 'it was claimed and its claim is missing');
+/** Occurrences are claimed in order, so the last one counted must be in the journal and the next one must not. */
+function nextUnclaimed(
+  session: Session,
+  occurrences: readonly OccurrenceId[],
+  claimed: number,
+): OccurrenceId | undefined {
+  const last = occurrences[claimed - 1];
+  if (last === undefined || findRow(session, last, CLAIM_SLOT) === undefined) {
+    throw tampered(`occurrence ${last}`, 'it was claimed and its claim is missing');
   }
+  return occurrences[claimed];
 }
 
-/** Before its claim an occurrence has only attempts that were refused without one. */
-function requireUnclaimed(row: OpenedRow): void {
-  if (row.kind !== 'terminal' || row.sealed.record.claim !== undefined) {
-    throw tampered(row.seq, 'its occurrence was claimed, and the claim or what it was claimed under is missing');
-  }
+/** Before its claim the journal has nothing of an occurrence but attempts that were refused without one. */
+function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
+  const row = session.sql(CLAIMED_TRACE).get(occurrence);
+  if (row === undefined) return;
+  throw tampered(Number(row.seq), 'its occurrence was claimed, and the claim or what it was claimed under is missing');
 }
+
+const CLAIMED_TRACE =
+  "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
 
 /** The highest plan revision announced for a task. */
 export function announcedRevision(session: Session, task: string): number | undefined {
@@ -88,10 +95,9 @@ function isHolder(session: Session, occurrence: string, execution: ExecutionId):
   return row?.kind === 'claim' && row.sealed.record.execution === execution;
 }
 
-/** Takes the entry of a claim away once a verdict or a decision has ended it. */
-export function settleClaim(session: Session, occurrence: string): void {
-  const { changes } = session.sql(SETTLE).run(occurrence);
-  invariant(changes === 1, 'a claim has its entry until it is settled');
+/** Takes the entry of a claim away once a verdict or a decision has ended it; false when that was done before. */
+export function settleClaim(session: Session, occurrence: string): boolean {
+  return session.sql(SETTLE).run(occurrence).changes === 1;
 }
 
 const SETTLE = `delete from unsettled where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}')`;

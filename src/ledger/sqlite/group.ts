@@ -11,6 +11,8 @@ interface Waiting {
 
 /** For so many turns of the event loop somebody waits for company after there was some. */
 const PATIENCE = 2;
+/** So many are decided at once before the event loop gets its turn: everything else waits for it. */
+const PER_TURN = 8;
 
 /**
  * Decisions that arrive while a flush keeps the event loop busy share the next transaction and its one flush. Each is
@@ -18,13 +20,14 @@ const PATIENCE = 2;
  * COMMIT fails all of them. One that throws is rolled back to its own savepoint and takes nothing else with it.
  *
  * Waiting for the end of the turn is only worth it where others are about. Who comes while no attempt of this process
- * is under way, and none met another lately, is decided at once.
+ * is under way, and nobody met anybody lately, is decided at once.
  */
 export class GroupCommit {
   readonly #session: Session;
   #waiting: Waiting[] = [];
   #committing = 0;
   #patience = 0;
+  #inTurn = 0;
 
   constructor(session: Session) {
     this.#session = session;
@@ -39,9 +42,21 @@ export class GroupCommit {
       });
       if (this.#committing > 0) this.#patience = PATIENCE;
       if (this.#waiting.length > 1) return;
-      if (this.#patience > 0 || this.#session.own.size > 0) setImmediate(() => this.#endTurn());
-      else void this.#commit();
+      if (this.#entersAlone()) void this.#commit();
+      else setImmediate(() => this.#endTurn());
     });
+  }
+
+  /** Whether the one who comes is decided at once; who is, is counted until the turn ends. */
+  #entersAlone(): boolean {
+    if (this.#patience > 0 || this.#session.own.size > 0 || this.#inTurn === PER_TURN) return false;
+    if (this.#inTurn === 0) {
+      setImmediate(() => {
+        this.#inTurn = 0;
+      });
+    }
+    this.#inTurn += 1;
+    return true;
   }
 
   #endTurn(): void {

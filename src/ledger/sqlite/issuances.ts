@@ -10,22 +10,27 @@ import type { Session } from './session.ts';
 export interface Standing {
   /** The highest plan revision announced for the task. */
   readonly announced: number | undefined;
+  /** How many rows the journal has of the first occurrence that the license buys. */
+  readonly traces: number;
   /** The nonce of the license, where it was used before. */
   readonly issued: { readonly id: number; readonly claimed: number; readonly binding: string } | undefined;
 }
 
 const STANDING =
-  `select (select revision from plan where task = ?) as announced, ` +
-  `id, issuer, nonce, claimed, approved, binding, seal_key as sealKey, mac ` +
+  'select (select revision from plan where task = ?) as announced, ' +
+  '(select count(*) from journal where occurrence = ?) as traces, ' +
+  'id, issuer, nonce, claimed, approved, binding, seal_key as sealKey, mac ' +
   'from (select 1) left join issuance on issuer = ? and nonce = ?';
 
 /** A binding that is not the one in hand, which was checked, is checked here. */
 export function findStanding({ context, sql }: Session, { license, binding }: CheckedRequest): Standing {
-  const row = sql(STANDING).get(license.task, license.issuer, license.nonce) as unknown as StandingRow;
+  const first = binding.record.occurrences[0] ?? null;
+  const row = sql(STANDING).get(license.task, first, license.issuer, license.nonce) as unknown as StandingRow;
+  const { traces } = row;
   const announced = row.announced ?? undefined;
-  if (row.id === null) return { announced, issued: undefined };
+  if (row.id === null) return { announced, traces, issued: undefined };
   if (row.binding !== binding.text) openBinding(context, row);
-  return { announced, issued: { id: row.id, claimed: row.claimed, binding: row.binding } };
+  return { announced, traces, issued: { id: row.id, claimed: row.claimed, binding: row.binding } };
 }
 
 /** Keeps what was signed, for the first claim under it. */
@@ -84,7 +89,7 @@ interface IssuanceRow {
   readonly mac: string;
 }
 
-type StandingRow = { readonly announced: number | null } & (
+type StandingRow = { readonly announced: number | null; readonly traces: number } & (
   | { readonly id: null }
   | (Omit<IssuanceRow, 'license'> & { readonly id: number })
 );

@@ -82,7 +82,6 @@ const ROW_IN_SLOT = `${ROWS} where occurrence = ? and slot = ?`;
 // Four terms and not `slot in (...)`: for a list SQLite builds a table first, which takes longer than the four looks.
 const ROWS_IN_SLOTS = `${ROWS} where ${[2, 3, 4, 5].map((slot) => `occurrence = ?1 and slot = ?${slot}`).join(' or ')}`;
 const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
-const ROWS_OF_OCCURRENCE = `${ROWS} where occurrence = ?`;
 
 /** The row in one slot of an occurrence, checked. */
 export function findRow(session: Session, occurrence: string, slot: string): OpenedRow | undefined {
@@ -105,14 +104,6 @@ export function listRows(session: Session, occurrence: string, kind: JournalEntr
   return session
     .sql(ROWS_OF_KIND)
     .all(occurrence, kind)
-    .map((row) => openStored(session, row));
-}
-
-/** Everything that the journal has of an occurrence, checked. */
-export function findOccurrence(session: Session, occurrence: string): readonly OpenedRow[] {
-  return session
-    .sql(ROWS_OF_OCCURRENCE)
-    .all(occurrence)
     .map((row) => openStored(session, row));
 }
 

@@ -1,5 +1,6 @@
 import type { PermitState } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
+import { invariant } from '../../errors.ts';
 import type { ClaimRecord } from '../../protocol/binding.ts';
 import type { Acknowledgement } from '../../protocol/continuation.ts';
 import { markerRecord } from '../../protocol/marker.ts';
@@ -43,7 +44,9 @@ export function recordTerminal(
   const recording = decideRecording(session.context, known, sealed.record);
   if (recording.kind === 'stored') return { terminal: recording.terminal, inserted: false };
   appendRow(session, 'terminal', recording.slot, sealed);
-  if (recording.settles) settleClaim(session, occurrence);
+  if (recording.settles && !settleClaim(session, occurrence)) {
+    invariant(findResolution(session, occurrence) !== undefined, 'a claim has its entry until it is settled');
+  }
   if (known.claim?.record.execution === execution) session.own.forget(occurrence);
   return { terminal: sealed.record, inserted: true };
 }
@@ -152,7 +155,7 @@ export function recordResolution(session: Session, sealed: Sealed<Resolution>): 
     return stored;
   }
   appendRow(session, 'resolution', RESOLUTION_SLOT, sealed);
-  settleClaim(session, occurrence);
+  invariant(settleClaim(session, occurrence), 'a claim has its entry until it is settled');
   return sealed.record;
 }
 
