@@ -134,7 +134,7 @@ export interface ClaimEntry {
   readonly claim: Sealed<ClaimRecord>;
   readonly license: License;
   readonly approvedText: string;
-  /** Milliseconds since the epoch on the store's clock. */
+  /** Milliseconds since the epoch on the store's clock; 0 once the claim is settled and nobody waits for it. */
   readonly leaseUntilMs: number;
   readonly leaseExpired: boolean;
 }

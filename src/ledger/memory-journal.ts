@@ -12,6 +12,7 @@ import {
   type OpenedRow,
   openRow,
   PERMIT_SLOT,
+  RESOLUTION_SLOT,
   rowDigest,
   settlementSlot,
   terminalSlot,
@@ -75,6 +76,13 @@ export class MemoryJournal {
     if (execution === undefined) return undefined;
     const { first, settlement } = this.known(occurrence, execution);
     return settlement ?? first;
+  }
+
+  /** Whether something conclusive is recorded about whoever holds the claim. */
+  isSettled(occurrence: OccurrenceId): boolean {
+    const terminal = this.terminalOf(occurrence);
+    const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
+    return ended || this.find(occurrence, RESOLUTION_SLOT) !== undefined;
   }
 
   /** Everything that a verdict about one attempt depends on. */

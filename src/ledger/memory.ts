@@ -136,16 +136,14 @@ class MemoryLedgers implements Ledgers {
     const lease = this.#memory.leases.get(occurrence);
     if (claim === undefined || lease === undefined) return undefined;
     const { license, approvedText } = lease.issued;
-    const leaseUntilMs = lease.untilMs;
+    const leaseUntilMs = this.#journal.isSettled(occurrence) ? 0 : lease.untilMs;
     return { claim, license, approvedText, leaseUntilMs, leaseExpired: leaseUntilMs <= this.#clock.now() };
   }
 
   async unsettled({ includeLeased = false } = {}): Promise<readonly ClaimEntry[]> {
     const entries: ClaimEntry[] = [];
     for (const occurrence of this.#memory.leases.keys()) {
-      const terminal = this.#journal.terminalOf(occurrence);
-      if (terminal !== undefined && terminal.kind !== 'indeterminate') continue;
-      if (this.#journal.find(occurrence, RESOLUTION_SLOT) !== undefined) continue;
+      if (this.#journal.isSettled(occurrence)) continue;
       const entry = await this.holder(occurrence);
       if (entry !== undefined && (includeLeased || entry.leaseExpired)) entries.push(entry);
     }

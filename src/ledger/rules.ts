@@ -9,7 +9,6 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import { agrees, type Terminal } from '../protocol/terminal.ts';
 import { settlementSlot, terminalSlot } from './journal.ts';
-import { APPROVED_TEXT_DOMAIN, type Issuance, issuanceRecord } from './records.ts';
 
 /** A claim request whose parts fit together. */
 export interface CheckedRequest {
@@ -39,13 +38,13 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
   };
 }
 
-/** Seals which text of A is kept for this binding. */
-export function sealIssuance(context: LedgerContext, checked: CheckedRequest): Sealed<Issuance> {
-  return context.sealer.seal(issuanceRecord, {
-    version: 1,
-    binding: checked.bindingDigest,
-    approvedText: context.digest(APPROVED_TEXT_DOMAIN, checked.approvedText),
-  });
+/**
+ * Ties the text of A that is kept for people to read to the binding it was kept for, under the binding's key generation.
+ * With digested values that text no longer has the digest that was signed, so without this it could be exchanged. A
+ * binding is one line, so the two cannot run into each other.
+ */
+export function macIssuance({ sealer }: LedgerContext, key: string, binding: string, approvedText: string): Digest {
+  return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n${approvedText}`);
 }
 
 /** Has the claim made for the occurrence that was chosen, and checks that it says so. */

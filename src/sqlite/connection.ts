@@ -131,17 +131,50 @@ export async function immediate<T>(
   body: () => T,
   options: { readonly deadlineMs: number },
 ): Promise<T> {
-  return await retryWhileBusy(() => {
-    statement(db, 'begin immediate').run();
-    try {
-      const result = body();
-      commit(db);
-      return result;
-    } catch (error) {
-      if (db.isTransaction) db.exec('rollback');
-      throw error;
-    }
-  }, options);
+  return await retryWhileBusy(() => runImmediate(db, body), options);
+}
+
+/**
+ * The same on a connection with a write-ahead log, without the flush: other processes see the commit, and the next
+ * flushed commit of any of them makes it durable too, because the log is read from its start and flushed as a whole.
+ */
+export async function immediateUnflushed<T>(
+  db: DatabaseSync,
+  body: () => T,
+  options: { readonly deadlineMs: number },
+): Promise<T> {
+  return await retryWhileBusy(() => withoutFlush(db, () => runImmediate(db, body)), options);
+}
+
+function withoutFlush<T>(db: DatabaseSync, transaction: () => T): T {
+  db.exec('pragma synchronous = normal');
+  try {
+    return transaction();
+  } finally {
+    flushAgain(db);
+  }
+}
+
+/** A connection that cannot be brought back to flushing is closed: nothing may count as flushed that is not. */
+function flushAgain(db: DatabaseSync): void {
+  try {
+    setPragma(db, FULL);
+  } catch (error) {
+    if (db.isOpen) db.close();
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'the connection no longer flushes and was closed');
+  }
+}
+
+function runImmediate<T>(db: DatabaseSync, body: () => T): T {
+  statement(db, 'begin immediate').run();
+  try {
+    const result = body();
+    commit(db);
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('rollback');
+    throw error;
+  }
 }
 
 function commit(db: DatabaseSync): void {
@@ -159,13 +192,15 @@ function commit(db: DatabaseSync): void {
  * jittered pauses; then `ERR_EM_STORE_BUSY`. Waiting happens here and not in SQLite, so that nothing else stalls.
  */
 export async function retryWhileBusy<T>(attempt: () => T, options: { readonly deadlineMs: number }): Promise<T> {
-  const until = performance.now() + options.deadlineMs;
+  let until: number | undefined;
   for (let tries = 0; ; tries += 1) {
     try {
       return attempt();
     } catch (error) {
       if (!isBusy(error)) throw error;
-      const left = until - performance.now();
+      const now = performance.now();
+      until ??= now + options.deadlineMs;
+      const left = until - now;
       if (left <= 0) {
         throw asFault(error, 'ERR_EM_STORE_BUSY', `locked by another writer for ${options.deadlineMs} ms`);
       }

@@ -1,19 +1,32 @@
-// Goal: claims that share a flush are decided one by one, and none of them counts without it.
+// Goal: claims that share a flush are decided one by one, none of them counts without it, and who is alone does not wait.
 // Method: many claims at once on a real store, read back by a second store; one of them throws.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { GroupCommit } from '../../src/ledger/sqlite/group.ts';
-import { createSession } from '../../src/ledger/sqlite/session.ts';
+import { createSession, type Session } from '../../src/ledger/sqlite/session.ts';
+import { fixtureContext, fixtureExecution, fixtureLicense, fixtureRequest } from '../../src/testing/ledger/fixtures.ts';
 import { temporaryFolder } from './sqlite-store.ts';
 
-async function withTable(use: (group: GroupCommit, file: string, db: DatabaseSync) => Promise<void>): Promise<void> {
+async function withTable(
+  use: (group: GroupCommit, file: string, db: DatabaseSync, session: Session) => Promise<void>,
+): Promise<void> {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'group.db');
   using db = new DatabaseSync(file);
   db.exec('pragma journal_mode = wal; create table spent (occurrence text primary key, by integer)');
-  await use(new GroupCommit(createSession({} as never, db, { deadlineMs: 1000 })), file, db);
+  const session = createSession({} as never, db, { deadlineMs: 1000 });
+  await use(new GroupCommit(session), file, db, session);
+}
+
+function rowUnderWay() {
+  const request = fixtureRequest(fixtureContext(), fixtureLicense('under way'), fixtureExecution('under way'));
+  const occurrence = request.binding.record.occurrences[0] ?? assert.fail();
+  const claim = request.claim(occurrence);
+  const { key, mac } = claim.seal;
+  const place = { seq: 1, kind: 'claim' as const, slot: 'claim', occurrence, digest: '' };
+  return { claim, row: { ...place, text: claim.text, sealKey: key, sealMac: mac } };
 }
 
 const spend =
@@ -61,18 +74,75 @@ test('what one of them wrote before it threw is gone, and what the others wrote 
 });
 
 test('a commit that fails fails all of them', async () => {
-  await withTable(async (group, _file, db) => {
+  await withTable(async (group, file, db) => {
     db.exec(
       'create table parent (id integer primary key); create table child (id integer references parent deferrable initially deferred)',
     );
     db.exec('pragma foreign_keys = on');
+    const first = group.run(spend('occ_0', 0));
     const orphan = group.run((session) => session.sql('insert into child values (1)').run());
     const innocent = group.run(spend('occ_1', 1));
-    const ends = await Promise.allSettled([orphan, innocent]);
+    const ends = await Promise.allSettled([first, orphan, innocent]);
     assert.deepEqual(
       ends.map(({ status }) => status),
-      ['rejected', 'rejected'],
+      ['fulfilled', 'rejected', 'rejected'],
     );
-    assert.deepEqual(db.prepare('select * from spent').all(), []);
+    assert.deepEqual(spentIn(file), ['occ_0']);
+  });
+});
+
+/** What another connection sees at this moment. */
+function spentIn(file: string): readonly unknown[] {
+  using other = new DatabaseSync(file, { readOnly: true });
+  return other
+    .prepare('select occurrence from spent order by by')
+    .all()
+    .map(({ occurrence }) => occurrence);
+}
+
+test('who is alone is decided at once; who meets another shares, and so does the next one for a while', async () => {
+  await withTable(async (group, file) => {
+    const alone = group.run(spend('alone', 1));
+    assert.deepEqual(spentIn(file), ['alone']);
+    const met = group.run(spend('met', 2));
+    assert.deepEqual(spentIn(file), ['alone']);
+    await Promise.all([alone, met]);
+    const pair = [group.run(spend('one', 3)), group.run(spend('two', 4))];
+    assert.deepEqual(spentIn(file), ['alone', 'met']);
+    await Promise.all(pair);
+    for (const [index, name] of ['patient', 'still patient'].entries()) {
+      const waiting = group.run(spend(name, 5 + index));
+      assert.equal(spentIn(file).includes(name), false, name);
+      await waiting;
+    }
+    const again = group.run(spend('alone again', 7));
+    assert.equal(spentIn(file).at(-1), 'alone again');
+    await again;
+  });
+});
+
+test('while an attempt of this process is under way, its neighbour waits for company', async () => {
+  await withTable(async (group, file, _db, session) => {
+    const { claim, row } = rowUnderWay();
+    session.own.remember(row, claim);
+    const waiting = group.run(spend('neighbour', 1));
+    assert.deepEqual(spentIn(file), []);
+    await waiting;
+    session.own.forget(row.occurrence);
+    const alone = group.run(spend('alone', 2));
+    assert.deepEqual(spentIn(file), ['neighbour', 'alone']);
+    await alone;
+  });
+});
+
+test('one after the other at once, they still let the event loop have its turn', async () => {
+  await withTable(async (group) => {
+    let turns = 0;
+    const counting = setInterval(() => {
+      turns += 1;
+    }, 0);
+    for (let n = 0; n < 400; n += 1) await group.run(spend(`occ_${n}`, n));
+    clearInterval(counting);
+    assert.ok(turns > 1, `the event loop turned ${turns} times`);
   });
 });

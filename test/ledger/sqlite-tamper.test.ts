@@ -117,9 +117,9 @@ test('without a key nobody removes a row and closes the gap, not even with all c
       db.prepare('delete from journal where seq = ?').run(gone);
       for (let seq = gone + 1; seq <= ROWS; seq += 1) {
         db.prepare('update journal set seq = ? where seq = ?').run(seq - 1, seq);
-        db.prepare('update occurrence set seq = ? where seq = ?').run(seq - 1, seq);
+        db.prepare('update unsettled set claim = ? where claim = ?').run(seq - 1, seq);
       }
-      db.prepare("update sqlite_sequence set seq = ? where name = 'journal'").run(ROWS - 1);
+      db.prepare('update unsettled set positions = ? where claim = 0').run(ROWS - 1);
     });
     assert.equal((await store.ledgers.verify()).kind, 'tampered', `row ${gone} removed`);
   }
@@ -139,8 +139,10 @@ describe('journal rows', () => {
         `update journal set digest = '${'0'.repeat(64)}' where seq = ${seq}`,
         `update journal set seq = 1000 where seq = ${seq}`,
         `delete from journal where seq = ${seq}`,
-        `insert into journal (kind, occurrence, slot, text, seal_key, seal_mac, digest)
-         select kind, occurrence, slot || 'x', text, seal_key, seal_mac, digest from journal where seq = ${seq}`,
+        `insert into journal (kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance)
+         select kind, occurrence, slot || 'x', text, seal_key, seal_mac, digest, issuance from journal where seq = ${seq}`,
+        `update journal set issuance = case when issuance is null then 1 end where seq = ${seq}`,
+        `update journal set issuance = coalesce(issuance, 0) + 1 where seq = ${seq}`,
       ];
       for (const sql of changes) assert.equal((await verdictAfter(sql)).kind, 'tampered', sql);
     });
@@ -196,8 +198,8 @@ describe('journal rows', () => {
     await using store = await changed((db) => {
       db.exec('delete from journal where seq = 3');
       for (let seq = 4; seq <= ROWS; seq += 1) db.exec(`update journal set seq = ${seq - 1} where seq = ${seq}`);
-      db.exec(`update occurrence set seq = seq - 1 where seq > 3`);
-      db.exec(`update sqlite_sequence set seq = ${ROWS - 1} where name = 'journal'`);
+      db.exec('update unsettled set claim = claim - 1 where claim > 3');
+      db.exec(`update unsettled set positions = ${ROWS - 1} where claim = 0`);
       redigest(db);
     });
     const verdict = await store.ledgers.verify();
@@ -222,12 +224,13 @@ describe('journal rows', () => {
 
   test('a cut tail is found while the counter remembers it, and always against an exported checkpoint', async () => {
     const rewind = (to: number): string => `delete from journal where seq > ${to};
-      delete from occurrence where seq > ${to};
-      delete from issuance where id not in (select issuance from occurrence);
-      update occurrence set settled = 0 where not exists (select 1 from journal
-        where journal.occurrence = occurrence.occurrence and slot glob '*:' || execution and text not like '%indeterminate%');
+      delete from unsettled where claim > ${to};
+      delete from issuance where id not in (select issuance from journal where issuance is not null);
+      insert or ignore into unsettled select seq, text ->> 'execution', 0, null from journal as claimed
+        where kind = 'claim' and not exists (select 1 from journal where journal.occurrence = claimed.occurrence
+          and slot glob '*:' || (claimed.text ->> 'execution') and text not like '%indeterminate%');
       delete from checkpoint where through_seq > ${to}`;
-    const forget = (to: number): string => `update sqlite_sequence set seq = ${to} where name = 'journal'`;
+    const forget = (to: number): string => `update unsettled set positions = ${to} where claim = 0`;
     for (const to of [11, 10, 5, 4]) {
       assert.equal((await verdictAfter(rewind(to))).kind, 'tampered', `cut after ${to}`);
       const unnoticed = await verdictAfter(`${rewind(to)}; ${forget(to)}`);
@@ -240,24 +243,35 @@ describe('journal rows', () => {
 
 describe('other tables', () => {
   const cases: Readonly<Record<string, string>> = {
-    'an occurrence is removed': 'delete from occurrence where seq = 8',
-    'an occurrence names another execution': `update occurrence set execution = 'exe_${'0'.repeat(32)}' where seq = 8`,
-    'an occurrence names another row': 'update occurrence set seq = 9 where seq = 8',
-    'an occurrence is moved to another issuance': 'update occurrence set issuance = 1 where seq = 8',
-    'an open occurrence is marked as settled': 'update occurrence set settled = 1 where seq = 11',
-    'a settled occurrence is marked as open': 'update occurrence set settled = 0 where seq = 8',
-    'an occurrence without a claim is inserted': `insert into occurrence select 'occ_${'0'.repeat(40)}', seq, issuance, execution, 0, 0 from occurrence where seq = 8`,
+    'an unsettled claim is removed from the list': 'delete from unsettled where claim = 11',
+    'an unsettled claim is given to another execution': `update unsettled set execution = 'exe_${'0'.repeat(32)}' where claim = 11`,
+    'an entry is moved to another row': 'update unsettled set claim = 9 where claim = 11',
+    'a settled claim is listed as unsettled': `insert into unsettled
+      select seq, text ->> 'execution', 0, null from journal where seq = 8`,
+    'an unsettled claim that never was is listed': `insert into unsettled values (9, 'exe_${'0'.repeat(32)}', 0, null)`,
+    'one beyond the end is listed': `insert into unsettled values (99, 'exe_${'0'.repeat(32)}', 0, null)`,
+    'the count of positions is removed': 'delete from unsettled where claim = 0',
+    'the count of positions is lowered': 'update unsettled set positions = 14 where claim = 0',
+    'the count of positions is raised': 'update unsettled set positions = 16 where claim = 0',
+    'a claim is moved to another issuance': 'update journal set issuance = 1 where seq = 8',
+    'an issuance counts a claim more': 'update issuance set claimed = 2 where id = 2',
+    'an issuance counts a claim less': 'update issuance set claimed = 0 where id = 2',
+    'one issuance counts the claim of another':
+      'update issuance set claimed = case id when 1 then 2 else 0 end where id < 3',
     'an issuance is removed': 'delete from issuance where id = 2',
     'a license is altered': `update issuance set license = replace(license, 'books', 'cooks') where id = 2`,
     'a license is exchanged': 'update issuance set license = (select license from issuance where id = 1) where id = 2',
     'a kept outcome is altered': `update issuance set approved = approved || ' ' where id = 2`,
     'a kept outcome is exchanged with its seal': `update issuance set approved = other.approved,
-      seal_key = other.seal_key, seal_mac = other.seal_mac from issuance as other where issuance.id = 2 and other.id = 1`,
+      seal_key = other.seal_key, mac = other.mac from issuance as other where issuance.id = 2 and other.id = 1`,
     'a binding is altered': `update issuance set binding = replace(binding, 'ap-team', 'xp-team') where id = 2`,
-    'a binding is exchanged with its seal': `update issuance set binding = other.binding,
-      binding_key = other.binding_key, binding_mac = other.binding_mac from issuance as other where issuance.id = 2 and other.id = 1`,
+    'a binding is exchanged': `update issuance set binding = (select binding from issuance where id = 1) where id = 2`,
+    'a binding is exchanged with its outcome and seal': `update issuance set binding = other.binding,
+      approved = other.approved, mac = other.mac from issuance as other where issuance.id = 2 and other.id = 1`,
     'an issuance nobody claimed under is inserted': `insert into issuance
-      select 99, 'x', nonce, license, approved, seal_key, seal_mac, binding, binding_key, binding_mac from issuance where id = 1`,
+      select 99, 'x', nonce, 1, license, approved, binding, seal_key, mac from issuance where id = 1`,
+    'one that counts nothing is inserted': `insert into issuance
+      select 99, 'x', nonce, 0, license, approved, binding, seal_key, mac from issuance where id = 1`,
     'a checkpoint is altered': `update checkpoint set text = replace(text, '"rows":4', '"rows":3') where through_seq = 4`,
     'a checkpoint is moved': 'update checkpoint set through_seq = 5 where through_seq = 4',
     'a checkpoint is exchanged with its seal': `update checkpoint set text = other.text, seal_mac = other.seal_mac
@@ -286,12 +300,11 @@ describe('other tables', () => {
     const free = new Set(['lease_until_ms']);
     const cells: { table: string; column: string; row: number; text: boolean }[] = [];
     const db = new DatabaseSync(original);
-    for (const table of ['issuance', 'journal', 'occurrence', 'checkpoint', 'document']) {
-      const key = table === 'occurrence' ? 'occurrence' : 'rowid';
-      const rows = db.prepare(`select * from ${table} order by ${key}`).all();
+    for (const table of ['issuance', 'journal', 'unsettled', 'checkpoint', 'document']) {
+      const rows = db.prepare(`select * from ${table} order by rowid`).all();
       for (const [row, values] of rows.entries()) {
         for (const [column, value] of Object.entries(values)) {
-          if (!free.has(column)) cells.push({ table, column, row, text: typeof value === 'string' });
+          if (!free.has(column) && value !== null) cells.push({ table, column, row, text: typeof value === 'string' });
         }
       }
     }
@@ -303,19 +316,16 @@ describe('other tables', () => {
         fc.nat(),
         fc.constantFrom('0', 'z', '9'),
         async (cell, at, letter) => {
-          const key = cell.table === 'occurrence' ? 'occurrence' : 'rowid';
           let differs = true;
           await using store = await changed((copy) => {
             const found = copy
-              .prepare(`select ${key} as id, ${cell.column} as value from ${cell.table} order by ${key}`)
+              .prepare(`select rowid as id, ${cell.column} as value from ${cell.table} order by rowid`)
               .all()[cell.row];
             const value = found?.value ?? assert.fail('no such row');
             const other = typeof value === 'string' ? replaceAt(value, at, letter) : Number(value) + 1 + (at % 50);
             differs = other !== value;
             try {
-              copy
-                .prepare(`update ${cell.table} set ${cell.column} = ? where ${key} = ?`)
-                .run(other, found?.id ?? null);
+              copy.prepare(`update ${cell.table} set ${cell.column} = ? where rowid = ?`).run(other, found?.id ?? null);
             } catch {
               differs = false;
             }
@@ -362,7 +372,7 @@ describe('what is read is checked when it is read', () => {
   });
 
   test('a license, binding or kept outcome that was altered is never returned', async () => {
-    for (const column of ['license', 'approved', 'binding', 'seal_mac']) {
+    for (const column of ['license', 'approved', 'binding', 'mac']) {
       await using store = await changed(alter('issuance', 'true', column));
       await fails(store.ledgers.holder(claimed('a').occurrence));
     }
@@ -387,23 +397,49 @@ describe('what is read is checked when it is read', () => {
 });
 
 describe('a spent occurrence stays spent', () => {
-  const again = fixtureRequest(context, fixtureLicense('a'), fixtureExecution('again'));
+  const again = (name: string) => fixtureRequest(context, fixtureLicense(name), fixtureExecution('again'));
 
-  test('removing its entry, its claim or its issuance never makes it claimable', async () => {
-    for (const sql of ['delete from occurrence where seq = 1', 'delete from journal where seq = 1']) {
+  test('whatever is removed of it, it is not claimed again', async () => {
+    const removals: readonly [string, string][] = [
+      ['a', 'delete from journal where seq = 1'],
+      ['a', 'delete from issuance where id = 1'],
+      ['a', 'delete from journal where seq = 1; delete from issuance where id = 1'],
+      ['d', 'delete from journal where seq = 12; delete from issuance where id = 4'],
+      ['e', 'delete from journal where seq = 15'],
+      ['e', 'delete from issuance where id = 5'],
+    ];
+    for (const [name, sql] of removals) {
       await using store = await changed((db) => db.exec(sql));
-      await assert.rejects(store.ledgers.claim(again), { code: 'ERR_EM_JOURNAL_TAMPERED' });
+      await assert.rejects(store.ledgers.claim(again(name)), { code: 'ERR_EM_JOURNAL_TAMPERED' }, sql);
     }
-    await using store = await changed((db) => db.exec('delete from issuance where id = 1'));
-    const result = await store.ledgers.claim(again);
+    await using store = await changed((db) => db.exec('delete from unsettled where claim = 15'));
+    const result = await store.ledgers.claim(again('e'));
     assert.ok(result.kind === 'refused' && result.reason === 'spent');
+  });
+
+  test('the second of two occurrences is not claimed while the first is missing, nor twice', async () => {
+    const license = fixtureLicense('two', { occurrences: 2 });
+    const claim = (ledgers: Ledgers, by: string) =>
+      ledgers.claim(fixtureRequest(context, license, fixtureExecution(by)));
+    for (const sql of [
+      'delete from journal where seq = 16',
+      'delete from journal where seq = 16; update issuance set claimed = 2 where id = 6',
+      'update issuance set claimed = 0 where id = 6',
+    ]) {
+      await using store = await changed(() => {});
+      assert.equal((await claim(store.ledgers, 'one')).kind, 'claimed');
+      const db = new DatabaseSync(join(folder.path, `copy-${copies}.db`));
+      db.exec(`pragma ignore_check_constraints = on; ${sql}`);
+      db.close();
+      await assert.rejects(claim(store.ledgers, 'two'), { code: 'ERR_EM_JOURNAL_TAMPERED' }, sql);
+    }
   });
 
   test('a committed verdict that is moved to another claim is refused when it is read', async () => {
     await using store = await changed((db) => {
       db.exec('delete from journal where seq = 13');
       const forged = fixtureTerminal(context, { ...claimed('d'), approved: fixtureDigest('other') }, 'committed');
-      db.prepare('insert into journal values (13, ?, ?, ?, ?, ?, ?, ?)').run(
+      db.prepare('insert into journal values (13, ?, ?, ?, ?, ?, ?, ?, null)').run(
         'terminal',
         forged.record.occurrence,
         `terminal:${forged.record.execution}`,

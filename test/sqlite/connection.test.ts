@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import {
   immediate,
+  immediateUnflushed,
   openDatabase,
   pinDurability,
   primaryCode,
@@ -59,6 +60,39 @@ test('durability is EXTRA with a rollback journal and FULL with a write-ahead lo
   db.exec('pragma synchronous = off');
   assert.equal(pinDurability(db), 'wal');
   assert.equal(readPragma(db, 'synchronous'), 2, 'also when it was pinned for this mode before');
+});
+
+test('a commit without its flush leaves the connection flushing, however it ends', async () => {
+  const file = freshFile();
+  using db = openDatabase(file);
+  db.exec('pragma journal_mode = wal; create table t (a primary key)');
+  pinDurability(db);
+  const insert = (value: number) => () => {
+    assert.equal(readPragma(db, 'synchronous'), 1, 'inside it does not flush');
+    return db.prepare('insert into t values (?)').run(value).changes;
+  };
+  assert.equal(await immediateUnflushed(db, insert(1), { deadlineMs: 0 }), 1);
+  assert.equal(readPragma(db, 'synchronous'), 2);
+  await assert.rejects(immediateUnflushed(db, insert(1), { deadlineMs: 0 }), /UNIQUE/);
+  assert.equal(readPragma(db, 'synchronous'), 2);
+  using other = openDatabase(file);
+  other.exec('begin immediate');
+  await assert.rejects(immediateUnflushed(db, insert(2), { deadlineMs: 10 }), { code: 'ERR_EM_STORE_BUSY' });
+  assert.equal(readPragma(db, 'synchronous'), 2);
+  assert.deepEqual(look(file, 'select a from t'), [{ a: 1 }]);
+});
+
+test('a connection that does not go back to flushing is closed', async () => {
+  const db = openDatabase(freshFile());
+  db.exec('pragma journal_mode = wal; create table t (a)');
+  pinDurability(db);
+  const exec = db.exec.bind(db);
+  db.exec = (sql) => {
+    if (sql !== 'pragma synchronous = full') exec(sql);
+  };
+  const work = () => db.prepare('insert into t values (1)').run();
+  await assert.rejects(immediateUnflushed(db, work, { deadlineMs: 0 }), { code: 'ERR_EM_STORE_UNAVAILABLE' });
+  assert.equal(db.isOpen, false);
 });
 
 test('a busy file is waited for with the event loop free, and the body runs once it is free', async () => {

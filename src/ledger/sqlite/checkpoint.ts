@@ -2,9 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Sealed } from '../../contract/seal.ts';
 import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts';
 import type { Digest } from '../../protocol/record.ts';
-import { immediate, retryWhileBusy } from '../../sqlite/connection.ts';
+import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { CHAIN_START, extendChain, openRow, tampered } from '../journal.ts';
-import { pageRows, type Session, storeInstant } from './session.ts';
+import { decideFlushed, lastSeq, pageRows, type Session, storeInstant } from './session.ts';
 
 /** Rows per turn of the event loop when the journal is read through. */
 export const BATCH = 128;
@@ -31,7 +31,7 @@ export async function makeCheckpoint(session: Session): Promise<Sealed<Checkpoin
     }
     await nextTurn();
   }
-  return await immediate(session.db, () => insertCheckpoint(session, seq, chain), session.patience);
+  return await decideFlushed(session, () => insertCheckpoint(session, seq, chain));
 }
 
 /** The checkpoint that covers most, its seal checked. */
@@ -74,10 +74,4 @@ function insertCheckpoint(session: Session, throughSeq: number, chain: Digest): 
       .run(throughSeq, text, seal.key, seal.mac);
   }
   return newestCheckpoint(session);
-}
-
-/** The last position that was ever given away, whether or not its row is still there. */
-export function lastSeq(session: Session): number {
-  const row = session.sql("select seq from sqlite_sequence where name = 'journal'").get();
-  return Number(row?.seq ?? 0);
 }

@@ -2,7 +2,7 @@ import type { JournalVerdict } from '../../contract/ledgers.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { acknowledgementSlot, CLAIM_SLOT, type OpenedRow, settlementSlot } from '../journal.ts';
 import { assertPermitFits, assertReleasable } from '../rules.ts';
-import { openIssuance } from './claims.ts';
+import { openIssuance } from './issuances.ts';
 import { countRows, findRow, type Session } from './session.ts';
 import { findClaim, findKnown, findResolution, findTerminal } from './verdicts.ts';
 
@@ -45,16 +45,20 @@ export function checkNeighbours(session: Session, row: OpenedRow): string | unde
 
 function checkClaim(session: Session, row: Extract<OpenedRow, { kind: 'claim' }>): string | undefined {
   const { occurrence, execution } = row.sealed.record;
-  const entry = findEntry(session, occurrence);
-  if (entry === undefined) return 'its entry among the occurrences is missing';
-  if (entry.seq !== row.seq || entry.execution !== execution)
-    return 'its entry among the occurrences names another claim';
-  openIssuance(session, entry.issuance, row.seq, row.sealed);
+  openIssuance(session, row.seq, row.sealed);
+  const entry = session.sql('select execution from unsettled where claim = ?').get(row.seq);
+  if (isSettled(session, occurrence)) {
+    return entry === undefined ? undefined : 'it has ended and is among the unsettled claims';
+  }
+  if (entry === undefined) return 'it has not ended and is missing among the unsettled claims';
+  return entry.execution === execution ? undefined : 'its entry among the unsettled claims names another execution';
+}
+
+/** Whether something conclusive is recorded about the attempt that holds the occurrence. */
+function isSettled(session: Session, occurrence: OccurrenceId): boolean {
   const terminal = findTerminal(session, occurrence);
   const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
-  const conclusive = ended || findResolution(session, occurrence) !== undefined;
-  if (entry.settled === (conclusive ? 1 : 0)) return undefined;
-  return conclusive ? 'it has ended and is not marked as settled' : 'it is marked as settled and has not ended';
+  return ended || findResolution(session, occurrence) !== undefined;
 }
 
 function checkTerminal(session: Session, row: Extract<OpenedRow, { kind: 'terminal' }>): string | undefined {
@@ -66,30 +70,24 @@ function checkTerminal(session: Session, row: Extract<OpenedRow, { kind: 'termin
   return holds && claim.seq > row.seq ? 'it stands before the claim that it ends' : undefined;
 }
 
-interface Entry {
-  readonly seq: number;
-  readonly issuance: number;
-  readonly execution: string;
-  readonly settled: number;
-}
-
-function findEntry(session: Session, occurrence: OccurrenceId): Entry | undefined {
-  const row = session
-    .sql('select seq, issuance, execution, settled from occurrence where occurrence = ?')
-    .get(occurrence);
-  return row as Entry | undefined;
-}
-
-/** Entries that no claim in the journal stands behind. `claims` is how many claims the journal has. */
+/**
+ * What nothing in the journal stands behind. `claims` is how many the journal has: each of them was found to be counted
+ * by its issuance, so where the sums agree every issuance counts exactly the claims that were made under it.
+ */
 export function findStray(session: Session, claims: number): Extract<JournalVerdict, { kind: 'tampered' }> | undefined {
-  const counted = Number(session.sql('select count(*) as entries from occurrence').get()?.entries);
-  if (counted !== claims) {
-    const what = `there are ${counted} occurrences and ${claims} claims: an occurrence was inserted or its claim removed`;
-    return { kind: 'tampered', seq: 0, what };
+  const stray = session.sql(STRAY).get()?.claim;
+  if (stray !== undefined) {
+    return {
+      kind: 'tampered',
+      seq: Number(stray),
+      what: 'an unsettled claim is listed that the journal does not have',
+    };
   }
-  const idle = session
-    .sql('select issuer, nonce from issuance where id not in (select issuance from occurrence) limit 1')
-    .get();
-  if (idle === undefined) return undefined;
-  return { kind: 'tampered', seq: 0, what: `nothing was claimed under issuance ${idle.nonce} of ${idle.issuer}` };
+  const counted = Number(session.sql('select coalesce(sum(claimed), 0) as counted from issuance').get()?.counted);
+  if (counted === claims) return undefined;
+  const what = `the issuances count ${counted} claims and the journal has ${claims}: an issuance was inserted or a claim removed`;
+  return { kind: 'tampered', seq: 0, what };
 }
+
+const STRAY = `select claim from unsettled where claim <> 0
+  and not exists (select 1 from journal where seq = claim and kind = 'claim') limit 1`;

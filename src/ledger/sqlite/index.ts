@@ -1,6 +1,6 @@
 /** The default ledger: one SQLite file, shared by the processes of one machine. @module */
 import type { LedgersFactory } from '../../contract/ledgers.ts';
-import { openConnections } from './open.ts';
+import { openStore } from './open.ts';
 import { SqliteLedgers } from './store.ts';
 
 /** How patient the ledger is. */
@@ -16,5 +16,5 @@ export interface SqliteLedgerOptions {
  */
 export function sqliteLedgers(file: string, options: SqliteLedgerOptions = {}): LedgersFactory {
   const patience = { deadlineMs: options.deadlineMs ?? 30_000 };
-  return { file, open: async (context) => new SqliteLedgers(context, await openConnections(file, patience)) };
+  return { file, open: async (context) => new SqliteLedgers(context, await openStore(file, patience)) };
 }

@@ -5,12 +5,12 @@ import { EffectMatchError } from '../../errors.ts';
 import {
   asFault,
   immediate,
+  isBusy,
   openDatabase,
   pinDurability,
   primaryCode,
   readPragma,
   retryWhileBusy,
-  setPragma,
 } from '../../sqlite/connection.ts';
 import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
@@ -20,43 +20,34 @@ export interface Patience {
   readonly deadlineMs: number;
 }
 
-/** The connections of one opened store. */
-export interface Connections {
+/** One opened store. */
+export interface Store {
   readonly file: string;
   readonly patience: Patience;
-  /** Returns from COMMIT once the commit is flushed. */
-  readonly flushed: DatabaseSync;
-  /**
-   * Returns from COMMIT once other processes see it. Both connections append to one write-ahead log, which is read
-   * from its start and flushed as a whole, so the next flushed commit makes this one durable too.
-   */
-  readonly relaxed: DatabaseSync;
+  /** Returns from COMMIT once the commit is flushed, unless a transaction asks not to be. */
+  readonly db: DatabaseSync;
 }
 
 /**
  * Opens the file as a ledger store, creating or migrating it where needed. Many processes may do so at once. A file
- * that is not ours, or newer than this release, is refused before anything in it is changed.
+ * that is not ours, or newer than this release, is refused before anything in it is changed. One connection does all
+ * the work: with two that write in turns, each commit of the one makes SQLite drop every page that the other has read.
  */
-export async function openConnections(path: string, patience: Patience): Promise<Connections> {
+export async function openStore(path: string, patience: Patience): Promise<Store> {
   const file = resolve(path);
   createFile(file);
-  const opened: DatabaseSync[] = [];
-  const connect = (): DatabaseSync => {
-    const db = openDatabase(file);
-    opened.push(db);
-    return db;
-  };
+  let db: DatabaseSync | undefined;
   try {
-    const flushed = connect();
-    await retryWhileBusy(() => refuseForeign(flushed, file), patience);
-    await retryWhileBusy(() => useWriteAheadLog(flushed, file), patience);
-    await immediate(flushed, () => migrate(flushed, file), patience);
-    await retryWhileBusy(() => checkSchema(flushed, file), patience);
-    const relaxed = connect();
-    await retryWhileBusy(() => setPragma(relaxed, { name: 'synchronous', value: 'normal', reads: 1 }), patience);
-    return { file, patience, flushed, relaxed };
+    const opened = openDatabase(file);
+    db = opened;
+    await retryWhileBusy(() => refuseForeign(opened, file), patience);
+    await retryWhileBusy(() => useWriteAheadLog(opened, file), patience);
+    await immediate(opened, () => migrate(opened, file), patience);
+    await retryWhileBusy(() => checkSchema(opened, file), patience);
+    extendLog(opened, file);
+    return { file, patience, db: opened };
   } catch (error) {
-    for (const db of opened) db.close();
+    db?.close();
     throw unusable(error, file);
   }
 }
@@ -146,6 +137,30 @@ function useWriteAheadLog(db: DatabaseSync, file: string): void {
     throw unavailable(file, `SQLite cannot keep a write-ahead log there (${mode}); use a local disk`);
   }
   pinDurability(db);
+}
+
+/** About as long as the log becomes before SQLite starts it over, in bytes. */
+const LOG_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Makes the log as long as it will become, once, before anybody waits for a flush: where the file grows, a flush must
+ * also make its new size durable, which doubles the time of each of the first claims. The pages are spilled from a
+ * cache made small for it and rolled back, so nothing refers to them and commits write over them. Where another process
+ * is writing, it does without.
+ */
+function extendLog(db: DatabaseSync, file: string): void {
+  const length = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (length >= LOG_BYTES) return;
+  const cacheSize = readPragma(db, 'cache_size');
+  try {
+    db.exec('pragma cache_size = 10; begin immediate; create table filler (bytes blob)');
+    db.prepare('insert into filler values (zeroblob(?))').run(LOG_BYTES - length);
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+  } finally {
+    if (db.isTransaction) db.exec('rollback');
+    db.exec(`pragma cache_size = ${cacheSize}`);
+  }
 }
 
 /** Runs inside one immediate transaction, so of many processes one migrates and the others find it done. */

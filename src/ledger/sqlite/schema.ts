@@ -5,8 +5,10 @@ export const APPLICATION_ID = 0x4566664d;
 
 /**
  * The journal decides: (occurrence, slot) is unique, so a second claim, permit, terminal or release has nowhere to
- * go. `occurrence` is the part that changes (lease, settled) and `issuance` what was signed; both are indexes that
- * `verify` compares with the journal. AUTOINCREMENT never gives a position away twice, so a gap shows.
+ * go. `issuance` is what was signed, with how many of its occurrences were claimed. `unsettled` has an entry per claim
+ * that recovery may have to end, and loses it with the verdict, so it stays one small page. `verify` compares both with
+ * the journal. Entry 0 of `unsettled` is no claim: it counts the positions that were given away, so that a row missing
+ * from the end shows. It stands there because that page is written with every claim and every verdict anyway.
  */
 const JOURNAL = `
   create table plan (
@@ -18,18 +20,17 @@ const JOURNAL = `
     id integer primary key,
     issuer text not null,
     nonce text not null,
+    claimed integer not null check (claimed > 0),
     license text not null,
     approved text not null,
-    seal_key text not null,
-    seal_mac text not null,
     binding text not null,
-    binding_key text not null,
-    binding_mac text not null,
+    seal_key text not null,
+    mac text not null,
     unique (issuer, nonce)
   ) strict;
 
   create table journal (
-    seq integer primary key autoincrement,
+    seq integer primary key,
     kind text not null,
     occurrence text not null,
     slot text not null,
@@ -37,19 +38,18 @@ const JOURNAL = `
     seal_key text not null,
     seal_mac text not null,
     digest text not null,
+    issuance integer check ((issuance is not null) = (kind = 'claim')),
     unique (occurrence, slot)
   ) strict;
 
-  create table occurrence (
-    occurrence text primary key,
-    seq integer not null references journal (seq),
-    issuance integer not null references issuance (id),
-    execution text not null,
-    lease_until_ms integer not null,
-    settled integer not null default 0 check (settled in (0, 1))
-  ) strict, without rowid;
-
-  create index occurrence_unsettled on occurrence (seq) where settled = 0;
+  create table unsettled (
+    claim integer primary key,
+    execution text,
+    lease_until_ms integer,
+    positions integer,
+    check ((execution is null and lease_until_ms is null) = (claim = 0) and (positions is not null) = (claim = 0))
+  ) strict;
+  insert into unsettled (claim, positions) values (0, 0);
 
   create table checkpoint (
     through_seq integer primary key,

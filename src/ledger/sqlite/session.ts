@@ -2,19 +2,20 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { JournalEntry, LedgerContext } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
-import { type JournalRow, type OpenedRow, openRow, rowDigest } from '../journal.ts';
+import { immediate, immediateUnflushed } from '../../sqlite/connection.ts';
+import { type JournalRow, type OpenedRow, openRow, rowDigest, tampered } from '../journal.ts';
 import type { Patience } from './open.ts';
+import { OwnClaims } from './own-claims.ts';
 
 /** Milliseconds since the epoch on the store's clock. */
 export const NOW_MS = "cast(round(unixepoch('subsec') * 1000) as integer)";
-
-const ROW = 'seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest';
 
 /** One connection with its statements, compiled once, and the keys to check what they return. */
 export interface Session {
   readonly context: LedgerContext;
   readonly db: DatabaseSync;
   readonly patience: Patience;
+  readonly own: OwnClaims;
   /** The compiled form of a statement; kept as long as the connection. */
   sql(text: string): StatementSync;
 }
@@ -29,7 +30,17 @@ export function createSession(context: LedgerContext, db: DatabaseSync, patience
     }
     return statement;
   };
-  return { context, db, patience, sql };
+  return { context, db, patience, own: new OwnClaims(), sql };
+}
+
+/** One transaction that is on disk when its result is returned. `body` may run again when the file is busy. */
+export async function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
+  return await immediate(session.db, body, session.patience);
+}
+
+/** One transaction that other processes see when its result is returned, and that the next flushed one makes durable. */
+export async function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
+  return await immediateUnflushed(session.db, body, session.patience);
 }
 
 /** The time on the store's clock, in the form that records carry. */
@@ -38,26 +49,44 @@ export function storeInstant(session: Session): string {
   return String(row?.at);
 }
 
-/** Appends to the journal, inside the caller's transaction. Returns the position. */
+/** Appends to the journal, inside the caller's transaction. Returns the row. */
 export function appendRow(
   session: Session,
   kind: JournalEntry['kind'],
   slot: string,
   { record, text, seal }: Sealed<{ readonly occurrence: OccurrenceId }>,
-): number {
-  const last = session.sql("select seq from sqlite_sequence where name = 'journal'").get();
-  const seq = Number(last?.seq ?? 0) + 1;
+  issuance: number | null = null,
+): JournalRow {
+  const seq = lastSeq(session) + 1;
+  session.sql(COUNT_POSITION).run(seq);
+  const { occurrence } = record;
   const digest = rowDigest(session.context, { seq, kind, slot, text, sealKey: seal.key });
-  session
-    .sql('insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest) values (?,?,?,?,?,?,?,?)')
-    .run(seq, kind, record.occurrence, slot, text, seal.key, seal.mac, digest);
+  session.sql(APPEND).run(seq, kind, occurrence, slot, text, seal.key, seal.mac, digest, issuance);
+  return { seq, kind, occurrence, slot, text, sealKey: seal.key, sealMac: seal.mac, digest };
+}
+
+const COUNT_POSITION = 'update unsettled set positions = ? where claim = 0';
+const APPEND =
+  'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
+  'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
+
+/** The last position that was ever given away, whether or not its row is still there. */
+export function lastSeq(session: Session): number {
+  const seq = session.sql('select positions from unsettled where claim = 0').get()?.positions;
+  if (typeof seq !== 'number') throw tampered('the count of positions', 'it is missing');
   return seq;
 }
 
+const ROWS = 'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
+const ROW_IN_SLOT = `${ROWS} where occurrence = ? and slot = ?`;
+// Four terms and not `slot in (...)`: for a list SQLite builds a table first, which takes longer than the four looks.
+const ROWS_IN_SLOTS = `${ROWS} where ${[2, 3, 4, 5].map((slot) => `occurrence = ?1 and slot = ?${slot}`).join(' or ')}`;
+const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
+
 /** The row in one slot of an occurrence, checked. */
 export function findRow(session: Session, occurrence: string, slot: string): OpenedRow | undefined {
-  const row = session.sql(`select ${ROW} from journal where occurrence = ? and slot = ?`).get(occurrence, slot);
-  return row && openRow(session.context, asRow(row));
+  const row = session.sql(ROW_IN_SLOT).get(occurrence, slot);
+  return row && openStored(session, row);
 }
 
 /** The rows in four slots of an occurrence with one look into the journal, each checked, by slot. */
@@ -66,18 +95,22 @@ export function findRows(
   occurrence: string,
   slots: readonly [string, string, string, string],
 ): ReadonlyMap<string, OpenedRow> {
-  const rows = session
-    .sql(`select ${ROW} from journal where occurrence = ? and slot in (?, ?, ?, ?)`)
-    .all(occurrence, ...slots);
-  return new Map(rows.map(asRow).map((row) => [row.slot, openRow(session.context, row)]));
+  const rows = session.sql(ROWS_IN_SLOTS).all(occurrence, ...slots);
+  return new Map(rows.map((row) => [asRow(row).slot, openStored(session, row)]));
 }
 
 /** All rows of one kind for an occurrence, in order, checked. */
 export function listRows(session: Session, occurrence: string, kind: JournalEntry['kind']): readonly OpenedRow[] {
-  const rows = session
-    .sql(`select ${ROW} from journal where occurrence = ? and kind = ? order by seq`)
-    .all(occurrence, kind);
-  return rows.map((row) => openRow(session.context, asRow(row)));
+  return session
+    .sql(ROWS_OF_KIND)
+    .all(occurrence, kind)
+    .map((row) => openStored(session, row));
+}
+
+/** What this process wrote and finds again byte for byte was checked when it was made; everything else is opened. */
+function openStored(session: Session, stored: object): OpenedRow {
+  const row = asRow(stored);
+  return session.own.recall(row) ?? openRow(session.context, row);
 }
 
 /** How many rows the journal has of an occurrence. */
@@ -105,9 +138,9 @@ export function lastRows(session: Session, page: Page): JournalRow[] {
 function selectPage(session: Session, { afterSeq, limit, occurrence }: Page, order: 'asc' | 'desc'): JournalRow[] {
   const rows =
     occurrence === undefined
-      ? session.sql(`select ${ROW} from journal where seq > ? order by seq ${order} limit ?`).all(afterSeq, limit)
+      ? session.sql(`${ROWS} where seq > ? order by seq ${order} limit ?`).all(afterSeq, limit)
       : session
-          .sql(`select ${ROW} from journal where occurrence = ? and seq > ? order by seq ${order} limit ?`)
+          .sql(`${ROWS} where occurrence = ? and seq > ? order by seq ${order} limit ?`)
           .all(occurrence, afterSeq, limit);
   return rows.map(asRow);
 }

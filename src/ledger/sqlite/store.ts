@@ -17,7 +17,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts
 import { type Resolution, resolutionRecord } from '../../protocol/resolution.ts';
 import { type Shadow, shadowRecord } from '../../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
-import { asFault, immediate, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
+import { asFault, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
@@ -32,8 +32,8 @@ import {
 } from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
-import { type Connections, unusable } from './open.ts';
-import { createSession, lastRows, listRows, pageRows, type Session } from './session.ts';
+import { type Store, unusable } from './open.ts';
+import { createSession, decideFlushed, decideRelaxed, lastRows, listRows, pageRows, type Session } from './session.ts';
 import {
   acknowledgeContinuation,
   consumePermit,
@@ -49,28 +49,26 @@ import {
 import { verifyStore } from './verify.ts';
 
 /**
- * The ledgers of one deployment in one SQLite file. Every decision is one immediate transaction on one of two
- * connections; what the methods do inside it is synchronous and lives in the files beside this one.
+ * The ledgers of one deployment in one SQLite file. Every decision is one immediate transaction; what the methods do
+ * inside it is synchronous and lives in the files beside this one.
  */
 export class SqliteLedgers implements Ledgers {
   readonly durable = true;
   readonly shared = true;
   readonly #file: string;
   readonly #context: LedgerContext;
-  readonly #flushed: Session;
-  readonly #relaxed: Session;
+  readonly #session: Session;
   readonly #claims: GroupCommit;
 
-  constructor(context: LedgerContext, connections: Connections) {
+  constructor(context: LedgerContext, store: Store) {
     this.#context = context;
-    this.#file = connections.file;
-    this.#flushed = createSession(context, connections.flushed, connections.patience);
-    this.#relaxed = createSession(context, connections.relaxed, connections.patience);
-    this.#claims = new GroupCommit(this.#flushed);
+    this.#file = store.file;
+    this.#session = createSession(context, store.db, store.patience);
+    this.#claims = new GroupCommit(this.#session);
   }
 
   async announcePlan(task: string, planRevision: number): Promise<void> {
-    await this.#write(this.#flushed, (session) => raiseRevision(session, task, planRevision));
+    await this.#write((session) => raiseRevision(session, task, planRevision));
   }
 
   async announcedPlan(task: string): Promise<number | undefined> {
@@ -84,7 +82,7 @@ export class SqliteLedgers implements Ledgers {
 
   /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
-    return await this.#write(this.#relaxed, (session) => renewLease(session, occurrence, execution, leaseMs));
+    return await this.#writeRelaxed((session) => renewLease(session, occurrence, execution, leaseMs));
   }
 
   async holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
@@ -103,11 +101,11 @@ export class SqliteLedgers implements Ledgers {
     permit: Sealed<PermitRecord>,
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }> {
     const sealed = this.#context.sealer.check(permitRecord, permit);
-    return await this.#write(this.#flushed, (session) => consumePermit(session, sealed));
+    return await this.#write((session) => consumePermit(session, sealed));
   }
 
   async voidPermit(occurrence: OccurrenceId, execution: ExecutionId): Promise<PermitState> {
-    return await this.#write(this.#flushed, (session) => voidPermit(session, occurrence, execution));
+    return await this.#write((session) => voidPermit(session, occurrence, execution));
   }
 
   async permit(occurrence: OccurrenceId): Promise<PermitState | undefined> {
@@ -118,9 +116,9 @@ export class SqliteLedgers implements Ledgers {
     const sealed = this.#context.sealer.check(terminalRecord, terminal);
     assertAssured(sealed.record);
     if (durability === 'relaxed') {
-      return await this.#write(this.#relaxed, (session) => recordTerminal(session, sealed).terminal);
+      return await this.#writeRelaxed((session) => recordTerminal(session, sealed).terminal);
     }
-    return await this.#write(this.#flushed, (session) => {
+    return await this.#write((session) => {
       const recorded = recordTerminal(session, sealed);
       if (!recorded.inserted) touchStore(session);
       return recorded.terminal;
@@ -138,7 +136,7 @@ export class SqliteLedgers implements Ledgers {
 
   async resolve(resolution: Sealed<Resolution>): Promise<Resolution> {
     const sealed = this.#context.sealer.open(resolutionRecord, resolution.text, resolution.seal);
-    return await this.#write(this.#flushed, (session) => recordResolution(session, sealed));
+    return await this.#write((session) => recordResolution(session, sealed));
   }
 
   async resolution(occurrence: OccurrenceId): Promise<Resolution | undefined> {
@@ -148,12 +146,12 @@ export class SqliteLedgers implements Ledgers {
   /** Not flushed: nothing depends on it. */
   async recordShadow(shadow: Sealed<Shadow>): Promise<void> {
     const sealed = this.#context.sealer.check(shadowRecord, shadow);
-    await this.#write(this.#relaxed, (session) => recordShadow(session, sealed));
+    await this.#writeRelaxed((session) => recordShadow(session, sealed));
   }
 
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
     const sealed = this.#context.sealer.check(acknowledgementRecord, acknowledgement);
-    return await this.#write(this.#flushed, (session) => acknowledgeContinuation(session, sealed));
+    return await this.#write((session) => acknowledgeContinuation(session, sealed));
   }
 
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
@@ -180,7 +178,7 @@ export class SqliteLedgers implements Ledgers {
   }
 
   async checkpoint(): Promise<Sealed<Checkpoint> | undefined> {
-    return await this.#guard(makeCheckpoint(this.#flushed));
+    return await this.#guard(makeCheckpoint(this.#session));
   }
 
   async verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict> {
@@ -190,7 +188,7 @@ export class SqliteLedgers implements Ledgers {
 
   async keep(digest: Digest, text: string): Promise<void> {
     if ((await this.document(digest)) === text) return;
-    await this.#write(this.#flushed, (session) => keepDocument(session, digest, text));
+    await this.#write((session) => keepDocument(session, digest, text));
   }
 
   async document(digest: Digest): Promise<string | undefined> {
@@ -198,7 +196,7 @@ export class SqliteLedgers implements Ledgers {
   }
 
   async close(): Promise<void> {
-    for (const { db } of [this.#relaxed, this.#flushed]) if (db.isOpen) db.close();
+    if (this.#session.db.isOpen) this.#session.db.close();
   }
 
   /** On a connection of its own that only reads. Opened as read-only, SQLite would not look at CHECK constraints. */
@@ -206,26 +204,30 @@ export class SqliteLedgers implements Ledgers {
     const db = openDatabase(this.#file);
     try {
       setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
-      return await verifyStore(createSession(this.#context, db, this.#flushed.patience), exported);
+      return await verifyStore(createSession(this.#context, db, this.#session.patience), exported);
     } finally {
       db.close();
     }
   }
 
-  async #write<T>(session: Session, body: (session: Session) => T): Promise<T> {
-    return await this.#guard(immediate(session.db, () => body(session), session.patience));
+  async #write<T>(body: (session: Session) => T): Promise<T> {
+    return await this.#guard(decideFlushed(this.#session, () => body(this.#session)));
+  }
+
+  async #writeRelaxed<T>(body: (session: Session) => T): Promise<T> {
+    return await this.#guard(decideRelaxed(this.#session, () => body(this.#session)));
   }
 
   /** Reads see what is committed, relaxed or not, as other processes do. */
   async #read<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(retryWhileBusy(() => body(this.#flushed), this.#flushed.patience));
+    return await this.#guard(retryWhileBusy(() => body(this.#session), this.#session.patience));
   }
 
   async #guard<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
     } catch (error) {
-      if (this.#flushed.db.isOpen || error instanceof EffectMatchError) throw unusable(error, this.#file);
+      if (this.#session.db.isOpen || error instanceof EffectMatchError) throw unusable(error, this.#file);
       throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `the ledger ${this.#file} was closed; open it again`);
     }
   }

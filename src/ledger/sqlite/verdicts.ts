@@ -30,6 +30,7 @@ import {
   findMisfit,
   type Known,
 } from '../rules.ts';
+import { settleClaim } from './claims.ts';
 import { MIGRATIONS } from './schema.ts';
 import { appendRow, countRows, findRow, findRows, type Session, storeInstant } from './session.ts';
 
@@ -43,10 +44,10 @@ export function recordTerminal(
   const recording = decideRecording(session.context, known, sealed.record);
   if (recording.kind === 'stored') return { terminal: recording.terminal, inserted: false };
   appendRow(session, 'terminal', recording.slot, sealed);
-  if (recording.settles) {
-    const { changes } = session.sql('update occurrence set settled = 1 where occurrence = ?').run(occurrence);
-    invariant(changes === 1, 'a claim has its entry among the occurrences');
+  if (recording.settles && !settleClaim(session, occurrence)) {
+    invariant(findResolution(session, occurrence) !== undefined, 'a claim has its entry until it is settled');
   }
+  if (known.claim?.record.execution === execution) session.own.forget(occurrence);
   return { terminal: sealed.record, inserted: true };
 }
 
@@ -154,7 +155,7 @@ export function recordResolution(session: Session, sealed: Sealed<Resolution>): 
     return stored;
   }
   appendRow(session, 'resolution', RESOLUTION_SLOT, sealed);
-  session.sql('update occurrence set settled = 1 where occurrence = ?').run(occurrence);
+  invariant(settleClaim(session, occurrence), 'a claim has its entry until it is settled');
   return sealed.record;
 }
 

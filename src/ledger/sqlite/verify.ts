@@ -6,11 +6,11 @@ import type { Checkpoint } from '../../protocol/checkpoint.ts';
 import type { Digest } from '../../protocol/record.ts';
 import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { CHAIN_START, extendChain, type JournalRow, openRow } from '../journal.ts';
-import { BATCH, checkpointAfter, lastSeq } from './checkpoint.ts';
+import { BATCH, checkpointAfter } from './checkpoint.ts';
 import { checkNeighbours, findStray } from './cross-check.ts';
 import { checkDocuments } from './documents.ts';
 import { schemaDifference } from './open.ts';
-import { pageRows, type Session } from './session.ts';
+import { lastSeq, pageRows, type Session } from './session.ts';
 
 type Tampered = Extract<JournalVerdict, { kind: 'tampered' }>;
 
@@ -95,14 +95,12 @@ class Walk {
     return undefined;
   }
 
-  /** What is known to have existed must have been seen. */
+  /** What is known to have existed must have been seen, and nothing beyond the last position that was given away. */
   end(): Tampered | undefined {
-    const known = Math.max(
-      lastSeq(this.#session),
-      this.#awaited()?.record.throughSeq ?? 0,
-      this.#exported?.throughSeq ?? 0,
-    );
-    return known > this.seq ? tamperedAt(this.seq + 1, 'the end of the journal is missing') : undefined;
+    const given = lastSeq(this.#session);
+    const known = Math.max(given, this.#awaited()?.record.throughSeq ?? 0, this.#exported?.throughSeq ?? 0);
+    if (known > this.seq) return tamperedAt(this.seq + 1, 'the end of the journal is missing');
+    return given < this.seq ? tamperedAt(given + 1, 'its position was never given away') : undefined;
   }
 
   /** The next checkpoint to compare with. */
