@@ -2,7 +2,7 @@ type Properties = ReadonlyMap<PropertyKey, PropertyDescriptor>;
 
 /** Kept from before any tool has run, because a tool may overwrite them. */
 const { assign, create, is: isSame } = Object;
-const { getOwnPropertyDescriptor, ownKeys } = Reflect;
+const { defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
 
 /**
  * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
@@ -13,9 +13,6 @@ const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Fu
   maker.prototype as object,
 ]);
 
-let running = 0;
-let known: readonly Known[] = [];
-
 /** One built-in object as it was: its properties by name, and the same in their order. */
 interface Known {
   readonly object: object;
@@ -24,29 +21,28 @@ interface Known {
   readonly was: readonly PropertyDescriptor[];
 }
 
-/**
- * Runs a tool and says whether it left the built-in objects of the process alone. What was written to them is undone:
- * otherwise the whole process, the comparison included, would find it on every object. The state to return to is
- * taken when no tool is running, so that none takes the changes of another for given.
- */
-export async function keepBuiltIns<T>(
-  run: () => Promise<T>,
-): Promise<{ readonly result: T; readonly intact: boolean }> {
-  return await overAction(async () => {
-    const result = await run();
-    return { result, intact: restore() };
-  });
-}
+let running = 0;
+/** How often something was found and put back. */
+let spoilings = 0;
+let known: readonly Known[] = REACHABLE.map(readKnown);
 
 /**
- * Takes the state to return to once for all calls of an action, instead of before each of them. Between two calls
- * nothing of the process may write to built-in objects, as during a call.
+ * Runs the calls of an action. `isIntact` says whether the built-in objects of the process were left alone since it
+ * began, by this action and by all that run beside it, and puts back what was written to them: otherwise the whole
+ * process, the comparison included, would find it on every object.
+ *
+ * The state to return to is taken when no action is running, so that none takes the changes of another for given. It
+ * is read anew only where the application itself has changed something since the last time.
  */
-export async function overAction<T>(work: () => Promise<T>): Promise<T> {
-  if (running === 0) known = REACHABLE.map(readKnown);
+export async function overAction<T>(work: (isIntact: () => boolean) => Promise<T>): Promise<T> {
+  if (running === 0 && !isUntouched()) known = REACHABLE.map(readKnown);
   running += 1;
+  const before = spoilings;
   try {
-    return await work();
+    return await work(() => {
+      if (!isUntouched() && !restore()) spoilings += 1;
+      return spoilings === before;
+    });
   } finally {
     running -= 1;
   }
@@ -86,19 +82,18 @@ function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescripto
 
 /** Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. */
 function restore(): boolean {
-  if (isUntouched()) return true;
   let intact = true;
   for (const { object, properties } of known) {
     for (const name of ownKeys(object)) {
       if (properties.has(name)) continue;
-      Reflect.deleteProperty(object, name);
+      deleteProperty(object, name);
       intact = false;
     }
   }
   for (const { object, properties } of known) {
     for (const [name, was] of properties) {
       if (isUnchanged(getOwnPropertyDescriptor(object, name), was)) continue;
-      Reflect.defineProperty(object, name, was);
+      defineProperty(object, name, was);
       intact = false;
     }
   }

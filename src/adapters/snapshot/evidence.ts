@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Assigned, Evidence } from '../../contract/adapter.ts';
-import { canonical } from '../../protocol/canon.ts';
-import type { ChangeRecord } from '../../protocol/effect.ts';
+import { valueText } from '../../protocol/bag.ts';
+import type { ChangeRecord, StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
-import { digestState, PROBE_TABLE, type Version } from './control.ts';
+import { type Current, digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
 import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
@@ -18,10 +18,11 @@ export interface Held {
   readonly candidate: string;
   readonly layout: Layout;
   readonly action: CheckedAction;
-  readonly base: Version;
-  readonly baseView: View;
-  /** The base as declared state reads see it. */
-  readonly readable: { readonly layout: Layout; readonly view: View };
+  readonly base: Current & {
+    readonly view: () => View;
+    /** Declared state as it is in the base. */
+    readonly read: (reads: readonly StateRead[]) => readonly StateReading[];
+  };
   /** The candidate's canonical text, and its digest when the last tool had ended. */
   readonly text: string;
   readonly digest: string;
@@ -31,17 +32,20 @@ export interface Held {
 
 /** Reads the candidate against its base: records and channels. Nothing is concluded here. */
 export function observeCandidate(held: Held, durable: Version): Evidence {
-  const { layout, base, baseView } = held;
-  const view = viewDocument(layout, held.text);
-  const records = [...diffViews(layout, baseView, view), ...probeRecords(held.action)];
+  const { layout, base, text } = held;
+  const digest = digestState(text);
+  const isSame = text === base.text;
+  const view = isSame ? base.view() : viewDocument(layout, text);
+  const changes = isSame ? [] : diffViews(layout, base.view(), view);
+  const records = [...changes, ...probeRecords(held.action)];
   return {
     candidate: held.candidate,
-    evidence: fingerprintEvidence(held, durable),
+    evidence: fingerprint(held, durable, digest),
     records,
     channels: [
       { channel: 'difference', kind: 'records', count: records.length },
       { channel: 'isolation', kind: 'stable', before: describeVersion(base), after: describeVersion(durable) },
-      { channel: 'state', kind: 'stable', before: held.digest, after: digestState(held.text) },
+      { channel: 'state', kind: 'stable', before: held.digest, after: digest },
     ],
     unattributed: 0,
     assigned: assignedValues(held, view),
@@ -55,8 +59,11 @@ function describeVersion({ version, digest }: Version): string {
 
 /** Fingerprint of everything that an observation is made from, recovered tool errors included. */
 export function fingerprintEvidence(held: Held, durable: Version): string {
-  const { base, calls, text } = held;
-  const facts = { base: describeVersion(base), durable: describeVersion(durable), state: digestState(text), calls };
+  return fingerprint(held, durable, digestState(held.text));
+}
+
+function fingerprint({ base, calls }: Held, durable: Version, state: string): string {
+  const facts = { base: describeVersion(base), durable: describeVersion(durable), state, calls };
   return hash('sha256', JSON.stringify(facts), 'hex');
 }
 
@@ -69,19 +76,25 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
  * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
  * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
  */
-function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
-  const isChosen = chosenBy(action);
+function assignedValues({ layout, base, action }: Held, view: View): readonly Assigned[] {
+  // Only asked where something is new.
+  let isChosen: ((text: string) => boolean) | undefined;
+  const before = base.view();
+  if (view === before) return [];
   const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
   return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
-      const used = columnValues(baseView, target, column);
-      const known = new Set(used.map(canonical));
+      const used = columnValues(before, target, column);
+      const known = new Set(used.map(valueText));
       const added = columnValues(view, target, column).filter(
-        (value) => isIdentifier(value) && !known.has(canonical(value)),
+        (value) => isIdentifier(value) && !known.has(valueText(value)),
       );
+      if (added.length === 0) return [];
+      isChosen ??= chosenBy(action);
+      const wasChosen = isChosen;
       const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
       const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
-      const fresh = added.filter((value) => isNext(value) || !isChosen(String(value)));
+      const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
       return fresh.length === 0 ? [] : [{ target, column, fresh }];
     }),
   );
