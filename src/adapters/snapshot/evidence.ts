@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import type { Assigned, Evidence } from '../../contract/adapter.ts';
 import { valueText } from '../../protocol/bag.ts';
-import type { ChangeRecord, StateRead, StateReading } from '../../protocol/effect.ts';
+import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
 import { type Current, digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
 import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
-import { type View, viewDocument } from './view.ts';
+import type { View } from './view.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
@@ -18,25 +18,23 @@ export interface Held {
   readonly candidate: string;
   readonly layout: Layout;
   readonly action: CheckedAction;
-  readonly base: Current & {
-    readonly view: () => View;
-    /** Declared state as it is in the base. */
-    readonly read: (reads: readonly StateRead[]) => readonly StateReading[];
-  };
+  readonly base: Current & { readonly view: () => View };
   /** The candidate's canonical text, and its digest when the last tool had ended. */
   readonly text: string;
   readonly digest: string;
+  /** The candidate taken apart; the base's where nothing changed. */
+  readonly view: () => View;
   readonly calls: readonly CallReport[];
   readonly window: Evidence['window'];
 }
 
 /** Reads the candidate against its base: records and channels. Nothing is concluded here. */
 export function observeCandidate(held: Held, durable: Version): Evidence {
-  const { layout, base, text } = held;
-  const digest = digestState(text);
-  const isSame = text === base.text;
-  const view = isSame ? base.view() : viewDocument(layout, text);
-  const changes = isSame ? [] : diffViews(layout, base.view(), view);
+  const { layout, base } = held;
+  const digest = digestState(held.text);
+  const before = base.view();
+  const after = held.view();
+  const changes = after === before ? [] : diffViews(layout, before, after);
   const records = [...changes, ...probeRecords(held.action)];
   return {
     candidate: held.candidate,
@@ -48,7 +46,7 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
       { channel: 'state', kind: 'stable', before: held.digest, after: digest },
     ],
     unattributed: 0,
-    assigned: assignedValues(held, view),
+    assigned: after === before ? [] : assignedValues(held, before, after),
     window: held.window,
   };
 }
@@ -76,17 +74,15 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
  * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
  * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
  */
-function assignedValues({ layout, base, action }: Held, view: View): readonly Assigned[] {
+function assignedValues({ layout, action }: Held, before: View, after: View): readonly Assigned[] {
   // Only asked where something is new.
   let isChosen: ((text: string) => boolean) | undefined;
-  const before = base.view();
-  if (view === before) return [];
   const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
   return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
       const used = columnValues(before, target, column);
       const known = new Set(used.map(valueText));
-      const added = columnValues(view, target, column).filter(
+      const added = columnValues(after, target, column).filter(
         (value) => isIdentifier(value) && !known.has(valueText(value)),
       );
       if (added.length === 0) return [];

@@ -7,14 +7,15 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedAction, probeToken } from './action.ts';
-import { type Current, digestState, readBase, readVersion, type Version } from './control.ts';
+import { digestState, readBase, readVersion, type Version } from './control.ts';
+import { readDocument } from './document.ts';
 import { fingerprintEvidence, type Held, observeCandidate } from './evidence.ts';
 import { type Layout, withWholeLists } from './layout.ts';
 import { faultOf } from './markers.ts';
 import { type PromotionTools, promoteState } from './promotion.ts';
 import { readView } from './reading.ts';
 import { type CallReport, runCalls, type ToolBench } from './tools.ts';
-import { type View, viewDocument } from './view.ts';
+import { viewDocument, viewLater } from './view.ts';
 
 /** What a stage needs of the adapter that opens it. */
 export interface StageTools extends PromotionTools {
@@ -37,37 +38,24 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
     return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
   tools.reached('adapter:stage-opened');
   const fromMs = tools.clock.now();
-  const ran = await runCalls(tools.bench, base.text, action);
+  const state = readDocument(base.text);
+  const ran = await runCalls(tools.bench, { text: base.text, state }, action);
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
-  const { text, calls } = ran;
+  const { text } = ran.held;
+  const baseView = viewLater(tools.layout, state);
   const held: Held = {
     candidate: `snapshot:${tools.backend}:${base.version}:${randomBytes(16).toString('hex')}`,
     layout: tools.layout,
     action,
-    base: viewedBase(tools.layout, base),
+    base: { ...base, view: baseView },
     text,
+    view: text === base.text ? baseView : viewLater(tools.layout, ran.held.state),
     digest: text === base.text ? base.digest : digestState(text),
-    calls,
+    calls: ran.calls,
     window: { fromMs, toMs: tools.clock.now() },
   };
   return { kind: 'held', stage: new SnapshotStage(tools, occurrence, held) };
-}
-
-/** The base, taken apart when that is asked for: an approval without conditions never reads it. */
-function viewedBase(layout: Layout, { version, digest, text }: Current): Held['base'] {
-  let compared: View | undefined;
-  let readable: View | undefined;
-  const whole = withWholeLists(layout);
-  const view = (): View => {
-    compared ??= viewDocument(layout, text);
-    return compared;
-  };
-  const read = (reads: readonly StateRead[]): readonly StateReading[] => {
-    readable ??= whole === layout ? view() : viewDocument(whole, text);
-    return readView(whole, readable, reads);
-  };
-  return { version, digest, text, view, read };
 }
 
 async function reading<T>(tools: StageTools, read: (db: DatabaseSync) => T): Promise<T> {
@@ -101,7 +89,10 @@ export class SnapshotStage implements Stage {
   /** The version that the calls started from; the promotion is refused if it has changed, so it protects itself. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
-    return reads.length === 0 ? [] : this.#held.base.read(reads);
+    if (reads.length === 0) return [];
+    const { layout, base } = this.#held;
+    const whole = withWholeLists(layout);
+    return readView(whole, whole === layout ? base.view() : viewDocument(whole, base.text), reads);
   }
 
   async observe(): Promise<Evidence> {

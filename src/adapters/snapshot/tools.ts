@@ -1,7 +1,7 @@
 import type { Value } from '../../protocol/value.ts';
 import type { CheckedAction, CheckedCall } from './action.ts';
 import { overAction } from './built-ins.ts';
-import { readDocument, writeDocument } from './document.ts';
+import { copyDocument, readDocument, writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 
 /** How one call ended. A failed call left nothing; `failed` is the tool's own message. */
@@ -10,9 +10,15 @@ export interface CallReport {
   readonly failed?: string;
 }
 
+/** A state as its canonical text and as what that says, which no tool ever gets. */
+export interface Document {
+  readonly text: string;
+  readonly state: Value;
+}
+
 /** What the calls made of the state, or the call that ended the action. */
 export type Run =
-  | { readonly kind: 'done'; readonly text: string; readonly calls: readonly CallReport[] }
+  | { readonly kind: 'done'; readonly held: Document; readonly calls: readonly CallReport[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
 
 /** What running tools needs beside the state. */
@@ -24,7 +30,7 @@ export interface ToolBench {
 }
 
 /** Kept from before any tool has run. */
-const { parse, stringify } = JSON;
+const { stringify } = JSON;
 const { hasOwn } = Object;
 
 /**
@@ -35,21 +41,21 @@ const { hasOwn } = Object;
  * end. In between nothing relies on them: all that comes out of a call is the text of a state, and a new one is written
  * once more after the last look, when it is known that nothing stood in the way. That text is compared and promoted.
  */
-export async function runCalls(bench: ToolBench, base: string, action: CheckedAction): Promise<Run> {
+export async function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
   return await overAction((isIntact) => runInOrder(bench, base, action, isIntact));
 }
 
 async function runInOrder(
   bench: ToolBench,
-  base: string,
+  base: Document,
   action: CheckedAction,
   isIntact: () => boolean,
 ): Promise<Run> {
-  const progress: Progress = { text: base, calls: [], failure: undefined };
+  const progress: Progress = { held: base, calls: [], failure: undefined };
   try {
     for (let index = 0; progress.failure === undefined && index < action.calls.length; index += 1) {
       const call = action.calls[index] as CheckedCall;
-      const started = startCall(bench, progress.text, call);
+      const started = startCall(bench, progress.held, call);
       if (started.kind !== 'pending') {
         endCall(bench, progress, call, started);
         continue;
@@ -59,8 +65,9 @@ async function runInOrder(
       isIntact();
       endCall(bench, progress, call, ended);
     }
-    if (isIntact() && (progress.text === base || writeDocument(readDocument(progress.text)) === progress.text)) {
-      return progress.failure ?? { kind: 'done', text: progress.text, calls: progress.calls };
+    const { held, calls, failure } = progress;
+    if (isIntact() && (held === base || writeDocument(held.state) === held.text)) {
+      return failure ?? { kind: 'done', held, calls };
     }
   } catch (error) {
     // With spoilt built-ins anything may throw, even what stands around a tool.
@@ -71,7 +78,7 @@ async function runInOrder(
 
 /** What became of the calls so far. */
 interface Progress {
-  text: string;
+  held: Document;
   readonly calls: CallReport[];
   failure: Run | undefined;
 }
@@ -88,7 +95,8 @@ type Ended =
 
 function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended: Ended): void {
   if (ended.kind === 'done') {
-    progress.text = ended.text;
+    const { text } = ended;
+    if (text !== progress.held.text) progress.held = { text, state: readDocument(text) };
     progress.calls.push({ tool: call.tool });
     return;
   }
@@ -102,12 +110,12 @@ function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended:
 /** Only a promise is waited for: a call that has ended costs no turn of the event loop. */
 type Started = Ended | { readonly kind: 'pending'; readonly ended: Promise<Ended> };
 
-function startCall(bench: ToolBench, text: string, { tool, args }: CheckedCall): Started {
+function startCall(bench: ToolBench, { text, state: current }: Document, { tool, args }: CheckedCall): Started {
   const run = hasOwn(bench.tools, tool) ? bench.tools[tool] : undefined;
   if (run === undefined) return { kind: 'failed', why: 'there is no such tool' };
   try {
-    const state = readDocument(text);
-    const returned = run(state, parse(stringify(args)));
+    const state = copyDocument(current);
+    const returned = run(state, copyDocument(args));
     // What is no promise has ended: not a single task of it may still change the copy before it is read.
     if (!isThenable(returned)) return { kind: 'done', text: readBack(state, text) };
     return { kind: 'pending', ended: awaitCall(bench, returned, state, text) };
