@@ -96,22 +96,29 @@ function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescripto
   );
 }
 
-/** Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. */
+/**
+ * Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. No
+ * array is iterated over, since that may be what was spoilt.
+ */
 function restore(): boolean {
   let intact = true;
-  for (const { object, properties } of known) {
-    for (const name of ownKeys(object)) {
+  for (let place = 0; place < known.length; place += 1) {
+    const { object, properties } = known[place] as Known;
+    const names = ownKeys(object);
+    for (let index = 0; index < names.length; index += 1) {
+      const name = names[index] as PropertyKey;
       if (properties.has(name)) continue;
       deleteProperty(object, name);
       intact = false;
     }
   }
-  for (const { object, properties } of known) {
-    for (const [name, was] of properties) {
-      if (isUnchanged(getOwnPropertyDescriptor(object, name), was)) continue;
+  for (let place = 0; place < known.length; place += 1) {
+    const { object, properties } = known[place] as Known;
+    properties.forEach((was, name) => {
+      if (isUnchanged(getOwnPropertyDescriptor(object, name), was)) return;
       defineProperty(object, name, was);
       intact = false;
-    }
+    });
   }
   return intact;
 }

@@ -60,8 +60,17 @@ export class StoreConnection {
     if (this.#db !== undefined) return this.#db;
     if (this.#closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
     if (this.#isReplaced()) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', REPLACED.detail);
-    this.#db = openDatabase(this.#file);
-    return this.#db;
+    const db = openDatabase(this.#file);
+    try {
+      // For as long as it is open: the setting is this connection's own, nobody can take a file out of WAL mode that a
+      // connection has open, and what a rollback journal needs is enough for WAL.
+      pinDurability(db);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+    this.#db = db;
+    return db;
   }
 
   /** Gives up a connection whose last promotion is not known to be over; nobody may be misled by what it sees. */
@@ -120,7 +129,6 @@ export async function promoteOn(
 /** One attempt from BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it repeatable. */
 function tryPromotion(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promotion {
   try {
-    pinDurability(db);
     statement(db, 'begin immediate').run();
     const refusal = writeAll(db, request, tools);
     if (refusal !== undefined) return refuse(db, refusal);

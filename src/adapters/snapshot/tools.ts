@@ -66,7 +66,7 @@ async function runInOrder(
       endCall(bench, progress, call, ended);
     }
     const { held, calls, failure } = progress;
-    if (isIntact() && (held === base || writeDocument(held.state) === held.text)) {
+    if (isIntact() && (held === base || isCanonical(held))) {
       return failure ?? { kind: 'done', held, calls };
     }
   } catch (error) {
@@ -74,6 +74,14 @@ async function runInOrder(
     if (isIntact()) throw error;
   }
   return SPOILT;
+}
+
+function isCanonical({ state, text }: Document): boolean {
+  try {
+    return writeDocument(state) === text;
+  } catch {
+    return false;
+  }
 }
 
 /** What became of the calls so far. */
