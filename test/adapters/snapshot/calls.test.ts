@@ -9,9 +9,12 @@ import { runCalls } from '../../../src/adapters/snapshot/tools.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
 import type { Value } from '../../../src/protocol/value.ts';
 
-const plain = fc
+/** As text and back, because states hold no negative zero; a key of that name is refused before. */
+const plain: fc.Arbitrary<Value> = fc
   .jsonValue({ maxDepth: 4 })
-  .filter((value) => !/-0|__proto__/.test(JSON.stringify(value))) as fc.Arbitrary<Value>;
+  .map((value) => JSON.stringify(value))
+  .filter((text) => !text.includes('__proto__'))
+  .map((text) => JSON.parse(text));
 
 test('a copy says the same in the same order and shares nothing that can be changed', () => {
   fc.assert(
@@ -27,21 +30,24 @@ test('a copy says the same in the same order and shares nothing that can be chan
 test('whatever calls leave of a state, its text is the canonical one, and calls that fail leave the text before', async () => {
   const step = fc.record({ name: fc.constantFrom('a', 'b', '1', 'Z'), value: plain, fails: fc.boolean() });
   await fc.assert(
-    fc.asyncProperty(fc.dictionary(fc.string(), plain), fc.array(step, { maxLength: 6 }), async (initial, steps) => {
-      fc.pre(!/-0|__proto__/.test(JSON.stringify(initial)));
-      const text = canonical(initial);
-      const expected: Record<string, Value> = JSON.parse(text);
-      for (const { name, value, fails } of steps) if (!fails) expected[name] = value;
-      const calls = steps.map((args) => ({ tool: 'set', args, mayFail: true }));
-      const ran = await runCalls(bench, { text, state: readDocument(text) }, { calls });
-      assert.ok(ran.kind === 'done');
-      assert.equal(ran.held.text, canonical(expected));
-      assert.deepEqual(ran.held.state, JSON.parse(ran.held.text));
-      assert.deepEqual(
-        ran.calls.map(({ failed }) => failed !== undefined),
-        steps.map(({ fails }) => fails),
-      );
-    }),
+    fc.asyncProperty(
+      fc.dictionary(fc.stringMatching(/^[a-z0-9]*$/), plain),
+      fc.array(step, { maxLength: 6 }),
+      async (initial, steps) => {
+        const text = canonical(initial);
+        const expected: Record<string, Value> = JSON.parse(text);
+        for (const { name, value, fails } of steps) if (!fails) expected[name] = value;
+        const calls = steps.map((args) => ({ tool: 'set', args, mayFail: true }));
+        const ran = await runCalls(bench, { text, state: readDocument(text) }, { calls });
+        assert.ok(ran.kind === 'done');
+        assert.equal(ran.held.text, canonical(expected));
+        assert.deepEqual(ran.held.state, JSON.parse(ran.held.text));
+        assert.deepEqual(
+          ran.calls.map(({ failed }) => failed !== undefined),
+          steps.map(({ fails }) => fails),
+        );
+      },
+    ),
   );
 });
 
