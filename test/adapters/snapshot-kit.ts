@@ -52,7 +52,7 @@ export const snapshotKit: AdapterKit = {
       factory,
       async readDurable() {
         using db = new DatabaseSync(file, { readOnly: true });
-        const row = db.prepare('select text from effectmatch_pointer join effectmatch_state using (version)').get();
+        const row = db.prepare('select text from effectmatch_state').get();
         return JSON.parse(String(row?.text)) as unknown;
       },
       effect: {

@@ -74,7 +74,7 @@ export async function runHeld(
     const proposal = await runtime.prepare({ adapter: 'phone', task: 'task', planRevision: 1, effects });
     const terminal = await runtime.execute(approver(KEYS).sign(proposal, { expiresIn: '10m' }), { calls });
     using db = new DatabaseSync(file, { readOnly: true });
-    const row = db.prepare('select text from effectmatch_pointer join effectmatch_state using (version)').get();
+    const row = db.prepare('select text from effectmatch_state').get();
     return { committed: terminal.kind === 'committed', durable: JSON.parse(String(row?.text)) };
   } finally {
     rmSync(folder, { recursive: true, force: true });

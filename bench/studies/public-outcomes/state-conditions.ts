@@ -169,7 +169,7 @@ async function runHeld(execution: Execution, folder: string, internals: Internal
 /** The durable state behind a runtime, read by a connection of its own. */
 export function readSnapshot(folder: string): unknown {
   using db = new DatabaseSync(join(folder, HELD_FILE), { readOnly: true });
-  const row = db.prepare('select text from effectmatch_pointer join effectmatch_state using (version)').get();
+  const row = db.prepare('select text from effectmatch_state').get();
   return JSON.parse(String(row?.text));
 }
 

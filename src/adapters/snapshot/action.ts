@@ -107,7 +107,11 @@ export function chosenBy(action: CheckedAction): (text: string) => boolean {
   };
 }
 
+/** Most texts are printable ASCII, whose only other form is the case. */
+const ASCII = /^[\x20-\x7e]*$/;
+
 function fold(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase().trim();
   return text.normalize('NFKC').toUpperCase().toLowerCase().trim();
 }
 

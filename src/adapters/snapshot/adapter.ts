@@ -27,7 +27,7 @@ import { admitLayout, type Layout, withWholeLists } from './layout.ts';
 import { faultOf, markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
 import type { SnapshotOptions } from './options.ts';
-import { PromotionConnections } from './promotion.ts';
+import { StoreConnection } from './promotion.ts';
 import { readView } from './reading.ts';
 import { openStage, type SnapshotStage } from './stage.ts';
 import { surveyStore } from './survey.ts';
@@ -125,11 +125,12 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   readonly probe: PromotableProbe<CheckedAction>;
   readonly #opened: Opened;
   readonly #stages = new Set<SnapshotStage>();
-  readonly #connections = new PromotionConnections();
+  readonly #connection: StoreConnection;
 
   constructor(opened: Opened) {
     const { db, layout, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
+    this.#connection = new StoreConnection(opened.file, () => this.#isReplaced());
     this.registration = layout.registration;
     this.identity = { kind: 'snapshot', backend, code: adapterCode(layout) };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
@@ -142,8 +143,9 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    const { db, layout } = this.#opened;
-    const { text } = await this.#trying(() => readCurrent(db));
+    if (reads.length === 0) return [];
+    const { layout } = this.#opened;
+    const { text } = await this.#trying(readCurrent);
     const whole = withWholeLists(layout);
     return readView(whole, viewDocument(whole, text), reads);
   }
@@ -157,11 +159,12 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async survey(): Promise<Survey> {
-    const { backend, db, file, layout } = this.#opened;
-    const problem = await this.#trying(() => findProblem(db));
+    const { backend, layout } = this.#opened;
+    const problem = await this.#trying(findProblem);
     const problems = problem === undefined ? [] : [problem];
-    if (this.#isReplaced()) problems.push('another file, or other rights, since it was opened; reopen it');
-    return surveyStore({ backend, file: identifyFile(file), layout, problems });
+    const file = identifyFile(this.#opened.file);
+    if (file !== this.#opened.identity) problems.push('another file, or other rights, since it was opened; reopen it');
+    return surveyStore({ backend, file, layout, problems });
   }
 
   async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
@@ -171,7 +174,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
       ...this.#opened,
       reached: context.reached,
       clock: context.clock,
-      connections: this.#connections,
+      connection: this.#connection,
       isReplaced: () => this.#isReplaced(),
       onEnd: (stage: SnapshotStage) => this.#stages.delete(stage),
     };
@@ -189,13 +192,13 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   /** Ends every stage that is still held; nothing of them remains. */
   async close(): Promise<void> {
     for (const stage of this.#stages) await stage.discard();
-    this.#connections.close();
+    this.#connection.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
   }
 
-  async #trying<T>(attempt: () => T): Promise<T> {
+  async #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
     try {
-      return await retryWhileBusy(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
+      return await retryWhileBusy(() => attempt(this.#connection.open()), { deadlineMs: this.#opened.busyTimeoutMs });
     } catch (error) {
       throw faultOf(error);
     }

@@ -2,7 +2,7 @@ type Properties = ReadonlyMap<PropertyKey, PropertyDescriptor>;
 
 /** Kept from before any tool has run, because a tool may overwrite them. */
 const { assign, create, is: isSame } = Object;
-const { getOwnPropertyDescriptor, ownKeys } = Reflect;
+const { defineProperty, deleteProperty, get: getProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 
 /**
  * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
@@ -13,40 +13,39 @@ const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Fu
   maker.prototype as object,
 ]);
 
-let running = 0;
-let known: readonly Known[] = [];
-
-/** One built-in object as it was: its properties by name, and the same in their order. */
+/** One built-in object as it was. */
 interface Known {
   readonly object: object;
   readonly properties: Properties;
+  /** Values that tell by themselves whether they were overwritten or deleted, and the names under which they are read. */
   readonly names: readonly PropertyKey[];
-  readonly was: readonly PropertyDescriptor[];
+  readonly values: readonly unknown[];
+  /** The others: accessors, and values that would also be inherited. */
+  readonly others: readonly PropertyKey[];
 }
 
-/**
- * Runs a tool and says whether it left the built-in objects of the process alone. What was written to them is undone:
- * otherwise the whole process, the comparison included, would find it on every object. The state to return to is
- * taken when no tool is running, so that none takes the changes of another for given.
- */
-export async function keepBuiltIns<T>(
-  run: () => Promise<T>,
-): Promise<{ readonly result: T; readonly intact: boolean }> {
-  return await overAction(async () => {
-    const result = await run();
-    return { result, intact: restore() };
-  });
-}
+let running = 0;
+/** How often something was found and put back. */
+let spoilings = 0;
+let known: readonly Known[] = REACHABLE.map(readKnown);
 
 /**
- * Takes the state to return to once for all calls of an action, instead of before each of them. Between two calls
- * nothing of the process may write to built-in objects, as during a call.
+ * Runs the calls of an action. `isIntact` says whether the built-in objects of the process were left alone since it
+ * began, by this action and by all that run beside it, and puts back what was written to them: otherwise the whole
+ * process, the comparison included, would find it on every object.
+ *
+ * The state to return to is taken when no action is running, so that none takes the changes of another for given. It
+ * is read anew only where the application itself has changed something since the last time.
  */
-export async function overAction<T>(work: () => Promise<T>): Promise<T> {
-  if (running === 0) known = REACHABLE.map(readKnown);
+export async function overAction<T>(work: (isIntact: () => boolean) => Promise<T>): Promise<T> {
+  if (running === 0 && !isUntouched()) known = REACHABLE.map(readKnown);
   running += 1;
+  const before = spoilings;
   try {
-    return await work();
+    return await work(() => {
+      if (!isUntouched() && !restore()) spoilings += 1;
+      return spoilings === before;
+    });
   } finally {
     running -= 1;
   }
@@ -54,7 +53,17 @@ export async function overAction<T>(work: () => Promise<T>): Promise<T> {
 
 function readKnown(object: object): Known {
   const properties = readProperties(object);
-  return { object, properties, names: [...properties.keys()], was: [...properties.values()] };
+  const above = getPrototypeOf(object);
+  const tells = ([name, { get, set, value }]: readonly [PropertyKey, PropertyDescriptor]): boolean =>
+    get === undefined && set === undefined && (above === null || !isSame(getProperty(above, name), value));
+  const telling = [...properties].filter(tells);
+  return {
+    object,
+    properties,
+    names: telling.map(([name]) => name),
+    values: telling.map(([, { value }]) => value),
+    others: [...properties].filter((entry) => !tells(entry)).map(([name]) => name),
+  };
 }
 
 function readProperties(object: object): Properties {
@@ -62,45 +71,54 @@ function readProperties(object: object): Properties {
   return new Map(ownKeys(object).map((name) => [name, assign(create(null), getOwnPropertyDescriptor(object, name))]));
 }
 
-/** Whether nothing was written, by a look that costs little and calls nothing that a tool may have replaced. */
+/**
+ * Whether nothing was written, in half the time of comparing descriptions: as many names as before, and under each
+ * of the old ones what was there. Calls nothing that can be replaced by writing.
+ */
 function isUntouched(): boolean {
   for (let place = 0; place < known.length; place += 1) {
-    const entry = known[place];
-    if (entry === undefined) return false;
-    const { object, names, was } = entry;
-    const now = ownKeys(object);
-    if (now.length !== names.length) return false;
+    const { object, properties, names, values, others } = known[place] as Known;
+    if (ownKeys(object).length !== properties.size) return false;
     for (let index = 0; index < names.length; index += 1) {
-      const name = names[index];
-      const before = was[index];
-      if (name === undefined || before === undefined || now[index] !== name) return false;
-      if (!isUnchanged(getOwnPropertyDescriptor(object, name), before)) return false;
+      if (!isSame(object[names[index] as keyof object], values[index])) return false;
+    }
+    for (let index = 0; index < others.length; index += 1) {
+      const name = others[index] as PropertyKey;
+      if (!isUnchanged(getOwnPropertyDescriptor(object, name), properties.get(name))) return false;
     }
   }
   return true;
 }
 
-function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescriptor): boolean {
-  return now !== undefined && isSame(now.value, was.value) && now.get === was.get && now.set === was.set;
+function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescriptor | undefined): boolean {
+  return (
+    now !== undefined && was !== undefined && isSame(now.value, was.value) && now.get === was.get && now.set === was.set
+  );
 }
 
-/** Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. */
+/**
+ * Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. No
+ * array is iterated over, since that may be what was spoilt.
+ */
 function restore(): boolean {
-  if (isUntouched()) return true;
   let intact = true;
-  for (const { object, properties } of known) {
-    for (const name of ownKeys(object)) {
+  for (let place = 0; place < known.length; place += 1) {
+    const { object, properties } = known[place] as Known;
+    const names = ownKeys(object);
+    for (let index = 0; index < names.length; index += 1) {
+      const name = names[index] as PropertyKey;
       if (properties.has(name)) continue;
-      Reflect.deleteProperty(object, name);
+      deleteProperty(object, name);
       intact = false;
     }
   }
-  for (const { object, properties } of known) {
-    for (const [name, was] of properties) {
-      if (isUnchanged(getOwnPropertyDescriptor(object, name), was)) continue;
-      Reflect.defineProperty(object, name, was);
+  for (let place = 0; place < known.length; place += 1) {
+    const { object, properties } = known[place] as Known;
+    properties.forEach((was, name) => {
+      if (isUnchanged(getOwnPropertyDescriptor(object, name), was)) return;
+      defineProperty(object, name, was);
       intact = false;
-    }
+    });
   }
   return intact;
 }

@@ -1,13 +1,12 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
-import { immediate, retryWhileBusy, setPragma, statement } from '../../sqlite/connection.ts';
+import { immediate, readPragma, retryWhileBusy, setPragma, statement } from '../../sqlite/connection.ts';
 import { refused } from './declared.ts';
 
 export const MARKER_TABLE = 'effectmatch_marker';
 export const PROBE_TABLE = 'effectmatch_probe';
 const META_TABLE = 'effectmatch_meta';
-const POINTER_TABLE = 'effectmatch_pointer';
 const STATE_TABLE = 'effectmatch_state';
 const VERSION = '1';
 
@@ -15,9 +14,10 @@ const TABLES: { readonly [name: string]: string } = {
   [MARKER_TABLE]:
     'occurrence TEXT PRIMARY KEY NOT NULL, disposition TEXT NOT NULL, text TEXT NOT NULL, seal_key TEXT NOT NULL, seal_mac TEXT NOT NULL',
   [META_TABLE]: 'name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL',
-  [POINTER_TABLE]: 'one INTEGER PRIMARY KEY NOT NULL CHECK (one = 1), version INTEGER NOT NULL, digest TEXT NOT NULL',
   [PROBE_TABLE]: 'token TEXT PRIMARY KEY NOT NULL',
-  [STATE_TABLE]: 'version INTEGER PRIMARY KEY NOT NULL, text TEXT NOT NULL',
+  // One row, so that a promotion changes one page of it as long as the text fits there.
+  [STATE_TABLE]:
+    'one INTEGER PRIMARY KEY NOT NULL CHECK (one = 1), backend TEXT NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL',
 };
 
 /** A state that is or was durable. The digest is of its canonical text. */
@@ -59,11 +59,13 @@ export async function ensureState(
 function createState(db: DatabaseSync, initial: string): void {
   if (readSchema(db).length > 0) return;
   for (const [name, columns] of Object.entries(TABLES)) db.exec(`create table ${name} (${columns}) strict`);
-  const meta = db.prepare(`insert into ${META_TABLE} (name, value) values (?, ?)`);
-  meta.run('version', VERSION);
-  meta.run('backend', randomBytes(16).toString('hex'));
-  db.prepare(`insert into ${STATE_TABLE} (version, text) values (1, ?)`).run(initial);
-  db.prepare(`insert into ${POINTER_TABLE} (one, version, digest) values (1, 1, ?)`).run(digestState(initial));
+  db.prepare(`insert into ${META_TABLE} (name, value) values ('version', ?)`).run(VERSION);
+  const backend = randomBytes(16).toString('hex');
+  db.prepare(`insert into ${STATE_TABLE} (one, backend, version, digest, text) values (1, ?, 1, ?, ?)`).run(
+    backend,
+    digestState(initial),
+    initial,
+  );
 }
 
 interface SchemaObject {
@@ -80,11 +82,24 @@ function readSchema(db: DatabaseSync): readonly SchemaObject[] {
   return rows.map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
 }
 
+/** For each connection the `data_version` at its last complete look, where that found nothing wrong. */
+const lookedAt = new WeakMap<DatabaseSync, unknown>();
+
 /**
  * What is wrong with the file's schema: another shape than ours, or anything beside it. A trigger would run inside the
- * promotion and change what nobody compared.
+ * promotion and change what nobody compared. Everything is read again as soon as any other connection has committed
+ * anything at all, which is what `data_version` tells; this one runs our statements only, and none changes the schema.
  */
 export function findProblem(db: DatabaseSync): string | undefined {
+  // Asked before: what is committed between the two then makes the next look a complete one.
+  const committed = readPragma(db, 'data_version');
+  if (committed !== undefined && lookedAt.get(db) === committed) return undefined;
+  const problem = checkSchema(db);
+  if (problem === undefined) lookedAt.set(db, committed);
+  return problem;
+}
+
+function checkSchema(db: DatabaseSync): string | undefined {
   const found = readSchema(db);
   for (const [name, columns] of Object.entries(TABLES)) {
     const expected = `CREATE TABLE ${name} (${columns}) strict`;
@@ -95,48 +110,72 @@ export function findProblem(db: DatabaseSync): string | undefined {
 }
 
 function readMeta(db: DatabaseSync): string {
-  const rows = statement(db, `select name, value from main.${META_TABLE}`).all();
-  const meta = Object.fromEntries(rows.map((row) => [String(row.name), String(row.value)]));
-  if (meta.version !== VERSION) {
+  const version = statement(db, `select value from main.${META_TABLE} where name = 'version'`).get()?.value;
+  if (version !== VERSION) {
     throw new EffectMatchError(
       'ERR_EM_STORE_NEWER',
-      `the snapshot store has version ${meta.version}, this release knows ${VERSION}; use the newer release`,
+      `the snapshot store has version ${String(version)}, this release knows ${VERSION}; use the newer release`,
     );
   }
-  if (!/^[0-9a-f]{32}$/.test(meta.backend ?? '')) throw refused('the backend id is not readable; restore the file');
-  return meta.backend ?? '';
+  const backend = String(statement(db, `select backend from main.${STATE_TABLE}`).get()?.backend);
+  if (!/^[0-9a-f]{32}$/.test(backend)) throw refused('the backend id is not readable; restore the file');
+  return backend;
 }
 
-/** The backend id in a file whose schema is known to be ours. */
-export function readBackend(db: DatabaseSync): unknown {
-  return statement(db, `select value from main.${META_TABLE} where name = 'backend'`).get()?.value;
+/** What a candidate is made from, and whether it can still be promoted. */
+export interface Base extends Current {
+  readonly backend: string;
+  /** Whether there is a marker of the occurrence. */
+  readonly isDecided: boolean;
 }
 
-/** The durable state, in one statement and so of one moment. A text that is not what the pointer says is a fault. */
-export function readCurrent(db: DatabaseSync): Current {
+/** The durable state, in one statement and so of one moment. A text that is not what its digest says is a fault. */
+export function readBase(db: DatabaseSync, occurrence: string): Base {
   const row = statement(
     db,
-    `select p.version, p.digest, s.text from main.${POINTER_TABLE} p left join main.${STATE_TABLE} s using (version)`,
-  ).get();
-  const version = Number(row?.version);
-  const digest = String(row?.digest);
+    `select backend, version, digest, text, exists (select 1 from main.${MARKER_TABLE} where occurrence = ?) as decided
+     from main.${STATE_TABLE}`,
+  ).get(occurrence);
+  return { ...currentOf(row), backend: String(row?.backend), isDecided: row?.decided === 1 };
+}
+
+/** The same without its circumstances. */
+export function readCurrent(db: DatabaseSync): Current {
+  return currentOf(statement(db, `select version, digest, text from main.${STATE_TABLE}`).get());
+}
+
+function currentOf(row: Record<string, unknown> | undefined): Current {
+  const { version, digest } = versionOf(row);
   if (typeof row?.text !== 'string' || digestState(row.text) !== digest) {
     throw new EffectMatchError(
       'ERR_EM_ADAPTER_UNAVAILABLE',
-      'the stored state is not the one its pointer names; restore the file from a backup',
+      'the stored state is not the one its digest names; restore the file from a backup',
     );
   }
   return { version, digest, text: row.text };
 }
 
-/** Makes the next state the durable one inside the open transaction; false when the base no longer is. */
-export function advanceState(db: DatabaseSync, base: Version, next: Current): boolean {
-  const moved = db
-    .prepare(`update main.${POINTER_TABLE} set version = ?, digest = ? where one = 1 and version = ? and digest = ?`)
-    .run(next.version, next.digest, base.version, base.digest);
-  if (Number(moved.changes) !== 1) return false;
-  db.prepare(`insert into main.${STATE_TABLE} (version, text) values (?, ?)`).run(next.version, next.text);
-  // Whoever still works on an old version has its own copy and cannot promote it any more.
-  db.prepare(`delete from main.${STATE_TABLE} where version <> ?`).run(next.version);
-  return true;
+/** Which state is durable. Its text is not read: whoever made something of it has had it, and promotes on this. */
+export function readVersion(db: DatabaseSync): Version {
+  return versionOf(statement(db, `select version, digest from main.${STATE_TABLE}`).get());
+}
+
+function versionOf(row: Record<string, unknown> | undefined): Version {
+  return { version: Number(row?.version), digest: String(row?.digest) };
+}
+
+/** Makes the next state the durable one inside the open transaction, or says what is durable instead of the base. */
+export function advanceState(
+  db: DatabaseSync,
+  base: Version & { readonly backend: string },
+  next: Current,
+): 'advanced' | 'moved' | 'replaced' {
+  const { changes } = statement(
+    db,
+    `update main.${STATE_TABLE} set version = ?, digest = ?, text = ?
+     where one = 1 and backend = ? and version = ? and digest = ?`,
+  ).run(next.version, next.digest, next.text, base.backend, base.version, base.digest);
+  if (Number(changes) === 1) return 'advanced';
+  const found = statement(db, `select backend from main.${STATE_TABLE}`).get();
+  return found?.backend === base.backend ? 'moved' : 'replaced';
 }

@@ -33,9 +33,16 @@ function diffRecords(target: string, was: CollectionView, is: CollectionView, ch
     if (now === undefined) {
       changes.push({ op: 'delete', target, key, before: fields, after: null });
     } else {
-      const changed = Object.keys(fields).filter((name) => !sameValue(fields[name], now.fields[name]));
-      if (changed.length === 0) continue;
-      changes.push({ op: 'update', target, key, before: pick(fields, changed), after: pick(now.fields, changed) });
+      const before: { [column: string]: Value } = {};
+      const after: { [column: string]: Value } = {};
+      let isChanged = false;
+      for (const name of Object.keys(fields)) {
+        if (sameValue(fields[name], now.fields[name])) continue;
+        before[name] = fields[name] ?? null;
+        after[name] = now.fields[name] ?? null;
+        isChanged = true;
+      }
+      if (isChanged) changes.push({ op: 'update', target, key, before, after });
     }
   }
   for (const [id, { key, fields }] of is.records) {
@@ -63,10 +70,6 @@ function diffElements(target: string, before: View, after: View, changes: Change
         : { op: 'delete', target, key: null, before: row, after: null };
     for (let copies = Math.abs(by); copies > 0; copies -= 1) changes.push(change);
   }
-}
-
-function pick(row: Row, names: readonly string[]): Row {
-  return Object.fromEntries(names.map((name) => [name, row[name] ?? null]));
 }
 
 /** Whether the records that stayed are in their old order and all new ones come after them. */

@@ -23,6 +23,28 @@ export function readDocument(text: string): Value {
   return JSON.parse(text) as Value;
 }
 
+/** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy. */
+const { keys } = Object;
+const { isArray } = Array;
+
+/** The same, of a state that was read before: in half the time, and with nothing but what is the state's own. */
+export function copyDocument(state: Value): Value {
+  if (typeof state !== 'object' || state === null) return state;
+  if (isArray(state)) {
+    const list: Value[] = [];
+    for (let index = 0; index < state.length; index += 1) list[index] = copyDocument(state[index] as Value);
+    return list;
+  }
+  const copy: { [key: string]: Value } = { ...(state as { readonly [key: string]: Value }) };
+  const names = keys(copy);
+  for (let index = 0; index < names.length; index += 1) {
+    const name = names[index] as string;
+    const inner = copy[name] as Value;
+    if (typeof inner === 'object') copy[name] = copyDocument(inner);
+  }
+  return copy;
+}
+
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import type { Assigned, Evidence } from '../../contract/adapter.ts';
-import { canonical } from '../../protocol/canon.ts';
+import { valueText } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
-import { digestState, PROBE_TABLE, type Version } from './control.ts';
+import { type Current, digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
 import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
-import { type View, viewDocument } from './view.ts';
+import type { View } from './view.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
@@ -18,33 +18,35 @@ export interface Held {
   readonly candidate: string;
   readonly layout: Layout;
   readonly action: CheckedAction;
-  readonly base: Version;
-  readonly baseView: View;
-  /** The base as declared state reads see it. */
-  readonly readable: { readonly layout: Layout; readonly view: View };
+  readonly base: Current & { readonly view: () => View };
   /** The candidate's canonical text, and its digest when the last tool had ended. */
   readonly text: string;
   readonly digest: string;
+  /** The candidate taken apart; the base's where nothing changed. */
+  readonly view: () => View;
   readonly calls: readonly CallReport[];
   readonly window: Evidence['window'];
 }
 
 /** Reads the candidate against its base: records and channels. Nothing is concluded here. */
 export function observeCandidate(held: Held, durable: Version): Evidence {
-  const { layout, base, baseView } = held;
-  const view = viewDocument(layout, held.text);
-  const records = [...diffViews(layout, baseView, view), ...probeRecords(held.action)];
+  const { layout, base } = held;
+  const digest = digestState(held.text);
+  const before = base.view();
+  const after = held.view();
+  const changes = after === before ? [] : diffViews(layout, before, after);
+  const records = [...changes, ...probeRecords(held.action)];
   return {
     candidate: held.candidate,
-    evidence: fingerprintEvidence(held, durable),
+    evidence: fingerprint(held, durable, digest),
     records,
     channels: [
       { channel: 'difference', kind: 'records', count: records.length },
       { channel: 'isolation', kind: 'stable', before: describeVersion(base), after: describeVersion(durable) },
-      { channel: 'state', kind: 'stable', before: held.digest, after: digestState(held.text) },
+      { channel: 'state', kind: 'stable', before: held.digest, after: digest },
     ],
     unattributed: 0,
-    assigned: assignedValues(held, view),
+    assigned: after === before ? [] : assignedValues(held, before, after),
     window: held.window,
   };
 }
@@ -55,8 +57,11 @@ function describeVersion({ version, digest }: Version): string {
 
 /** Fingerprint of everything that an observation is made from, recovered tool errors included. */
 export function fingerprintEvidence(held: Held, durable: Version): string {
-  const { base, calls, text } = held;
-  const facts = { base: describeVersion(base), durable: describeVersion(durable), state: digestState(text), calls };
+  return fingerprint(held, durable, digestState(held.text));
+}
+
+function fingerprint({ base, calls }: Held, durable: Version, state: string): string {
+  const facts = { base: describeVersion(base), durable: describeVersion(durable), state, calls };
   return hash('sha256', JSON.stringify(facts), 'hex');
 }
 
@@ -69,19 +74,23 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
  * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
  * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
  */
-function assignedValues({ layout, baseView, action }: Held, view: View): readonly Assigned[] {
-  const isChosen = chosenBy(action);
+function assignedValues({ layout, action }: Held, before: View, after: View): readonly Assigned[] {
+  // Only asked where something is new.
+  let isChosen: ((text: string) => boolean) | undefined;
   const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
   return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
     generated.flatMap((column) => {
-      const used = columnValues(baseView, target, column);
-      const known = new Set(used.map(canonical));
-      const added = columnValues(view, target, column).filter(
-        (value) => isIdentifier(value) && !known.has(canonical(value)),
+      const used = columnValues(before, target, column);
+      const known = new Set(used.map(valueText));
+      const added = columnValues(after, target, column).filter(
+        (value) => isIdentifier(value) && !known.has(valueText(value)),
       );
+      if (added.length === 0) return [];
+      isChosen ??= chosenBy(action);
+      const wasChosen = isChosen;
       const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
       const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
-      const fresh = added.filter((value) => isNext(value) || !isChosen(String(value)));
+      const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
       return fresh.length === 0 ? [] : [{ target, column, fresh }];
     }),
   );

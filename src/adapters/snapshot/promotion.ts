@@ -5,13 +5,15 @@ import { EffectMatchError } from '../../errors.ts';
 import {
   asFault,
   extendedCode,
+  isBusy,
   openDatabase,
   pinDurability,
   primaryCode,
   retryWhileBusy,
   SQLITE,
+  statement,
 } from '../../sqlite/connection.ts';
-import { advanceState, type Current, findProblem, PROBE_TABLE, readBackend, type Version } from './control.ts';
+import { advanceState, type Current, findProblem, PROBE_TABLE, type Version } from './control.ts';
 import { insertMarker } from './markers.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
@@ -26,56 +28,75 @@ export interface PromotionRequest {
 }
 
 export interface PromotionTools {
-  readonly file: string;
   readonly backend: string;
   readonly busyTimeoutMs: number;
   readonly reached: AdapterContext['reached'];
   /** Whether another file is at the path by now. */
   readonly isReplaced: () => boolean;
-  /** Where a connection waits for the next promotion. */
-  readonly connections: PromotionConnections;
+  readonly connection: StoreConnection;
 }
 
 /**
- * The connection that promotions use one after the other. A new one costs a flush of the folder on its first commit,
- * beside its opening. Promotions at the same time get connections of their own.
+ * The connection that reads for stages and promotes them: what it wrote is still in its memory when the next stage
+ * reads. Its transactions begin and end within one turn of the event loop, so nothing else ever runs inside one.
  */
-export class PromotionConnections {
-  #idle: DatabaseSync | undefined;
+export class StoreConnection {
+  readonly #file: string;
+  readonly #isReplaced: () => boolean;
+  #db: DatabaseSync | undefined;
   #closed = false;
 
-  take(file: string): DatabaseSync {
-    const idle = this.#idle;
-    this.#idle = undefined;
-    return idle ?? openDatabase(file);
+  constructor(file: string, isReplaced: () => boolean) {
+    this.#file = file;
+    this.#isReplaced = isReplaced;
   }
 
-  /** Keeps it for the next promotion. One whose last promotion is not known to be over is never used again. */
-  leave(db: DatabaseSync, last: Promotion | undefined): void {
-    const isOver = last !== undefined && last.kind !== 'unknown' && !db.isTransaction;
-    if (isOver && !this.#closed && this.#idle === undefined) this.#idle = db;
-    else db.close();
+  get isOpen(): boolean {
+    return this.#db !== undefined;
+  }
+
+  /** Opens it where it is not open; never another file, and none where it is missing. */
+  open(): DatabaseSync {
+    if (this.#db !== undefined) return this.#db;
+    if (this.#closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+    if (this.#isReplaced()) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', REPLACED.detail);
+    const db = openDatabase(this.#file);
+    try {
+      // For as long as it is open: the setting is this connection's own, nobody can take a file out of WAL mode that a
+      // connection has open, and what a rollback journal needs is enough for WAL.
+      pinDurability(db);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+    this.#db = db;
+    return db;
+  }
+
+  /** Gives up a connection whose last promotion is not known to be over; nobody may be misled by what it sees. */
+  drop(): void {
+    const db = this.#db;
+    this.#db = undefined;
+    db?.close();
   }
 
   close(): void {
     this.#closed = true;
-    this.#idle?.close();
-    this.#idle = undefined;
+    this.drop();
   }
 }
 
 /**
- * Marker, version pointer and state in one flushed transaction, on the condition that the pointer still names the
- * base: of two candidates of one base only one can be promoted. Until COMMIT has been issued every failure is a
- * refusal, proved by the rollback. Nobody else has the connection meanwhile, so nothing else is in its transaction.
+ * Marker and state in one flushed transaction, on the condition that the durable state still is the base: of two
+ * candidates of one base only one can be promoted. Until COMMIT has been issued every failure is a refusal, proved by
+ * the rollback.
  */
 export async function promoteState(request: PromotionRequest, tools: PromotionTools): Promise<Promotion> {
-  // Asked before, because opening would create a missing file.
-  if (tools.isReplaced()) return REPLACED;
-  const { connections } = tools;
+  const { connection } = tools;
+  if (!connection.isOpen && tools.isReplaced()) return REPLACED;
   let db: DatabaseSync;
   try {
-    db = connections.take(tools.file);
+    db = connection.open();
   } catch (error) {
     return { kind: 'refused', reason: 'backend-unavailable', detail: String(error) };
   }
@@ -84,7 +105,7 @@ export async function promoteState(request: PromotionRequest, tools: PromotionTo
     promotion = await promoteOn(db, request, tools);
     return promotion;
   } finally {
-    connections.leave(db, promotion);
+    if (promotion === undefined || promotion.kind === 'unknown' || db.isTransaction) connection.drop();
   }
 }
 
@@ -94,26 +115,36 @@ export async function promoteOn(
   request: PromotionRequest,
   tools: PromotionTools,
 ): Promise<Promotion> {
-  const deadline = { deadlineMs: tools.busyTimeoutMs };
+  let promotion: Promotion;
   try {
-    await retryWhileBusy(() => {
-      pinDurability(db);
-      db.exec('begin immediate');
-    }, deadline);
+    promotion = await retryWhileBusy(() => tryPromotion(db, request, tools), { deadlineMs: tools.busyTimeoutMs });
+  } catch (error) {
+    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
+    return refuse(db, { kind: 'refused', reason: 'busy', detail: String(error) });
+  }
+  if (promotion.kind === 'confirmed') tools.reached('adapter:commit-returned');
+  return promotion;
+}
+
+/** One attempt from BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it repeatable. */
+function tryPromotion(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promotion {
+  try {
+    statement(db, 'begin immediate').run();
     const refusal = writeAll(db, request, tools);
     if (refusal !== undefined) return refuse(db, refusal);
   } catch (error) {
-    const busy = error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_BUSY';
-    return refuse(db, { kind: 'refused', reason: busy ? 'busy' : 'marker-failed', detail: String(error) });
+    return giveUp(db, error, 'marker-failed');
   }
   tools.reached('adapter:marker-written');
   try {
-    await retryWhileBusy(() => db.exec('commit'), deadline);
+    statement(db, 'commit').run();
   } catch (error) {
-    return judgeCommitError(db, error);
+    // Only with the transaction still open is it known that COMMIT did nothing; an I/O error proves nothing either way.
+    const isUndone = db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT);
+    if (isUndone) return giveUp(db, error, 'busy');
+    return { kind: 'unknown', cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed') };
   }
   if (db.isTransaction) return { kind: 'unknown', cause: new Error('COMMIT returned with the transaction open') };
-  tools.reached('adapter:commit-returned');
   return { kind: 'confirmed' };
 }
 
@@ -124,14 +155,16 @@ function writeAll(db: DatabaseSync, request: PromotionRequest, tools: PromotionT
   const { marker, base, next, token } = request;
   const problem = findProblem(db);
   if (problem !== undefined) return { kind: 'refused', reason: 'boundary-changed', detail: problem };
-  if (tools.isReplaced() || readBackend(db) !== tools.backend) return REPLACED;
+  if (tools.isReplaced()) return REPLACED;
   try {
     insertMarker(db, marker);
   } catch (error) {
     if (extendedCode(error) !== CONSTRAINT_PRIMARYKEY) throw error;
     return { kind: 'refused', reason: 'marker-conflict', detail: 'a marker of this occurrence exists' };
   }
-  if (!advanceState(db, base, next)) {
+  const moved = advanceState(db, { ...base, backend: tools.backend }, next);
+  if (moved === 'replaced') return REPLACED;
+  if (moved === 'moved') {
     const detail = `the state is no longer version ${base.version}, from which this candidate was made`;
     return { kind: 'refused', reason: 'base-moved', detail };
   }
@@ -139,13 +172,10 @@ function writeAll(db: DatabaseSync, request: PromotionRequest, tools: PromotionT
   return undefined;
 }
 
-/** Only with the transaction still open is it known that COMMIT did nothing; an I/O error proves nothing either way. */
-function judgeCommitError(db: DatabaseSync, error: unknown): Promotion {
-  const busy = error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_BUSY';
-  if (db.isTransaction && (busy || primaryCode(error) === SQLITE.CONSTRAINT)) {
-    return refuse(db, { kind: 'refused', reason: 'busy', detail: String(error) });
-  }
-  return { kind: 'unknown', cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed') };
+function giveUp(db: DatabaseSync, error: unknown, reason: string): Promotion {
+  const promotion = refuse(db, { kind: 'refused', reason, detail: String(error) });
+  if (promotion.kind === 'refused' && isBusy(error)) throw error;
+  return promotion;
 }
 
 /** A refusal is only as good as its proof: the rollback returned and the transaction is over. */

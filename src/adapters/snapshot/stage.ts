@@ -7,18 +7,18 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedAction, probeToken } from './action.ts';
-import { digestState, readBackend, readCurrent, type Version } from './control.ts';
+import { digestState, readBase, readVersion, type Version } from './control.ts';
+import { readDocument } from './document.ts';
 import { fingerprintEvidence, type Held, observeCandidate } from './evidence.ts';
 import { type Layout, withWholeLists } from './layout.ts';
-import { faultOf, findMarker } from './markers.ts';
+import { faultOf } from './markers.ts';
 import { type PromotionTools, promoteState } from './promotion.ts';
 import { readView } from './reading.ts';
 import { type CallReport, runCalls, type ToolBench } from './tools.ts';
-import { viewDocument } from './view.ts';
+import { viewDocument, viewLater } from './view.ts';
 
 /** What a stage needs of the adapter that opens it. */
 export interface StageTools extends PromotionTools {
-  readonly db: DatabaseSync;
   readonly layout: Layout;
   readonly bench: ToolBench;
   readonly clock: AdapterContext['clock'];
@@ -32,31 +32,27 @@ export interface StageTools extends PromotionTools {
  */
 export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
   if (tools.isReplaced()) return REPLACED;
-  const { decided, backend, current } = await reading(tools, (db) => ({
-    decided: findMarker(db, occurrence) !== undefined,
-    backend: readBackend(db),
-    current: readCurrent(db),
-  }));
-  if (backend !== tools.backend) return REPLACED;
-  if (decided) return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
+  const base = await reading(tools, (db) => readBase(db, occurrence));
+  if (base.backend !== tools.backend) return REPLACED;
+  if (base.isDecided)
+    return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
   tools.reached('adapter:stage-opened');
   const fromMs = tools.clock.now();
-  const ran = await runCalls(tools.bench, current.text, action);
+  const state = readDocument(base.text);
+  const ran = await runCalls(tools.bench, { text: base.text, state }, action);
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
-  const { text, calls } = ran;
-  const baseView = viewDocument(tools.layout, current.text);
-  const whole = withWholeLists(tools.layout);
+  const { text } = ran.held;
+  const baseView = viewLater(tools.layout, state);
   const held: Held = {
-    candidate: `snapshot:${tools.backend}:${current.version}:${randomBytes(16).toString('hex')}`,
+    candidate: `snapshot:${tools.backend}:${base.version}:${randomBytes(16).toString('hex')}`,
     layout: tools.layout,
     action,
-    base: { version: current.version, digest: current.digest },
-    baseView,
-    readable: { layout: whole, view: whole === tools.layout ? baseView : viewDocument(whole, current.text) },
+    base: { ...base, view: baseView },
     text,
-    digest: digestState(text),
-    calls,
+    view: text === base.text ? baseView : viewLater(tools.layout, ran.held.state),
+    digest: text === base.text ? base.digest : digestState(text),
+    calls: ran.calls,
     window: { fromMs, toMs: tools.clock.now() },
   };
   return { kind: 'held', stage: new SnapshotStage(tools, occurrence, held) };
@@ -64,7 +60,7 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
 
 async function reading<T>(tools: StageTools, read: (db: DatabaseSync) => T): Promise<T> {
   try {
-    return await retryWhileBusy(() => read(tools.db), { deadlineMs: tools.busyTimeoutMs });
+    return await retryWhileBusy(() => read(tools.connection.open()), { deadlineMs: tools.busyTimeoutMs });
   } catch (error) {
     throw faultOf(error);
   }
@@ -93,8 +89,10 @@ export class SnapshotStage implements Stage {
   /** The version that the calls started from; the promotion is refused if it has changed, so it protects itself. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
-    const { layout, view } = this.#held.readable;
-    return readView(layout, view, reads);
+    if (reads.length === 0) return [];
+    const { layout, base } = this.#held;
+    const whole = withWholeLists(layout);
+    return readView(whole, whole === layout ? base.view() : viewDocument(whole, base.text), reads);
   }
 
   async observe(): Promise<Evidence> {
@@ -126,7 +124,7 @@ export class SnapshotStage implements Stage {
   }
 
   async #durable(): Promise<Version> {
-    return await reading(this.#tools, readCurrent);
+    return await reading(this.#tools, readVersion);
   }
 
   #end(): void {

@@ -1,7 +1,7 @@
 import type { Value } from '../../protocol/value.ts';
 import type { CheckedAction, CheckedCall } from './action.ts';
-import { keepBuiltIns, overAction } from './built-ins.ts';
-import { readDocument, writeDocument } from './document.ts';
+import { overAction } from './built-ins.ts';
+import { copyDocument, readDocument, writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 
 /** How one call ended. A failed call left nothing; `failed` is the tool's own message. */
@@ -10,9 +10,15 @@ export interface CallReport {
   readonly failed?: string;
 }
 
+/** A state as its canonical text and as what that says, which no tool ever gets. */
+export interface Document {
+  readonly text: string;
+  readonly state: Value;
+}
+
 /** What the calls made of the state, or the call that ended the action. */
 export type Run =
-  | { readonly kind: 'done'; readonly text: string; readonly calls: readonly CallReport[] }
+  | { readonly kind: 'done'; readonly held: Document; readonly calls: readonly CallReport[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
 
 /** What running tools needs beside the state. */
@@ -23,58 +29,121 @@ export interface ToolBench {
   readonly quotesValues: boolean;
 }
 
+/** Kept from before any tool has run. */
+const { stringify } = JSON;
+const { hasOwn } = Object;
+
 /**
  * Runs the calls in order, each on a copy of its own that is read back as text when the call ends. So a failed call
  * is undone by forgetting its copy, and a tool that keeps its copy (or goes on working on it) keeps only that.
+ *
+ * Whether a call wrote to built-in objects is looked at before anything else of the process gets to run, and at the
+ * end. In between nothing relies on them: all that comes out of a call is the text of a state, and a new one is written
+ * once more after the last look, when it is known that nothing stood in the way. That text is compared and promoted.
  */
-export async function runCalls(bench: ToolBench, base: string, action: CheckedAction): Promise<Run> {
-  return await overAction(() => runInOrder(bench, base, action));
+export async function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
+  return await overAction((isIntact) => runInOrder(bench, base, action, isIntact));
 }
 
-async function runInOrder(bench: ToolBench, base: string, action: CheckedAction): Promise<Run> {
-  let text = base;
-  const calls: CallReport[] = [];
-  for (const [index, call] of action.calls.entries()) {
-    const result = await runCall(bench, text, call);
-    if (result.kind === 'done') {
-      text = result.text;
-      calls.push({ tool: call.tool });
-      continue;
+async function runInOrder(
+  bench: ToolBench,
+  base: Document,
+  action: CheckedAction,
+  isIntact: () => boolean,
+): Promise<Run> {
+  const progress: Progress = { held: base, calls: [], failure: undefined };
+  try {
+    for (let index = 0; progress.failure === undefined && index < action.calls.length; index += 1) {
+      const call = action.calls[index] as CheckedCall;
+      const started = startCall(bench, progress.held, call);
+      if (started.kind !== 'pending') {
+        endCall(bench, progress, call, started);
+        continue;
+      }
+      isIntact();
+      const ended = await started.ended;
+      isIntact();
+      endCall(bench, progress, call, ended);
     }
-    const words = bench.quotesValues ? result.why : 'its message is not kept, since values are not';
-    if (result.kind === 'late' || !call.mayFail) {
-      const reason = result.kind === 'late' ? 'tool-timeout' : 'tool-failed';
-      return { kind: 'failed', reason, detail: `call ${index + 1} (${call.tool}): ${words}` };
+    const { held, calls, failure } = progress;
+    if (isIntact() && (held === base || isCanonical(held))) {
+      return failure ?? { kind: 'done', held, calls };
     }
-    calls.push({ tool: call.tool, failed: words });
+  } catch (error) {
+    // With spoilt built-ins anything may throw, even what stands around a tool.
+    if (isIntact()) throw error;
   }
-  return { kind: 'done', text, calls };
+  return SPOILT;
 }
+
+function isCanonical({ state, text }: Document): boolean {
+  try {
+    return writeDocument(state) === text;
+  } catch {
+    return false;
+  }
+}
+
+/** What became of the calls so far. */
+interface Progress {
+  held: Document;
+  readonly calls: CallReport[];
+  failure: Run | undefined;
+}
+
+const SPOILT: Run = {
+  kind: 'failed',
+  reason: 'tool-failed',
+  detail: 'a call wrote to built-in objects, such as a __proto__; that was undone',
+};
 
 type Ended =
   | { readonly kind: 'done'; readonly text: string }
   | { readonly kind: 'failed' | 'late'; readonly why: string };
 
-async function runCall(bench: ToolBench, text: string, { tool, args }: CheckedCall): Promise<Ended> {
-  const run = Object.hasOwn(bench.tools, tool) ? bench.tools[tool] : undefined;
-  if (run === undefined) return { kind: 'failed', why: 'there is no such tool' };
-  const { result, intact } = await keepBuiltIns(async () => await runTool(bench, run, readDocument(text), args));
-  return intact
-    ? result
-    : { kind: 'failed', why: 'it wrote to built-in objects, such as a __proto__; that was undone' };
+function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended: Ended): void {
+  if (ended.kind === 'done') {
+    const { text } = ended;
+    if (text !== progress.held.text) progress.held = { text, state: readDocument(text) };
+    progress.calls.push({ tool: call.tool });
+    return;
+  }
+  const words = bench.quotesValues ? ended.why : 'its message is not kept, since values are not';
+  progress.calls.push({ tool: call.tool, failed: words });
+  if (ended.kind !== 'late' && call.mayFail) return;
+  const reason = ended.kind === 'late' ? 'tool-timeout' : 'tool-failed';
+  progress.failure = { kind: 'failed', reason, detail: `call ${progress.calls.length} (${call.tool}): ${words}` };
 }
 
-async function runTool(bench: ToolBench, run: SnapshotTool, state: Value, args: Value): Promise<Ended> {
+/** Only a promise is waited for: a call that has ended costs no turn of the event loop. */
+type Started = Ended | { readonly kind: 'pending'; readonly ended: Promise<Ended> };
+
+function startCall(bench: ToolBench, { text, state: current }: Document, { tool, args }: CheckedCall): Started {
+  const run = hasOwn(bench.tools, tool) ? bench.tools[tool] : undefined;
+  if (run === undefined) return { kind: 'failed', why: 'there is no such tool' };
   try {
-    const returned = run(state, structuredClone(args));
+    const state = copyDocument(current);
+    const returned = run(state, copyDocument(args));
     // What is no promise has ended: not a single task of it may still change the copy before it is read.
-    if (isThenable(returned) && !(await endsInTime(returned, bench.toolTimeoutMs))) {
-      return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
-    }
-    return { kind: 'done', text: writeDocument(state) };
+    if (!isThenable(returned)) return { kind: 'done', text: readBack(state, text) };
+    return { kind: 'pending', ended: awaitCall(bench, returned, state, text) };
   } catch (error) {
     return { kind: 'failed', why: describeError(error) };
   }
+}
+
+async function awaitCall(bench: ToolBench, returned: unknown, state: Value, text: string): Promise<Ended> {
+  try {
+    if (await endsInTime(returned, bench.toolTimeoutMs)) return { kind: 'done', text: readBack(state, text) };
+    return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
+  } catch (error) {
+    return { kind: 'failed', why: describeError(error) };
+  }
+}
+
+/** The canonical text of what a call left. Most calls only read, and to see that takes a third of the time. */
+function readBack(state: Value, before: string): string {
+  return stringify(state) === before ? before : writeDocument(state);
 }
 
 function isThenable(returned: unknown): boolean {

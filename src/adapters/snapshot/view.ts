@@ -1,4 +1,4 @@
-import { canonical } from '../../protocol/canon.ts';
+import { valueText } from '../../protocol/bag.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
 import { OTHER_FIELDS } from './declared.ts';
 import { ABSENT, encodeData, readDocument, sortLists } from './document.ts';
@@ -36,7 +36,20 @@ type Mutable = { [key: string]: Value };
  * with one key, something else at the path) stays part of the rest, so that it is compared as a whole.
  */
 export function viewDocument(layout: Layout, text: string): View {
-  const holder: Mutable = { '': readDocument(text) };
+  return takeApart(layout, readDocument(text));
+}
+
+/** The same of a state that was read already, when it is first asked for. It is used up: nobody else may have it. */
+export function viewLater(layout: Layout, state: Value): () => View {
+  let view: View | undefined;
+  return () => {
+    view ??= takeApart(layout, state);
+    return view;
+  };
+}
+
+function takeApart(layout: Layout, state: Value): View {
+  const holder: Mutable = { '': state };
   const elements: Elements = new Map();
   const collections = new Map(
     layout.collections.map((collection) => [collection.name, takeRecords(holder, collection, elements)] as const),
@@ -71,13 +84,17 @@ function takeRecords(holder: Mutable, collection: Collection, elements: Elements
     return { records, isList: true };
   }
   if (!collection.isMap) return NO_RECORDS;
-  const entries = Object.entries(found);
-  place.parent[place.token] = Object.fromEntries(entries.filter(([, entry]) => !isObject(entry)));
+  const records = new Map<string, RecordView>();
+  const strangers: Mutable = {};
   const [name = ''] = collection.key;
-  const records = entries.flatMap(([key, entry]) =>
-    isObject(entry) ? [viewRecord(collection, { [name]: key }, entry, elements)] : [],
-  );
-  return { records: new Map(records.map((record) => [keyText(collection, record.key), record])), isList: false };
+  for (const id of Object.keys(found)) {
+    const entry = found[id] as Value;
+    const key = { [name]: id };
+    if (isObject(entry)) records.set(keyText(collection, key), viewRecord(collection, key, entry, elements));
+    else strangers[id] = entry;
+  }
+  place.parent[place.token] = strangers;
+  return { records, isList: false };
 }
 
 function findParent(holder: Mutable, tokens: Tokens): { readonly parent: Mutable; readonly token: string } | undefined {
@@ -120,7 +137,9 @@ function readKey(collection: Collection, entry: { readonly [field: string]: Valu
 
 /** An injective text of a key, under which a record is found again. */
 export function keyText(collection: Pick<Collection, 'key'>, key: Row): string {
-  return canonical(collection.key.map((name) => key[name] ?? null));
+  let text = '';
+  for (const name of collection.key) text += valueText(key[name] ?? null);
+  return text;
 }
 
 function viewRecord(
@@ -129,18 +148,31 @@ function viewRecord(
   entry: { readonly [field: string]: Value },
   elements: Elements,
 ): RecordView {
-  const holder: Mutable = { '': sortLists(entry, collection.unordered) };
-  const owner = collection.key.map((name) => key[name] ?? null);
-  for (const list of collection.lists) takeElements(holder, list, owner, elements);
-  const record = holder[''];
+  const record = withoutElements(collection, key, entry, elements);
   const fields: Mutable = {};
   const others: Mutable = {};
   for (const name of collection.fields) fields[name] = ABSENT;
-  for (const [name, value] of Object.entries(record ?? {})) {
+  for (const name of Object.keys(record)) {
     if (!collection.isMap && collection.key.includes(name)) continue;
+    const value = record[name] as Value;
     if (Object.hasOwn(fields, name)) fields[name] = encodeData(value);
     else others[name] = value;
   }
   fields[OTHER_FIELDS] = encodeData(others);
   return { key, fields };
+}
+
+/** The record as it is compared, once its elements are where they are compared. */
+function withoutElements(
+  collection: Collection,
+  key: Row,
+  entry: { readonly [field: string]: Value },
+  elements: Elements,
+): { readonly [field: string]: Value } {
+  const holder = { '': sortLists(entry, collection.unordered) };
+  if (collection.lists.length > 0) {
+    const owner = collection.key.map((name) => key[name] ?? null);
+    for (const list of collection.lists) takeElements(holder, list, owner, elements);
+  }
+  return holder[''] as { readonly [field: string]: Value };
 }

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { digestState, readBackend, readCurrent } from '../../../src/adapters/snapshot/control.ts';
+import { digestState, readBase } from '../../../src/adapters/snapshot/control.ts';
 import {
-  PromotionConnections,
   type PromotionTools,
   promoteOn,
   promoteState,
+  StoreConnection,
 } from '../../../src/adapters/snapshot/promotion.ts';
 import type { Promotion } from '../../../src/contract/adapter.ts';
 import type { MarkerText } from '../../../src/contract/proof.ts';
@@ -43,6 +43,8 @@ interface Case {
   readonly tools?: Partial<PromotionTools>;
   readonly before?: (file: string) => void;
   readonly token?: string;
+  /** Looks at the connection whenever the event loop is free. */
+  readonly watch?: (db: DatabaseSync) => void;
 }
 
 const NEXT = '{"list":[],"n":2}';
@@ -65,7 +67,8 @@ async function freshStore() {
     })
   ).close();
   using db = new DatabaseSync(file, { readOnly: true });
-  return { file, base: readCurrent(db), backend: String(readBackend(db)) };
+  const { backend, ...base } = readBase(db, 'none');
+  return { file, base, backend };
 }
 
 async function promote(given: Case): Promise<{ promotion: Promotion; became: boolean; steps: string[] }> {
@@ -82,19 +85,23 @@ async function promote(given: Case): Promise<{ promotion: Promotion; became: boo
     },
     prepare(sql: string) {
       if (given.marker !== undefined && sql.startsWith('insert into main.effectmatch_marker')) throw given.marker;
-      return real.prepare(sql);
+      const prepared = real.prepare(sql);
+      const stand = stands[sql];
+      return stand === undefined ? prepared : overlay(prepared, { run: () => stand(() => prepared.run()) as never });
     },
   });
   const next = { version: base.version + 1, digest: digestState(NEXT), text: NEXT };
+  const watching = setInterval(() => given.watch?.(real), 0);
   const promotion = await promoteOn(
     db,
     { marker: MARKER, base, next, token: given.token },
     {
-      ...{ file, backend, busyTimeoutMs: 0, isReplaced: () => false, connections: new PromotionConnections() },
+      ...{ backend, busyTimeoutMs: 0, isReplaced: () => false, connection: new StoreConnection(file, () => false) },
       reached: (step) => steps.push(step),
       ...given.tools,
     },
   );
+  clearInterval(watching);
   real.close();
   const markers = look(file, `select * from effectmatch_marker where disposition = 'committed'`).length;
   const found = durable(file);
@@ -146,17 +153,17 @@ test('before COMMIT every failure is a refusal by its own name', async () => {
   await assertRefused('marker-failed', { marker: failure(IOERR) });
 });
 
-test('a writer that stays refuses as busy, and only our own busy is busy', async () => {
+test('a writer that stays refuses as busy, and only what SQLite calls busy is busy', async () => {
   const { file, base, backend } = await freshStore();
   using other = new DatabaseSync(file);
   other.exec('begin immediate');
   const next = { version: 2, digest: digestState(NEXT), text: NEXT };
-  const connections = new PromotionConnections();
-  const tools = { file, backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => false, connections };
+  const connection = new StoreConnection(file, () => false);
+  const tools = { backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => false, connection };
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
-  connections.close();
+  connection.close();
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'busy');
-  await assertRefused('busy', { marker: new EffectMatchError('ERR_EM_STORE_BUSY', 'ours') });
+  await assertRefused('busy', { marker: failure(BUSY) });
   await assertRefused('marker-failed', { marker: new EffectMatchError('ERR_EM_INVARIANT', 'ours') });
   await assertRefused('marker-failed', { marker: Object.assign(new Error('foreign'), { code: 'ERR_EM_STORE_BUSY' }) });
 });
@@ -185,36 +192,70 @@ test('a file that is gone is refused and not created', async () => {
   const { file, base, backend } = await freshStore();
   rmSync(file);
   const next = { version: 2, digest: digestState(NEXT), text: NEXT };
-  const connections = new PromotionConnections();
-  const tools = { file, backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => true, connections };
+  const isReplaced = () => true;
+  const connection = new StoreConnection(file, isReplaced);
+  const tools = { backend, busyTimeoutMs: 0, reached: unobserved, isReplaced, connection };
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'backend-replaced');
   assert.ok(!existsSync(file));
 });
 
-test('a connection is used again only after a promotion that is known to be over, and by one at a time', async () => {
+test('a connection is used again only after a promotion that is known to be over', async () => {
+  const { file, base, backend } = await freshStore();
+  const connection = new StoreConnection(file, () => false);
+  const request = {
+    marker: MARKER,
+    base,
+    next: { version: 2, digest: digestState(NEXT), text: NEXT },
+    token: undefined,
+  };
+  const promoting = (reached: PromotionTools['reached']) =>
+    promoteState(request, { backend, busyTimeoutMs: 0, isReplaced: () => false, connection, reached });
+  const first = connection.open();
+  const stop = () => {
+    throw new Error('stopped inside the transaction');
+  };
+  await assert.rejects(promoting(stop), /stopped inside/);
+  assert.deepEqual([first.isOpen, connection.isOpen], [false, false]);
+  const second = connection.open();
+  assert.deepEqual(await promoting(unobserved), { kind: 'confirmed' });
+  assert.equal(connection.open(), second);
+  const promotion = await promoting(unobserved);
+  assert.equal(promotion.kind === 'refused' && promotion.reason, 'marker-conflict');
+  assert.equal(connection.open(), second, 'a refusal is proved by its rollback');
+  connection.close();
+  assert.ok(!second.isOpen);
+  assert.throws(() => connection.open(), /closed/);
+});
+
+test('a connection that was given up is opened again only for the same file', async () => {
   const { file } = await freshStore();
-  const connections = new PromotionConnections();
-  const first = connections.take(file);
-  const second = connections.take(file);
-  assert.notEqual(first, second);
-  connections.leave(first, { kind: 'confirmed' });
-  connections.leave(second, { kind: 'confirmed' });
-  assert.deepEqual([first.isOpen, second.isOpen], [true, false], 'one waits, more are not needed');
-  assert.equal(connections.take(file), first);
-  connections.leave(first, { kind: 'unknown', cause: undefined });
-  assert.ok(!first.isOpen);
-  const thrown = connections.take(file);
-  connections.leave(thrown, undefined);
-  assert.ok(!thrown.isOpen);
-  const open = connections.take(file);
-  open.exec('begin immediate');
-  connections.leave(open, { kind: 'refused', reason: 'busy', detail: '' });
-  assert.ok(!open.isOpen);
-  const late = connections.take(file);
-  const waiting = connections.take(file);
-  connections.leave(waiting, { kind: 'confirmed' });
-  connections.close();
-  connections.leave(late, { kind: 'confirmed' });
-  assert.deepEqual([waiting.isOpen, late.isOpen], [false, false]);
+  let replaced = false;
+  const connection = new StoreConnection(file, () => replaced);
+  connection.open();
+  replaced = true;
+  connection.drop();
+  rmSync(file);
+  assert.throws(() => connection.open(), /not the one that was opened/);
+  assert.ok(!existsSync(file));
+});
+
+test('a busy COMMIT is rolled back and tried again as a whole, with the connection free in between', async () => {
+  let tries = 0;
+  let open: boolean | undefined;
+  const { promotion, became, steps } = await promote({
+    commit(run) {
+      tries += 1;
+      if (tries < 3) throw failure(BUSY);
+      run();
+    },
+    tools: { busyTimeoutMs: 1000 },
+    watch: (db) => {
+      if (tries > 0) open ||= db.isTransaction;
+    },
+  });
+  assert.deepEqual([promotion.kind, became, tries], ['confirmed', true, 3]);
+  assert.equal(open, false, 'whoever reads meanwhile finds no transaction');
+  const written = 'adapter:marker-written';
+  assert.deepEqual(steps, [written, written, written, 'adapter:commit-returned']);
 });

@@ -166,7 +166,7 @@ test('a restored file with the same version number and another content is anothe
   const adapter = await open(options(file));
   const { stage, proofs } = await hold(adapter, 'restored', { calls: [call('keep')] });
   const permit = proofs.permit(await stage.observe());
-  change(file, "update effectmatch_pointer set digest = 'another'");
+  change(file, "update effectmatch_state set digest = 'another'");
   const promotion = await stage.promote(permit);
   assert.ok(promotion.kind === 'refused' && promotion.reason === 'base-moved');
 });
@@ -300,14 +300,14 @@ test('a file with anything beside the store is refused, and what is added later 
   const permit = proofs.permit(await stage.observe());
   change(
     file,
-    'create trigger more after insert on effectmatch_state begin update effectmatch_state set text = 1; end',
+    'create trigger more after update on effectmatch_state begin update effectmatch_state set text = 1; end',
   );
   assert.equal((await adapter.survey()).outlets.filter(({ disposition }) => disposition === 'unclassified').length, 1);
   const promotion = await stage.promote(permit);
   assert.ok(promotion.kind === 'refused' && promotion.reason === 'boundary-changed');
 });
 
-test('a stored state that is not the one its pointer names is a fault, never a base', async () => {
+test('a stored state that is not the one its digest names is a fault, never a base', async () => {
   const file = freshPath();
   const adapter = await open(options(file));
   change(file, `update effectmatch_state set text = '{"orders":[]}'`);

@@ -2,7 +2,7 @@
 // Method: tools written as carelessly as tools are, called with hostile arguments through real runtimes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keepBuiltIns } from '../../../src/adapters/snapshot/built-ins.ts';
+import { overAction } from '../../../src/adapters/snapshot/built-ins.ts';
 import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { Value } from '../../../src/protocol/value.ts';
@@ -82,25 +82,42 @@ for (const tool of ['set', 'setLater']) {
       const calls = [call('set', { path: 'a', value: 2 }), call(tool, { path, value })];
       assert.match((await failure(adapter, { calls })).detail, /built-in objects/, path);
       assert.deepEqual(describeBuiltIns(), before, path);
-      const recovered = { calls: [calls[0], { ...calls[1], mayFail: true }] };
-      const { stage } = await hold(adapter, path, recovered);
-      assert.equal((await judge(adapter, await stage.observe(), [CHANGED])).kind, 'EXACT', path);
+      const recovered = { calls: [calls[0], { ...calls[1], mayFail: true }, call('set', { path: 'b', value: 2 })] };
+      assert.match((await failure(adapter, recovered)).detail, /built-in objects/, path);
+      assert.deepEqual(describeBuiltIns(), before, path);
     }
   });
 }
 
-test('a tool that starts while another has spoilt the process does not take that for given', async () => {
+test('what one of two actions writes to built-in objects is undone by either look, given by neither and held against both', async () => {
   const before = describeBuiltIns();
   const leave = Promise.withResolvers<void>();
-  const spoiling = keepBuiltIns(async () => {
+  const spoiling = overAction(async (isIntact) => {
     Object.assign(Object.prototype, { spoilt: 1 });
     await leave.promise;
+    return isIntact();
   });
-  const { intact } = await keepBuiltIns(async () => {});
-  assert.deepEqual({ intact, now: describeBuiltIns() }, { intact: false, now: before });
+  const beside = await overAction(async (isIntact) => isIntact());
+  assert.deepEqual({ intact: beside, now: describeBuiltIns() }, { intact: false, now: before });
   leave.resolve();
-  await spoiling;
-  assert.deepEqual(describeBuiltIns(), before);
+  assert.equal(await spoiling, false);
+  assert.ok(await overAction(async (isIntact) => isIntact()), 'what came before is not held against the next');
+});
+
+test("what the application itself adds to built-in objects between two actions is kept and is nobody's fault", async () => {
+  const adapter = await open(options());
+  Object.defineProperty(Array.prototype, 'polyfill', { value: 1, configurable: true, writable: true });
+  try {
+    for (const name of ['first', 'second']) {
+      await hold(adapter, name, { calls: [call('set', { path: 'a', value: 2 })] });
+      assert.equal(Reflect.get(Array.prototype, 'polyfill'), 1);
+    }
+    const spoil = { calls: [call('set', { path: 'orders.__proto__.polyfill', value: 2 })] };
+    assert.match((await failure(adapter, spoil)).detail, /built-in objects/);
+    assert.equal(Reflect.get(Array.prototype, 'polyfill'), 1);
+  } finally {
+    Reflect.deleteProperty(Array.prototype, 'polyfill');
+  }
 });
 
 test('what a tool that is no promise leaves to be done later does not reach the candidate', async () => {

@@ -162,8 +162,7 @@ export const snapshotBackend: Backend = {
       if (kind === 'surprise') books.notice.push(n);
       if (kind === 'failing') books.entry.push({ id: 'forged', ref: n, amount: 1 });
       const text = JSON.stringify(books);
-      db.prepare('update effectmatch_state set text = ?').run(text);
-      db.prepare('update effectmatch_pointer set digest = ?').run(hash('sha256', text, 'hex'));
+      db.prepare('update effectmatch_state set text = ?, digest = ?').run(text, hash('sha256', text, 'hex'));
     });
   },
 
@@ -186,7 +185,7 @@ function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly s
 }
 
 function readBooks(db: DatabaseSync): Books {
-  const row = db.prepare('select text from effectmatch_pointer join effectmatch_state using (version)').get();
+  const row = db.prepare('select text from effectmatch_state').get();
   return JSON.parse(String(row?.text)) as Books;
 }
 
