@@ -16,6 +16,9 @@ export const MAX_LENGTH = 2 ** 28;
  */
 export const KEPT_AFTER = 2 ** 20;
 
+/** An array of more items is long enough for the texts of its items to be settled one by one. */
+const LONG_ARRAY = 1000;
+
 type Step = string | number;
 
 /** The way to the value that is being written, and what the call has met so far. */
@@ -118,9 +121,19 @@ function writeArray(value: readonly unknown[], walk: Walk, depth: number): strin
   for (let index = 0; index < length; index += 1) {
     walk.path[depth] = index;
     if (index > 0) text += ',';
-    text = join(text, write(readProperty(value, index, walk, depth + 1), walk, depth + 1), walk, depth);
+    const item = write(readProperty(value, index, walk, depth + 1), walk, depth + 1);
+    text = join(text, settleItem(item, length), walk, depth);
   }
   return `${text}]`;
+}
+
+/**
+ * A text that was joined holds on to all its parts until it is needed as one. The items of a long array would leave
+ * millions of parts to the garbage collector, which copies them again and again; measuring an item makes it one piece.
+ */
+export function settleItem(item: string, items: number): string {
+  if (items > LONG_ARRAY) Buffer.byteLength(item);
+  return item;
 }
 
 function writeObject(value: object, walk: Walk, depth: number): string {

@@ -1,4 +1,4 @@
-import { MAX_DEPTH, MAX_LENGTH, sortKeys, writeKey, writeText } from './canon.ts';
+import { MAX_DEPTH, MAX_LENGTH, settleItem, sortKeys, writeKey, writeText } from './canon.ts';
 
 /** What a pass has written so far, and how many objects it may still meet. */
 export interface Pass {
@@ -48,10 +48,12 @@ export function readItems(value: unknown, readers: Reader | readonly Reader[], p
   if (!isWithin(value, pass, depth) || Object.keys(value).length !== length) return undefined;
   const copy: unknown[] = [];
   for (let index = 0; index < length; index += 1) {
-    if (!append(index === 0 ? '[' : ',', pass)) return undefined;
+    const before = pass.text;
+    pass.text = index === 0 ? '[' : ',';
     const read = typeof readers === 'function' ? readers : (readers[index] as Reader);
     const item = readProperty(value, index, read, pass, depth);
-    if (item === undefined) return undefined;
+    if (item === undefined || before.length + pass.text.length > MAX_LENGTH) return undefined;
+    pass.text = before + settleItem(pass.text, length);
     copy.push(item);
   }
   pass.text += length === 0 ? '[]' : ']';
