@@ -100,16 +100,10 @@ export async function promoteState(request: PromotionRequest, tools: PromotionTo
   } catch (error) {
     return { kind: 'refused', reason: 'backend-unavailable', detail: String(error) };
   }
-  let promotion: Promotion | undefined;
-  try {
-    promotion = await promoteOn(db, request, tools);
-    return promotion;
-  } finally {
-    if (promotion === undefined || promotion.kind === 'unknown' || db.isTransaction) connection.drop();
-  }
+  return await promoteOn(db, request, tools);
 }
 
-/** The same on a connection that is open and has no transaction. It is not closed here. */
+/** The same on a connection that is open and has no transaction. */
 export async function promoteOn(
   db: DatabaseSync,
   request: PromotionRequest,
@@ -117,7 +111,7 @@ export async function promoteOn(
 ): Promise<Promotion> {
   let promotion: Promotion;
   try {
-    promotion = await retryWhileBusy(() => tryPromotion(db, request, tools), { deadlineMs: tools.busyTimeoutMs });
+    promotion = await retryWhileBusy(() => promoteNow(db, request, tools), { deadlineMs: tools.busyTimeoutMs });
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
     return refuse(db, { kind: 'refused', reason: 'busy', detail: String(error) });
@@ -126,7 +120,18 @@ export async function promoteOn(
   return promotion;
 }
 
-/** One attempt from BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it repeatable. */
+/** One attempt, after which nobody finds a connection with a transaction, or with one of which nobody knows the end. */
+function promoteNow(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promotion {
+  let promotion: Promotion | undefined;
+  try {
+    promotion = tryPromotion(db, request, tools);
+    return promotion;
+  } finally {
+    if (promotion?.kind === 'unknown' || db.isTransaction) tools.connection.drop();
+  }
+}
+
+/** From BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it repeatable. */
 function tryPromotion(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promotion {
   try {
     statement(db, 'begin immediate').run();

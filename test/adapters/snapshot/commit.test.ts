@@ -212,11 +212,15 @@ test('a connection is used again only after a promotion that is known to be over
   const promoting = (reached: PromotionTools['reached']) =>
     promoteState(request, { backend, busyTimeoutMs: 0, isReplaced: () => false, connection, reached });
   const first = connection.open();
+  let met: boolean | undefined;
   const stop = () => {
+    queueMicrotask(() => {
+      met = connection.isOpen;
+    });
     throw new Error('stopped inside the transaction');
   };
   await assert.rejects(promoting(stop), /stopped inside/);
-  assert.deepEqual([first.isOpen, connection.isOpen], [false, false]);
+  assert.deepEqual([first.isOpen, met], [false, false], 'not even the next task of the process meets the transaction');
   const second = connection.open();
   assert.deepEqual(await promoting(unobserved), { kind: 'confirmed' });
   assert.equal(connection.open(), second);
