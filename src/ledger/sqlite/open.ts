@@ -11,6 +11,7 @@ import {
   primaryCode,
   readPragma,
   retryWhileBusy,
+  SQLITE,
 } from '../../sqlite/connection.ts';
 import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
@@ -146,7 +147,7 @@ const LOG_BYTES = 4 * 1024 * 1024;
  * Makes the log as long as it will become, once, before anybody waits for a flush: where the file grows, a flush must
  * also make its new size durable, which doubles the time of each of the first claims. The pages are spilled from a
  * cache made small for it and rolled back, so nothing refers to them and commits write over them. Where another process
- * is writing, it does without.
+ * is writing, or there is no room, it does without.
  */
 function extendLog(db: DatabaseSync, file: string): void {
   const length = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
@@ -156,7 +157,7 @@ function extendLog(db: DatabaseSync, file: string): void {
     db.exec('pragma cache_size = 10; begin immediate; create table filler (bytes blob)');
     db.prepare('insert into filler values (zeroblob(?))').run(LOG_BYTES - length);
   } catch (error) {
-    if (!isBusy(error)) throw error;
+    if (!isBusy(error) && primaryCode(error) !== SQLITE.FULL) throw error;
   } finally {
     if (db.isTransaction) db.exec('rollback');
     db.exec(`pragma cache_size = ${cacheSize}`);

@@ -47,7 +47,9 @@ const JOURNAL = `
     execution text,
     lease_until_ms integer,
     positions integer,
-    check ((execution is null and lease_until_ms is null) = (claim = 0) and (positions is not null) = (claim = 0))
+    check ((execution is null) = (claim = 0)),
+    check ((lease_until_ms is null) = (claim = 0)),
+    check ((positions is not null) = (claim = 0))
   ) strict;
   insert into unsettled (claim, positions) values (0, 0);
 

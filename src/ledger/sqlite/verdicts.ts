@@ -42,12 +42,12 @@ export function recordTerminal(
   const { occurrence, execution } = sealed.record;
   const known = findKnown(session, occurrence, execution);
   const recording = decideRecording(session.context, known, sealed.record);
+  if (known.claim?.record.execution === execution) session.own.forget(occurrence);
   if (recording.kind === 'stored') return { terminal: recording.terminal, inserted: false };
   appendRow(session, 'terminal', recording.slot, sealed);
   if (recording.settles && !settleClaim(session, occurrence)) {
     invariant(findResolution(session, occurrence) !== undefined, 'a claim has its entry until it is settled');
   }
-  if (known.claim?.record.execution === execution) session.own.forget(occurrence);
   return { terminal: sealed.record, inserted: true };
 }
 

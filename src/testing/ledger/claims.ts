@@ -141,6 +141,23 @@ export function claimTests(kit: LedgerKit): void {
     assert.equal(await bench.ledgers.holder(unknown), undefined);
   });
 
+  test('a settled claim is still held by its execution, and has no lease that could be waited for or extended', async () => {
+    await using bench = await openBench(kit);
+    const { context, ledgers } = bench;
+    const { record } = await claimFixture(ledgers, context, 'settled');
+    await ledgers.record(fixtureTerminal(context, record, 'committed'), 'flushed');
+    for (const renewed of [false, true]) {
+      if (renewed) assert.equal(await ledgers.renew(record.occurrence, record.execution, 60_000), true);
+      const holder = await ledgers.holder(record.occurrence);
+      assert.deepEqual([holder?.leaseUntilMs, holder?.leaseExpired], [0, true]);
+      assert.equal(await ledgers.holds(record.occurrence, record.execution), true);
+    }
+    const other = fixtureExecution('someone else');
+    assert.equal(await ledgers.renew(record.occurrence, other, 60_000), false);
+    assert.equal(await ledgers.holds(record.occurrence, other), false);
+    assert.deepEqual(await ledgers.unsettled({ includeLeased: true }), []);
+  });
+
   test('unsettled lists claims past their lease that have no conclusive terminal, oldest first', async () => {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;
