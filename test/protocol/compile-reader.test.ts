@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { EffectMatchError } from '../../src/errors.ts';
-import { documentRecord, issuanceRecord } from '../../src/ledger/records.ts';
+import { documentRecord } from '../../src/ledger/records.ts';
 import { canonical } from '../../src/protocol/canon.ts';
 import { compileReader, type Read } from '../../src/protocol/compile-reader.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
@@ -14,12 +14,11 @@ import type { RecordKind } from '../../src/protocol/record.ts';
 import { plainSchema } from '../../src/protocol/value.ts';
 import { recordKinds, vectors } from '../vectors/load.ts';
 
-const ledgerKinds = [issuanceRecord, documentRecord] as unknown as RecordKind<object>[];
-const kinds = new Map([...(await recordKinds()), ...ledgerKinds.map((kind) => [kind.kind, kind] as const)]);
+const ledgerKind = documentRecord as unknown as RecordKind<object>;
+const kinds = new Map([...(await recordKinds()), [ledgerKind.kind, ledgerKind] as const]);
 const digest = 'ab'.repeat(32);
 const samples: readonly { readonly kind: string; readonly record: object }[] = [
   ...vectors,
-  { kind: 'issuance', record: { version: 1, binding: digest, approvedText: digest } },
   { kind: 'document', record: { version: 1, digest, text: digest } },
 ];
 const readers = new Map([...kinds].map(([name, kind]) => [name, compileReader(kind.schema)]));
