@@ -3,8 +3,8 @@ import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, extendedCode, isBusy, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
-import { readSettings } from './evidence.ts';
 import { insertMarker } from './markers.ts';
+import { readSettings } from './snapshot.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
 

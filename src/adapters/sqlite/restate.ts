@@ -3,8 +3,8 @@ import type { Row, Value } from '../../protocol/value.ts';
 import type { Affinity } from './affinity.ts';
 import { affinityOf, type Relation } from './catalog.ts';
 import type { Change, TableChanges } from './changeset.ts';
-import type { Connections } from './evidence.ts';
 import { castRow, readRow } from './reading.ts';
+import type { Connections } from './snapshot.ts';
 
 /**
  * Whether a session may state rows of this relation otherwise than they are stored. It takes a whole REAL for an

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { readSettings } from '../../../src/adapters/sqlite/evidence.ts';
 import { markersOf } from '../../../src/adapters/sqlite/markers.ts';
 import { type PromotionTools, promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
+import { readSettings } from '../../../src/adapters/sqlite/snapshot.ts';
 import type { Promotion } from '../../../src/contract/adapter.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { EffectMatchError } from '../../../src/errors.ts';

@@ -1,0 +1,89 @@
+import type { DatabaseSync, Session } from 'node:sqlite';
+import { openDatabase, pinDurability, setPragma, statement } from '../../sqlite/connection.ts';
+import { type Catalog, readCatalog } from './catalog.ts';
+import { Fence } from './fence.ts';
+import { readSettings } from './snapshot.ts';
+import type { CompiledStatement } from './statements.ts';
+
+/**
+ * A connection that holds candidates, one after another. It is made for one schema: whatever was compiled and checked
+ * on it stays true while SQLite keeps the schema that the connection has parsed. A stage that ends in any other way
+ * than by a commit or a rollback of its own closes it, and so does a schema that changed.
+ */
+export class Candidate {
+  readonly db: DatabaseSync;
+  readonly fence: Fence;
+  /** Statements of earlier actions, compiled behind the fence under the rules of this schema. */
+  readonly compiled = new Map<string, CompiledStatement>();
+  #settings: string | undefined;
+  #catalog: Catalog | undefined;
+
+  constructor(file: string) {
+    this.db = openDatabase(file);
+    this.fence = new Fence(this.db);
+  }
+
+  /**
+   * Takes the write lock. Before the first time everything is settled that must be so outside of a transaction. Without
+   * cache spilling the lock stays RESERVED until COMMIT, so that the trusted connection can read meanwhile, also with a
+   * rollback journal.
+   */
+  begin(): void {
+    const { db } = this;
+    if (this.#settings === undefined) {
+      pinDurability(db);
+      setPragma(db, { name: 'cache_spill', value: 'off', reads: 0 });
+      this.#settings = readSettings(db);
+    }
+    statement(db, 'begin immediate').run();
+  }
+
+  /** Whether nothing that an earlier stage did on this connection is left: its settings, and objects of its own. */
+  isClean(settings: string): boolean {
+    return settings === this.#settings;
+  }
+
+  /**
+   * Whether this connection has parsed this very schema; asked under the write lock, with equal versions. The first
+   * time all of it is read, by the connection itself.
+   */
+  hasParsed(catalog: Catalog): boolean {
+    this.#catalog ??= readCatalog(this.db, catalog);
+    return this.#catalog === catalog;
+  }
+
+  /** Whether it may serve a stage for this schema, as far as can be told without the lock. */
+  isFor(catalog: Catalog): boolean {
+    return this.#catalog === catalog;
+  }
+
+  /** Ends the session and rolls back what is still open. Returns whether nothing is left, so that another may follow. */
+  release(session: Session): boolean {
+    const { db } = this;
+    if (!db.isOpen) return false;
+    try {
+      session.close();
+      this.#rollBack();
+    } catch {
+      return false;
+    }
+    return !db.isTransaction;
+  }
+
+  /** Rolls back and closes; a session on it ends too. */
+  close(): void {
+    if (!this.db.isOpen) return;
+    try {
+      this.#rollBack();
+    } catch {
+      // A rollback that fails is repeated by closing, and by the next connection that finds the journal.
+    } finally {
+      this.db.close();
+    }
+  }
+
+  #rollBack(): void {
+    this.fence.lower();
+    if (this.db.isTransaction) this.db.exec('rollback');
+  }
+}
