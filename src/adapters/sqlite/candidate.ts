@@ -1,20 +1,23 @@
-import type { DatabaseSync, Session } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
+import { invariant } from '../../errors.ts';
 import { openDatabase, pinDurability, setPragma, statement } from '../../sqlite/connection.ts';
 import { type Catalog, readCatalog } from './catalog.ts';
-import { Fence } from './fence.ts';
+import { Fence, type FenceRules } from './fence.ts';
 import { readSettings } from './snapshot.ts';
 import type { CompiledStatement } from './statements.ts';
 
 /**
  * A connection that holds candidates, one after another. It is made for one schema: whatever was compiled and checked
- * on it stays true while SQLite keeps the schema that the connection has parsed. A stage that ends in any other way
- * than by a commit or a rollback of its own closes it, and so does a schema that changed.
+ * on it stays true while SQLite keeps the schema that the connection has parsed. It is closed where the schema changed,
+ * where an action failed, and where a stage ended in any other way than by a commit or a rollback that returned.
  */
 export class Candidate {
   readonly db: DatabaseSync;
   readonly fence: Fence;
   /** Statements of earlier actions, compiled behind the fence under the rules of this schema. */
   readonly compiled = new Map<string, CompiledStatement>();
+  /** What its actions may do, once it is known which schema it is for. */
+  rules: FenceRules | undefined;
   #settings: string | undefined;
   #catalog: Catalog | undefined;
 
@@ -38,9 +41,13 @@ export class Candidate {
     statement(db, 'begin immediate').run();
   }
 
-  /** Whether nothing that an earlier stage did on this connection is left: its settings, and objects of its own. */
-  isClean(settings: string): boolean {
-    return settings === this.#settings;
+  /**
+   * The settings as they were read back when the connection was set up. They are read again after every action, and a
+   * connection on which they have moved is closed; between two actions nothing that sets one can be compiled.
+   */
+  get settings(): string {
+    invariant(this.#settings !== undefined, 'a connection that has begun is set up');
+    return this.#settings;
   }
 
   /**
@@ -57,12 +64,11 @@ export class Candidate {
     return this.#catalog === catalog;
   }
 
-  /** Ends the session and rolls back what is still open. Returns whether nothing is left, so that another may follow. */
-  release(session: Session): boolean {
+  /** Rolls back what is still open. Returns whether nothing is left, so that another stage may follow. */
+  release(): boolean {
     const { db } = this;
     if (!db.isOpen) return false;
     try {
-      session.close();
       this.#rollBack();
     } catch {
       return false;

@@ -2,13 +2,12 @@ import { hash } from 'node:crypto';
 import type { Session } from 'node:sqlite';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import { quoteName, statement } from '../../sqlite/connection.ts';
 import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
-import { decodeChangeset } from './changeset.ts';
+import { decodeChangeset, type TableChanges } from './changeset.ts';
 import type { Fence, FenceLog } from './fence.ts';
 import { readRow } from './reading.ts';
-import { nameRecords, type Records } from './records.ts';
+import { nameRecords, type Records, type RelationShape } from './records.ts';
 import { inspectRelation } from './relation.ts';
 import { isMisstated, restateChanges } from './restate.ts';
 import { findTurnedZero } from './signed-zero.ts';
@@ -32,10 +31,10 @@ function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
 }
 
 /**
- * What must still be so for an observation to be about the candidate that is held. Nothing that writes, sets a pragma,
- * or ends or begins a transaction can be compiled on a held connection without being denied and counted, and what was
- * compiled before counts the rows it writes: while none of these moves, a second changeset would be the same as the
- * first, and so would be the settings.
+ * What must be the same after the action, at the final gate and before the commit for an observation in between to be
+ * about this candidate. Nothing that writes, sets a pragma, or ends or begins a transaction can be compiled on a held
+ * connection without being denied and counted, and what was compiled before counts the rows it writes: while none of
+ * these moves, a second changeset would be the same as the first, and so would be the settings.
  */
 export function readStanding(connections: Connections, fence: Fence): string {
   const { candidate } = connections;
@@ -52,8 +51,11 @@ export interface Observed {
   /** The schema that was certified; the candidate still has its versions. */
   readonly catalog: Catalog;
   readonly session: Session;
-  readonly relations: readonly Relation[];
+  /** The relations that may be written, by name. */
+  readonly relations: ReadonlyMap<string, Relation>;
   readonly log: FenceLog;
+  /** The highest rowid in use of every relation that is written, before its first write. */
+  readonly tops: ReadonlyMap<string, bigint>;
   readonly before: Snapshot;
   readonly window: Evidence['window'];
 }
@@ -93,23 +95,19 @@ export function observeCandidate(observed: Observed): Evidence {
 function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): Records {
   const { relations, connections, log } = observed;
   try {
-    const tables = decodeChangeset(changeset);
-    const restated = tables.flatMap((table) => {
-      const relation = relations.find(({ name }) => name === table.table);
-      return relation !== undefined && isRestated(observed, relation) ? [{ table, relation }] : [];
-    });
-    const stated = tables.filter((table) => restated.every((other) => other.table !== table));
-    const shapes = new Map(relations.map((relation) => [relation.name, shapeOf(relation)]));
-    const plain = nameRecords(stated, (table) => shapes.get(table));
+    const stated: TableChanges[] = [];
+    const restated: ChangeRecord[] = [];
+    for (const table of decodeChangeset(changeset)) {
+      const relation = relations.get(table.table);
+      if (relation === undefined || !isRestated(observed, relation)) stated.push(table);
+      else for (const record of restateChanges(connections, relation, observed.affinity, table)) restated.push(record);
+    }
+    const plain = nameRecords(stated, (table) => shapeOf(relations.get(table)));
     if (plain.kind === 'unclear') return plain;
-    const rest = restated.flatMap(({ table, relation }) =>
-      restateChanges(connections, relation, observed.affinity, table),
-    );
-    const named = { kind: 'records' as const, records: [...plain.records, ...rest] };
-    for (const relation of relations) {
-      const written = log.written.get(relation.name);
-      if (written === undefined) continue;
-      const { name } = relation;
+    const named = { kind: 'records' as const, records: [...plain.records, ...restated] };
+    for (const [name, written] of log.written) {
+      const relation = relations.get(name);
+      if (relation === undefined) return { kind: 'unclear', why: `"${name}" was written and is not registered` };
       if (findRespelledKey(observed, relation, named.records)) {
         return { kind: 'unclear', why: `a key of "${name}" was respelled and back; leave keys as they are` };
       }
@@ -149,7 +147,8 @@ function findRespelledKey(observed: Observed, relation: Relation, records: reado
   });
 }
 
-function shapeOf(relation: Relation) {
+function shapeOf(relation: Relation | undefined): RelationShape | undefined {
+  if (relation === undefined) return undefined;
   return { name: relation.name, columns: relation.columns.map((column) => column.name), key: relation.key };
 }
 
@@ -160,7 +159,7 @@ function shapeOf(relation: Relation) {
 function compareSequence(
   before: Sequence,
   after: Sequence,
-  relations: readonly Relation[],
+  relations: Observed['relations'],
   records: readonly ChangeRecord[],
 ): ChannelReport {
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
@@ -174,11 +173,11 @@ function compareSequence(
 }
 
 function highestInserted(
-  relations: readonly Relation[],
+  relations: Observed['relations'],
   records: readonly ChangeRecord[],
   name: string,
 ): bigint | undefined {
-  const alias = relations.find((relation) => relation.name === name)?.rowidAlias;
+  const alias = relations.get(name)?.rowidAlias;
   if (alias === undefined) return undefined;
   let highest: bigint | undefined;
   for (const record of records) {
@@ -201,7 +200,6 @@ function integerOf(value: unknown): bigint | undefined {
  * Deleted rows account for none, because REPLACE removes rows without counting them.
  */
 function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gross: bigint): readonly Assigned[] {
-  const { base } = observed.connections;
   const added = new Map<string, bigint>();
   let accounted = 0n;
   for (const { op, target } of records) {
@@ -209,13 +207,10 @@ function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gros
     if (op !== 'delete') accounted += 1n;
   }
   const unseen = gross > accounted ? gross - accounted : 0n;
-  return observed.relations.flatMap(({ name, rowidAlias }) => {
+  return [...observed.relations.values()].flatMap(({ name, rowidAlias }) => {
     const steps = added.get(name);
-    if (rowidAlias === undefined || steps === undefined) return [];
-    const top = statement(base, `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
-    top.setReadBigInts(true);
-    const highest = top.get()?.highest;
-    const inUse = typeof highest === 'bigint' ? highest : 0n;
+    const inUse = observed.tops.get(name);
+    if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
     return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + unseen) }];

@@ -1,4 +1,5 @@
 import { constants, type DatabaseSync } from 'node:sqlite';
+import type { Relation } from './catalog.ts';
 import { isControlName, PROBE_TABLE } from './control.ts';
 import { ALLOWED_FUNCTIONS } from './functions.ts';
 import { OBSERVED_PRAGMAS } from './snapshot.ts';
@@ -7,8 +8,8 @@ const { SQLITE_OK, SQLITE_DENY } = constants;
 
 /** What the fence has to know: the relations that may be written, and the names that people know triggers by. */
 export interface FenceRules {
-  /** Registered relations; `hiddenRowid` where the rowid is no column and so would change unseen. */
-  readonly writable: ReadonlyMap<string, { readonly hiddenRowid: boolean }>;
+  /** The registered relations. */
+  readonly writable: ReadonlyMap<string, Relation>;
   /** Writing to a view writes nothing by itself; what its INSTEAD OF triggers write is checked on its own. */
   readonly views: ReadonlySet<string>;
   readonly triggers: ReadonlySet<string>;
@@ -156,12 +157,13 @@ function judgeWrite(request: Request, rules: FenceRules, log: FenceLog): string 
   const table = first ?? '?';
   if (/^sqlite_(temp_)?(master|schema)$/i.test(table)) return 'changes the schema, which is not allowed';
   if (isForeignControl(table, rules)) return `writes to "${table}", ${OURS}`;
-  const rule = schema === 'main' ? rules.writable.get(table) : undefined;
-  if (rule === undefined) {
+  const relation = schema === 'main' ? rules.writable.get(table) : undefined;
+  if (relation === undefined) {
     if (schema === 'main' && rules.views.has(table)) return undefined;
     return `writes to "${table}", which is not registered`;
   }
-  if (code === constants.SQLITE_UPDATE && second === 'ROWID' && rule.hiddenRowid) {
+  const hiddenRowid = !relation.withoutRowid && relation.rowidAlias === undefined;
+  if (code === constants.SQLITE_UPDATE && second === 'ROWID' && hiddenRowid) {
     return `changes the hidden rowid of "${table}", which no column shows`;
   }
   log.enter({ code, table, column: second });

@@ -12,6 +12,15 @@ import type { Connections } from './snapshot.ts';
  * with a whole number as its default, so that every old row seems to change.
  */
 export function isMisstated(relation: Relation): boolean {
+  const known = misstated.get(relation) ?? mayMisstate(relation);
+  misstated.set(relation, known);
+  return known;
+}
+
+/** Follows from the definition, which is as old as the object. */
+const misstated = new WeakMap<Relation, boolean>();
+
+function mayMisstate(relation: Relation): boolean {
   return relation.columns.some((column) => {
     const affinity = affinityOf(relation, column);
     const inKey = relation.rowidAlias === undefined && relation.key.includes(column.name);

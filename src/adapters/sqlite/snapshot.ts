@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
-import { readPragma, statement } from '../../sqlite/connection.ts';
-import { type Catalog, readVersions, VERSIONS } from './catalog.ts';
+import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
+import { type Catalog, type Relation, readVersions, VERSIONS } from './catalog.ts';
 
 /** Settings of the connection that would change what the held transaction means, and whether it has objects of its own. */
 const SETTINGS = [
@@ -40,11 +40,12 @@ export interface Connections {
   readonly base: DatabaseSync;
 }
 
-export function takeSnapshot(connections: Connections, catalog: Catalog): Snapshot {
+/** `settings` are read unless the caller knows them. */
+export function takeSnapshot(connections: Connections, catalog: Catalog, settings?: string): Snapshot {
   const { candidate } = connections;
   return {
     versions: readVersions(candidate),
-    settings: readSettings(candidate),
+    settings: settings ?? readSettings(candidate),
     sequence: readSequence(candidate, catalog),
     totalChanges: countChanges(candidate),
     baseVersion: readBaseVersion(connections),
@@ -62,6 +63,15 @@ export function countChanges(db: DatabaseSync): bigint {
 
 export function readBaseVersion({ base }: Connections): unknown {
   return readPragma(base, 'data_version');
+}
+
+/** The highest rowid in use, 0 in an empty table; undefined where the rowid is no column. */
+export function readTop(db: DatabaseSync, { name, rowidAlias }: Relation): bigint | undefined {
+  if (rowidAlias === undefined) return undefined;
+  const top = statement(db, `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
+  top.setReadBigInts(true);
+  const highest = top.get()?.highest;
+  return typeof highest === 'bigint' ? highest : 0n;
 }
 
 /** Milliseconds since the epoch on the clock that CURRENT_TIMESTAMP and its relatives read. */

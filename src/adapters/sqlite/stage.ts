@@ -13,12 +13,12 @@ import { Candidate } from './candidate.ts';
 import { type Catalog, type Relation, versionsOf } from './catalog.ts';
 import { PROBE_TABLE, readBackend } from './control.ts';
 import { type Observed, observeCandidate, readStanding } from './evidence.ts';
-import type { FenceRules } from './fence.ts';
+import type { FenceLog, FenceRules } from './fence.ts';
 import type { Keeper } from './keeper.ts';
 import { findMarker } from './markers.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
-import { readClock, takeSnapshot } from './snapshot.ts';
+import { readClock, readSettings, readTop, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -88,12 +88,9 @@ async function stageAction(
   tools.reached('adapter:stage-opened');
   if (tools.isReplaced()) return REPLACED;
   const connections = { candidate: db, base: tools.base };
-  const before = takeSnapshot(connections, tools.catalog);
+  const before = takeSnapshot(connections, tools.catalog, candidate.settings);
   if (before.versions !== versionsOf(tools.catalog) || !candidate.hasParsed(tools.catalog)) {
     return failed('boundary-changed', 'the schema changed after it was certified; certify again');
-  }
-  if (!candidate.isClean(before.settings)) {
-    return failed('settings-changed', 'a setting of the connection moved; the next attempt opens another one');
   }
   if (readBackend(db) !== tools.backend) return REPLACED;
   const marker = findMarker(db, occurrence);
@@ -106,14 +103,20 @@ async function stageAction(
   if (marker !== undefined) {
     return failed('already-void', 'an earlier attempt was interrupted and recovered: it can no longer commit');
   }
-  const relations = writableRelations(tools, action);
-  if (relations === undefined)
-    return failed('boundary-changed', 'a registered table is no table any more; certify again');
+  const rules = rulesFor(tools, candidate, action);
+  if (rules === undefined) return failed('boundary-changed', 'a registered table is no table any more; certify again');
+  const relations = rules.writable;
   const session = db.createSession();
   const fromMs = readClock(db);
-  const log = fence.raise(fenceRules(tools.catalog, relations, action));
-  const compiled = isProbe(action) ? undefined : candidate.compiled;
-  const ran = runStatements(action, { db, log, quotesValues: tools.registration.values === 'plain', compiled });
+  const log = fence.raise(rules);
+  const tops = new Map<string, bigint>();
+  const ran = runStatements(action, {
+    db,
+    log,
+    quotesValues: tools.registration.values === 'plain',
+    compiled: rules.isProbe ? undefined : candidate.compiled,
+    beforeRun: () => noteTops(db, relations, { log, tops }),
+  });
   fence.hold();
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
@@ -126,31 +129,47 @@ async function stageAction(
     session,
     relations,
     log,
+    tops,
     before,
     window,
   };
   return { kind: 'held', stage: new HeldStage(tools, occurrence, { candidate, observed }) };
 }
 
-function writableRelations(tools: StageTools, action: CheckedAction): readonly Relation[] | undefined {
-  const names = isProbe(action) ? [PROBE_TABLE] : tools.registration.targets.map((target) => target.name);
-  const relations = names.flatMap((name) => tools.catalog.relations.get(name) ?? []);
-  return relations.length === names.length && relations.every(({ kind }) => kind === 'table') ? relations : undefined;
+/** The rules of an action; worked out once per connection, which is made for one schema. */
+function rulesFor(tools: StageTools, candidate: Candidate, action: CheckedAction): FenceRules | undefined {
+  if (isProbe(action)) return makeRules(tools.catalog, [PROBE_TABLE], true);
+  const names = tools.registration.targets.map((target) => target.name);
+  candidate.rules ??= makeRules(tools.catalog, names, false);
+  return candidate.rules;
 }
 
-function fenceRules(catalog: Catalog, relations: readonly Relation[], action: CheckedAction): FenceRules {
-  const named = (type: string) => catalog.objects.filter((object) => object.type === type).map((object) => object.name);
-  return {
-    writable: new Map(
-      relations.map(({ name, withoutRowid, rowidAlias }) => [
-        name,
-        { hiddenRowid: !withoutRowid && rowidAlias === undefined },
-      ]),
-    ),
-    views: new Set(named('view')),
-    triggers: new Set(named('trigger')),
-    isProbe: isProbe(action),
-  };
+/** Undefined where one of the names is no table. */
+function makeRules({ relations, objects }: Catalog, names: readonly string[], probe: boolean): FenceRules | undefined {
+  const writable = new Map<string, Relation>();
+  for (const name of names) {
+    const relation = relations.get(name);
+    if (relation?.kind !== 'table') return undefined;
+    writable.set(name, relation);
+  }
+  const named = (type: string) => objects.filter((object) => object.type === type).map((object) => object.name);
+  return { writable, views: new Set(named('view')), triggers: new Set(named('trigger')), isProbe: probe };
+}
+
+/**
+ * A relation that appears in the log for the first time has not been written yet, because what is not in the log cannot
+ * be: its highest rowid is still the one beneath the candidate.
+ */
+function noteTops(
+  db: DatabaseSync,
+  relations: ReadonlyMap<string, Relation>,
+  { log, tops }: { readonly log: FenceLog; readonly tops: Map<string, bigint> },
+): void {
+  for (const name of log.written.keys()) {
+    const relation = tops.has(name) ? undefined : relations.get(name);
+    const top = relation === undefined ? undefined : readTop(db, relation);
+    if (top !== undefined) tops.set(name, top);
+  }
 }
 
 /** A transaction held open with the action's writes in it. */
@@ -160,8 +179,10 @@ class HeldStage implements Stage {
   readonly #occurrence: OccurrenceId;
   readonly #connection: Candidate;
   readonly #observed: Observed;
-  /** The evidence of the last observation, and what has to stand still for it to stay true. */
-  #seen: { readonly evidence: string; readonly standing: string } | undefined;
+  /** What has to stand still from the end of the action on. */
+  readonly #standing: string;
+  /** The evidence of the last observation, and whether it found everything beside the rows as it was before. */
+  #seen: { readonly evidence: string; readonly isClean: boolean } | undefined;
   #ended = false;
   #released = false;
 
@@ -175,6 +196,7 @@ class HeldStage implements Stage {
     this.#occurrence = occurrence;
     this.#connection = held.candidate;
     this.#observed = held.observed;
+    this.#standing = this.#readStanding();
   }
 
   /**
@@ -188,10 +210,9 @@ class HeldStage implements Stage {
 
   async observe(): Promise<Evidence> {
     this.#assertHeld();
-    // Read before, so that whatever moves during the observation makes the recheck differ.
-    const standing = this.#readStanding();
     const evidence = observeCandidate(this.#observed);
-    this.#seen = { evidence: evidence.evidence, standing };
+    const isClean = evidence.channels.every((report) => report.kind !== 'stable' || report.before === report.after);
+    this.#seen = { evidence: evidence.evidence, isClean };
     return evidence;
   }
 
@@ -200,7 +221,8 @@ class HeldStage implements Stage {
     const seen = this.#seen;
     invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
     const standing = this.#readStanding();
-    const evidence = standing === seen.standing ? seen.evidence : hash('sha256', `${seen.evidence} ${standing}`, 'hex');
+    const evidence =
+      standing === this.#standing ? seen.evidence : hash('sha256', `${seen.evidence} ${standing}`, 'hex');
     return { candidate: this.candidate, evidence };
   }
 
@@ -209,12 +231,14 @@ class HeldStage implements Stage {
     const { marker } = permit;
     invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
     const { db, fence } = this.#connection;
-    const { settings } = this.#observed.before;
+    const isTouched = !this.#isUntouched();
     this.#ended = true;
-    fence.lower();
     let isFit = false;
     try {
-      const promotion = await promoteCandidate(db, marker, { ...this.#tools, settings });
+      // The marker is no part of what is observed, and recording it would cost more than writing it.
+      this.#observed.session.close();
+      fence.lower();
+      const promotion = await promoteCandidate(db, marker, { ...this.#tools, isTouched });
       isFit = promotion.kind === 'confirmed';
       return promotion;
     } finally {
@@ -226,6 +250,7 @@ class HeldStage implements Stage {
   async discard(): Promise<void> {
     const isFit = !this.#ended;
     this.#ended = true;
+    if (isFit && this.#connection.db.isOpen) this.#observed.session.close();
     this.#release(isFit);
   }
 
@@ -233,14 +258,23 @@ class HeldStage implements Stage {
     await this.discard();
   }
 
-  /** Gives the connection back once, for good: from then on it may be another stage's. */
+  /**
+   * Gives the connection back once, for good: from then on it may be another stage's. It is kept only where an
+   * observation found its settings and everything else as it was before the action.
+   */
   #release(isFit: boolean): void {
     if (this.#released) return;
     this.#released = true;
     const connection = this.#connection;
-    if (isFit && connection.release(this.#observed.session)) this.#tools.keeper.keep(connection);
+    if (isFit && this.#seen?.isClean && connection.release()) this.#tools.keeper.keep(connection);
     else connection.close();
     this.#tools.onEnd(this);
+  }
+
+  /** An observation reads the settings; nothing can have set one since without the standing being another. */
+  #isUntouched(): boolean {
+    if (this.#readStanding() !== this.#standing) return false;
+    return this.#seen?.isClean ?? readSettings(this.#connection.db) === this.#connection.settings;
   }
 
   #readStanding(): string {

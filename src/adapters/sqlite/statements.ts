@@ -26,6 +26,8 @@ export interface RunTools {
   readonly quotesValues: boolean;
   /** Statements that were compiled on this connection under the same rules; undefined where none may be kept. */
   readonly compiled: Map<string, CompiledStatement> | undefined;
+  /** Called when a statement has been compiled, with what it may write in the log, and has not run yet. */
+  readonly beforeRun: () => void;
 }
 
 /** Bounds what is kept: this many statements, none longer than this many characters. */
@@ -53,6 +55,8 @@ function runStatement(statement: CheckedStatement, tools: RunTools): string | un
   try {
     const compiled = compileStatement(statement.sql, tools);
     if (typeof compiled === 'string') return compiled;
+    if (tools.log.denied.length > 0) return undefined;
+    tools.beforeRun();
     const { prepared } = compiled;
     // What gives no rows has run to its end with the first step.
     if (prepared.columns().length === 0) prepared.run(named, ...positional);
