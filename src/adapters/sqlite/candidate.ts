@@ -19,6 +19,7 @@ export class Candidate {
   /** What its actions may do, once it is known which schema it is for. */
   rules: FenceRules | undefined;
   #settings: string | undefined;
+  #journalMode: string | undefined;
   #catalog: Catalog | undefined;
 
   constructor(file: string) {
@@ -34,7 +35,7 @@ export class Candidate {
   begin(): void {
     const { db } = this;
     if (this.#settings === undefined) {
-      pinDurability(db);
+      this.#journalMode = pinDurability(db);
       setPragma(db, { name: 'cache_spill', value: 'off', reads: 0 });
       this.#settings = readSettings(db);
     }
@@ -51,12 +52,13 @@ export class Candidate {
   }
 
   /**
-   * Whether this connection has parsed this very schema; asked under the write lock, with equal versions. The first
-   * time all of it is read, by the connection itself.
+   * Whether this connection has parsed this very schema, and is pinned for its journal; asked under the write lock, with
+   * equal versions. The first time all of it is read by the connection itself: what was read before the connection was
+   * opened and is read again after it has parsed is what it has parsed.
    */
   hasParsed(catalog: Catalog): boolean {
     this.#catalog ??= readCatalog(this.db, catalog);
-    return this.#catalog === catalog;
+    return this.#catalog === catalog && catalog.settings.journal_mode === this.#journalMode;
   }
 
   /** Whether it may serve a stage for this schema, as far as can be told without the lock. */

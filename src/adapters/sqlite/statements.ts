@@ -30,7 +30,7 @@ export interface RunTools {
   readonly beforeRun: () => void;
 }
 
-/** Bounds what is kept: this many statements, none longer than this many characters. */
+/** Bounds what is kept: the last ones, this many, none longer than this many characters. */
 const MAX_KEPT = 100;
 const MAX_KEPT_CHARACTERS = 10_000;
 
@@ -86,8 +86,11 @@ function compileStatement(sql: string, { db, log, compiled }: RunTools): Compile
   }
   prepared.setReadBigInts(true);
   const made = { prepared, writes: log.writes.slice(before) };
-  const keeps = log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS;
-  if (keeps && compiled !== undefined && compiled.size < MAX_KEPT) compiled.set(sql, made);
+  if (compiled !== undefined && log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) {
+    const [oldest] = compiled.keys();
+    if (oldest !== undefined && compiled.size >= MAX_KEPT) compiled.delete(oldest);
+    compiled.set(sql, made);
+  }
   return made;
 }
 
