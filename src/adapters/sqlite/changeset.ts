@@ -39,7 +39,7 @@ function readTable(reader: Reader): TableChanges {
   if (reader.byte() !== TABLE) reader.refuse('a table header was expected');
   const columns = reader.varint();
   if (columns === 0 || columns > MAX_COLUMNS) reader.refuse(`a table with ${columns} columns`);
-  const keyPlaces = Array.from(reader.take(columns));
+  const keyPlaces = reader.bytes(columns);
   checkKeyPlaces(reader, keyPlaces);
   const table = reader.name();
   const changes: Change[] = [];
@@ -110,6 +110,12 @@ class Reader {
     if (byte === undefined) return this.refuse('the end came too early');
     this.#at += 1;
     return byte;
+  }
+
+  bytes(count: number): readonly number[] {
+    const bytes: number[] = [];
+    for (let index = 0; index < count; index += 1) bytes.push(this.byte());
+    return bytes;
   }
 
   take(length: number): Buffer {
