@@ -36,14 +36,14 @@ import {
   type SqliteOptions,
 } from './admission.ts';
 import { Affinity } from './affinity.ts';
-import { type Catalog, readCatalog } from './catalog.ts';
+import { type Catalog, readCatalog, refreshCatalog } from './catalog.ts';
 import { ensureControlTables, PROBE_TABLE } from './control.ts';
 import { CHANNELS } from './evidence.ts';
+import { Keeper } from './keeper.ts';
 import { markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
 import { readState } from './reading.ts';
-import { Spare } from './spare.ts';
-import { openSpare, openStage } from './stage.ts';
+import { openStage } from './stage.ts';
 import { surveyCatalog } from './survey.ts';
 import { Turns } from './turns.ts';
 
@@ -107,17 +107,17 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   readonly #affinity = new Affinity();
   readonly #stages = new Set<Stage>();
   readonly #turns = new Turns();
-  readonly #spare: Spare;
+  readonly #keeper = new Keeper();
   #catalog: Catalog;
   /** The file's version, as the trusted connection counts commits of others, when the catalogue was read. */
   #catalogVersion: unknown;
+  #isCatalogDoubtful = false;
   #survey: { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey } | undefined;
 
   constructor(opened: Opened) {
     const { db, registration, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
     this.#catalog = opened.catalog;
-    this.#spare = new Spare(() => openSpare({ file: opened.file, isReplaced: () => this.#isReplaced() }));
     this.registration = registration;
     this.identity = { kind: 'sqlite', backend, code: adapterCode() };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
@@ -188,15 +188,16 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
       affinity: this.#affinity,
       catalog: this.#catalog,
       isReplaced: () => this.#isReplaced(),
-      takeSpare: () => this.#spare.take(),
+      keeper: this.#keeper,
       onEnd: (stage: Stage) => {
         this.#stages.delete(stage);
-        if (db.isOpen) this.#spare.prepare();
         turn.endTurn();
       },
     };
     const staged = await openStage(tools, claim.sealed.record.occurrence, action);
     if (staged.kind === 'held') this.#stages.add(staged.stage);
+    // The candidate's own connection reads the schema completely before its first use, and may know better.
+    else if (staged.reason === 'boundary-changed') this.#isCatalogDoubtful = true;
     return staged;
   }
 
@@ -204,7 +205,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   async close(): Promise<void> {
     for (const stage of this.#stages) await stage.discard();
     this.#stages.clear();
-    this.#spare.close();
+    this.#keeper.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
     this.#affinity.close();
   }
@@ -214,7 +215,9 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     const { db } = this.#opened;
     return await this.#trying(() => {
       const version = readPragma(db, 'data_version');
-      if (version !== this.#catalogVersion) this.#catalog = readCatalog(db, this.#catalog);
+      if (this.#isCatalogDoubtful) this.#catalog = readCatalog(db, this.#catalog);
+      else if (version !== this.#catalogVersion) this.#catalog = refreshCatalog(db, this.#catalog);
+      this.#isCatalogDoubtful = false;
       this.#catalogVersion = version;
       return this.#catalog;
     });

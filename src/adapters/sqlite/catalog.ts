@@ -52,24 +52,37 @@ const FILE_SETTINGS = [
   'auto_vacuum',
 ] as const;
 
-/** Counters in the file's header that move with every change of the schema or of what the application keeps there. */
-const VERSIONS = ['schema_version', 'user_version', 'application_id'] as const;
+/**
+ * What is compared at every step of a candidate: counters in the file's header that move with every change of the
+ * schema or of what the application keeps there, and the journal mode, which decides what makes a commit durable.
+ */
+export const VERSIONS = ['schema_version', 'user_version', 'application_id', 'journal_mode'] as const;
 
-/** The counters as one text: cheap enough to compare at every step of a candidate. */
+/** The versions as one text. */
 export function readVersions(db: DatabaseSync): string {
-  return JSON.stringify(VERSIONS.map((name) => readPragma(db, name)));
+  return VERSIONS.map((name) => `${name} ${String(readPragma(db, name))}`).join(', ');
 }
 
-/** The counters that a catalogue was read with. */
+/** The versions that a catalogue was read with. */
 export function versionsOf(catalog: Catalog): string {
-  return JSON.stringify(VERSIONS.map((name) => catalog.settings[name]));
+  return VERSIONS.map((name) => `${name} ${String(catalog.settings[name])}`).join(', ');
+}
+
+/**
+ * The schema as it is now, read row by row only where a version moved. Rows of `sqlite_schema` that someone edits
+ * without moving `schema_version` are not read here, and by no open connection either: SQLite keeps the schema it has
+ * parsed until that counter moves. What agent SQL runs on is therefore what the connection it runs on has parsed, and
+ * {@link readCatalog} is called on that connection, under the write lock, before its first use.
+ */
+export function refreshCatalog(db: DatabaseSync, known: Catalog): Catalog {
+  return readVersions(db) === versionsOf(known) ? known : readCatalog(db, known);
 }
 
 const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
 
 /**
- * Reads the schema fresh. Cheap on purpose, as it runs several times per execution: one scan of `sqlite_schema` and
- * six pragmas; the relations are described again only when that text is not `known`'s.
+ * Reads the schema fresh: one scan of `sqlite_schema` and six pragmas. The relations are described again only when that
+ * text is not `known`'s, and `known` itself is returned when it is.
  */
 export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
   const settings = Object.fromEntries(FILE_SETTINGS.map((name) => [name, readPragma(db, name)]));

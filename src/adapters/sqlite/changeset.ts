@@ -39,7 +39,7 @@ function readTable(reader: Reader): TableChanges {
   if (reader.byte() !== TABLE) reader.refuse('a table header was expected');
   const columns = reader.varint();
   if (columns === 0 || columns > MAX_COLUMNS) reader.refuse(`a table with ${columns} columns`);
-  const keyPlaces = Array.from(reader.take(columns));
+  const keyPlaces = reader.bytes(columns);
   checkKeyPlaces(reader, keyPlaces);
   const table = reader.name();
   const changes: Change[] = [];
@@ -47,23 +47,27 @@ function readTable(reader: Reader): TableChanges {
   return { table, keyPlaces, changes };
 }
 
+/** The places of the key columns are 1 to their number, each once. */
 function checkKeyPlaces(reader: Reader, keyPlaces: readonly number[]): void {
-  const places = keyPlaces.filter((place) => place > 0).sort((a, b) => a - b);
-  if (places.length === 0 || places.some((place, index) => place !== index + 1)) {
-    reader.refuse('the key flags are not a primary key');
+  const size = keyPlaces.reduce((count, place) => (place > 0 ? count + 1 : count), 0);
+  for (let place = 1; place <= size; place += 1) {
+    if (!keyPlaces.includes(place)) reader.refuse('the key flags are not a primary key');
   }
+  if (size === 0) reader.refuse('the key flags are not a primary key');
 }
 
 function readChange(reader: Reader, keyPlaces: readonly number[]): Change {
   const op = OPS[reader.byte()];
   if (op === undefined) return reader.refuse('an unknown operation');
   if (reader.byte() > 1) reader.refuse('an unknown flag');
-  const before = op === 'insert' ? [] : keyPlaces.map(() => reader.value());
-  const after = op === 'delete' ? [] : keyPlaces.map(() => reader.value());
+  const before = op === 'insert' ? NO_IMAGE : reader.values(keyPlaces.length);
+  const after = op === 'delete' ? NO_IMAGE : reader.values(keyPlaces.length);
   if (op === 'update') checkUpdate(reader, keyPlaces, { before, after });
-  else if ([...before, ...after].includes(undefined)) reader.refuse(`a column is missing from an ${op}`);
+  else if (before.includes(undefined) || after.includes(undefined)) reader.refuse(`a column is missing from an ${op}`);
   return { op, before, after };
 }
+
+const NO_IMAGE: readonly (Value | undefined)[] = [];
 
 /** An update names its key, and of every other column both images or neither. */
 function checkUpdate(
@@ -71,10 +75,11 @@ function checkUpdate(
   keyPlaces: readonly number[],
   images: { readonly before: readonly (Value | undefined)[]; readonly after: readonly (Value | undefined)[] },
 ): void {
-  for (const [column, place] of keyPlaces.entries()) {
+  for (let column = 0; column < keyPlaces.length; column += 1) {
+    const place = keyPlaces[column];
     const before = images.before[column];
     const after = images.after[column];
-    if (place > 0 && before === undefined) reader.refuse('an update without its key');
+    if (place !== 0 && before === undefined) reader.refuse('an update without its key');
     if (place === 0 && (before === undefined) !== (after === undefined)) reader.refuse('an update with half a column');
   }
 }
@@ -107,10 +112,23 @@ class Reader {
     return byte;
   }
 
+  bytes(count: number): readonly number[] {
+    const bytes: number[] = [];
+    for (let index = 0; index < count; index += 1) bytes.push(this.byte());
+    return bytes;
+  }
+
   take(length: number): Buffer {
-    if (length > this.#bytes.length - this.#at) this.refuse(`${length} bytes were announced and are not there`);
-    this.#at += length;
-    return this.#bytes.subarray(this.#at - length, this.#at);
+    const from = this.#skip(length);
+    return this.#bytes.subarray(from, this.#at);
+  }
+
+  /** Moves on over bytes that are there, and returns where they start. */
+  #skip(length: number): number {
+    const from = this.#at;
+    if (length > this.#bytes.length - from) this.refuse(`${length} bytes were announced and are not there`);
+    this.#at = from + length;
+    return from;
   }
 
   /** Seven bits per byte, highest first. SQLite writes the shortest form and never more than 31 bits here. */
@@ -133,15 +151,28 @@ class Reader {
     return isUtf8(bytes) ? bytes.toString('utf8') : this.refuse('a table name that is not UTF-8');
   }
 
+  values(count: number): readonly (Value | undefined)[] {
+    const values: (Value | undefined)[] = [];
+    for (let index = 0; index < count; index += 1) values.push(this.value());
+    return values;
+  }
+
+  /** 64 bits; a number as long as that is exact, which spares most integers the way through a bigint. */
+  integer(): Value {
+    const from = this.#skip(8);
+    const number = this.#bytes.readInt32BE(from) * 2 ** 32 + this.#bytes.readUInt32BE(from + 4);
+    return Number.isSafeInteger(number) ? number : encodeInteger(this.#bytes.readBigInt64BE(from));
+  }
+
   value(): Value | undefined {
     const type = this.byte();
     switch (type) {
       case 0:
         return undefined;
       case 1:
-        return encodeInteger(this.take(8).readBigInt64BE());
+        return this.integer();
       case 2: {
-        const real = this.take(8).readDoubleBE();
+        const real = this.#bytes.readDoubleBE(this.#skip(8));
         return Number.isNaN(real) ? this.refuse('a REAL that is not a number') : encodeReal(real);
       }
       case 3:

@@ -11,11 +11,16 @@ export const META_TABLE = 'effectmatch_meta';
 export const PROBE_TABLE = 'effectmatch_probe';
 const VERSION = '1';
 
+/**
+ * Occurrences are random. With the rows in a b-tree of their own, a new marker goes behind the last one and its
+ * occurrence into a small index; in one b-tree by occurrence it would go between any two, and every third one would
+ * split a page, which a commit has to write.
+ */
 const TABLES: { readonly [name: string]: string } = {
   [MARKER_TABLE]:
-    'occurrence TEXT PRIMARY KEY NOT NULL, disposition TEXT NOT NULL, text TEXT NOT NULL, seal_key TEXT NOT NULL, seal_mac TEXT NOT NULL',
-  [META_TABLE]: 'name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL',
-  [PROBE_TABLE]: 'token TEXT PRIMARY KEY NOT NULL',
+    '(occurrence TEXT PRIMARY KEY NOT NULL, disposition TEXT NOT NULL, text TEXT NOT NULL, seal_key TEXT NOT NULL, seal_mac TEXT NOT NULL) strict',
+  [META_TABLE]: '(name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) strict, without rowid',
+  [PROBE_TABLE]: '(token TEXT PRIMARY KEY NOT NULL) strict, without rowid',
 };
 
 /** Whether a table name is one of ours, in any spelling that SQLite takes for the same. */
@@ -38,9 +43,7 @@ export async function ensureControlTables(db: DatabaseSync, options: { readonly 
   await immediate(
     db,
     () => {
-      for (const [name, columns] of Object.entries(TABLES)) {
-        db.exec(`create table if not exists ${name} (${columns}) strict, without rowid`);
-      }
+      for (const [name, shape] of Object.entries(TABLES)) db.exec(`create table if not exists ${name} ${shape}`);
       const insert = db.prepare(`insert into ${META_TABLE} (name, value) values (?, ?) on conflict do nothing`);
       insert.run('version', VERSION);
       insert.run('backend', randomBytes(16).toString('hex'));
@@ -81,13 +84,15 @@ export function readBackend(db: DatabaseSync): unknown {
  * marker table would run inside the promotion, with the fence lifted.
  */
 export function controlProblems(catalog: Catalog): readonly string[] {
-  const problems = Object.entries(TABLES).flatMap(([name, columns]) => {
+  const problems = Object.entries(TABLES).flatMap(([name, shape]) => {
     const object = catalog.objects.find((candidate) => candidate.type === 'table' && candidate.name === name);
-    const expected = `CREATE TABLE ${name} (${columns}) strict, without rowid`;
-    return object?.sql === expected ? [] : [`the table ${name} is not as this release creates it`];
+    return object?.sql === `CREATE TABLE ${name} ${shape}`
+      ? []
+      : [`the table ${name} is not as this release creates it`];
   });
-  for (const { type, name, table } of catalog.objects) {
-    const ours = type === 'table' && Object.hasOwn(TABLES, name);
+  for (const { type, name, table, sql } of catalog.objects) {
+    // An index without a text of its own is what a table's own definition asks for.
+    const ours = (type === 'table' && Object.hasOwn(TABLES, name)) || (type === 'index' && sql === null);
     if (!ours && (isControlName(name) || isControlName(table)))
       problems.push(`${type} "${name}" is in the control area`);
   }

@@ -1,98 +1,46 @@
 import { hash } from 'node:crypto';
-import type { DatabaseSync, Session } from 'node:sqlite';
+import type { Session } from 'node:sqlite';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
-import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
 import type { Affinity } from './affinity.ts';
-import { type Catalog, type Relation, readVersions } from './catalog.ts';
-import { decodeChangeset } from './changeset.ts';
-import type { FenceLog } from './fence.ts';
+import type { Catalog, Relation } from './catalog.ts';
+import { decodeChangeset, type TableChanges } from './changeset.ts';
+import type { Fence, FenceLog } from './fence.ts';
 import { readRow } from './reading.ts';
-import { nameRecords, type Records } from './records.ts';
+import { nameRecords, type Records, type RelationShape } from './records.ts';
 import { inspectRelation } from './relation.ts';
 import { isMisstated, restateChanges } from './restate.ts';
 import { findTurnedZero } from './signed-zero.ts';
+import {
+  type Connections,
+  countChanges,
+  readBaseVersion,
+  type Sequence,
+  type Snapshot,
+  takeSnapshot,
+} from './snapshot.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
 export const CHANNELS = ['changeset', 'authorizer', 'schema', 'transaction', 'sequence', 'settings'] as const;
 
-/** Settings of the connection that would change what the held transaction means. */
-const SETTINGS = [
-  'foreign_keys',
-  'defer_foreign_keys',
-  'ignore_check_constraints',
-  'recursive_triggers',
-  'synchronous',
-  'trusted_schema',
-  'writable_schema',
-] as const;
-
-/** Everything beside the rows that must stay as it is, at one moment of a candidate. */
-export interface Snapshot {
-  readonly versions: string;
-  readonly settings: string;
-  readonly sequence: Sequence;
-  readonly totalChanges: bigint;
-  /** Moves on the trusted connection whenever any other connection commits: nothing may, while the stage is held. */
-  readonly baseVersion: unknown;
-}
-
-/** Highest rowid ever used, by table with AUTOINCREMENT; text where something else than one number is there. */
-type Sequence = ReadonlyMap<string, bigint | string>;
-
-/** The two views of a held candidate: its own connection, and the committed state beneath it. */
-export interface Connections {
-  readonly candidate: DatabaseSync;
-  readonly base: DatabaseSync;
-}
-
-export function takeSnapshot({ candidate, base }: Connections, catalog: Catalog): Snapshot {
-  const total = statement(candidate, 'select total_changes() as total');
-  total.setReadBigInts(true);
-  const totalChanges = total.get()?.total;
-  invariant(typeof totalChanges === 'bigint', 'SQLite counts changes');
-  return {
-    versions: readVersions(candidate),
-    settings: readSettings(candidate),
-    sequence: readSequence(candidate, catalog),
-    totalChanges,
-    baseVersion: readPragma(base, 'data_version'),
-  };
-}
-
-/** Milliseconds since the epoch on the clock that CURRENT_TIMESTAMP and its relatives read. */
-export function readClock(db: DatabaseSync): number {
-  const seconds = statement(db, "select unixepoch('now', 'subsec') as seconds").get()?.seconds;
-  invariant(typeof seconds === 'number', 'SQLite tells the time');
-  return Math.round(seconds * 1000);
-}
-
-/** The connection's settings as one text. */
-export function readSettings(db: DatabaseSync): string {
-  return JSON.stringify(SETTINGS.map((name) => [name, readPragma(db, name)]));
-}
-
-function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
-  if (!catalog.relations.has('sqlite_sequence')) return new Map();
-  const rows = statement(db, 'select name, seq from sqlite_sequence');
-  rows.setReadBigInts(true);
-  const sequence = new Map<string, bigint | string>();
-  for (const row of rows.all()) {
-    const name = String(row.name);
-    const known = sequence.get(name);
-    const seq = typeof row.seq === 'bigint' ? row.seq : String(row.seq);
-    // Two rows of one name: SQLite uses the first, and both are part of what must not change.
-    sequence.set(name, known === undefined ? seq : `${known}, ${seq}`);
-  }
-  return sequence;
-}
-
 /** Fingerprint of everything that an observation is made from. */
-export function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
-  const facts = [now.versions, now.settings, [...now.sequence], now.totalChanges, now.baseVersion];
-  const text = JSON.stringify(facts, (_, value) => (typeof value === 'bigint' ? String(value) : value));
-  return hash('sha256', `${hash('sha256', changeset, 'hex')}\n${text}`, 'hex');
+function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
+  const sequence = [...now.sequence].map(([name, highest]) => [name, String(highest)]);
+  const facts = [now.versions, now.settings, sequence, String(now.totalChanges), now.baseVersion];
+  return hash('sha256', `${hash('sha256', changeset, 'hex')}\n${JSON.stringify(facts)}`, 'hex');
+}
+
+/**
+ * What must be the same after the action, at the final gate and before the commit for an observation in between to be
+ * about this candidate. Nothing that writes, sets a pragma, or ends or begins a transaction can be compiled on a held
+ * connection without being denied and counted, and what was compiled before counts the rows it writes: while none of
+ * these moves, a second changeset would be the same as the first, and so would be the settings.
+ */
+export function readStanding(connections: Connections, fence: Fence): string {
+  const { candidate } = connections;
+  const held = candidate.isTransaction ? 'held' : 'ended';
+  const version = String(readBaseVersion(connections));
+  return `${held}, ${fence.trespasses} trespasses, ${countChanges(candidate)} changes, on version ${version}`;
 }
 
 /** What an observation is made from. */
@@ -103,15 +51,18 @@ export interface Observed {
   /** The schema that was certified; the candidate still has its versions. */
   readonly catalog: Catalog;
   readonly session: Session;
-  readonly relations: readonly Relation[];
-  readonly fence: FenceLog;
+  /** The relations that may be written, by name. */
+  readonly relations: ReadonlyMap<string, Relation>;
+  readonly log: FenceLog;
+  /** The highest rowid in use of every relation that is written, before its first write. */
+  readonly tops: ReadonlyMap<string, bigint>;
   readonly before: Snapshot;
   readonly window: Evidence['window'];
 }
 
 /** Reads the candidate: records and channels. Nothing is concluded here. */
 export function observeCandidate(observed: Observed): Evidence {
-  const { candidate, connections, fence, before } = observed;
+  const { candidate, connections, log, before } = observed;
   const changeset = observed.session.changeset();
   const after = takeSnapshot(connections, observed.catalog);
   const gross = after.totalChanges - before.totalChanges;
@@ -123,7 +74,7 @@ export function observeCandidate(observed: Observed): Evidence {
     result.kind === 'records'
       ? { channel: 'changeset', kind: 'records', count: records.length }
       : { channel: 'changeset', kind: 'silent', why: result.why },
-    { channel: 'authorizer', kind: 'touched', targets: [...fence.written.keys()] },
+    { channel: 'authorizer', kind: 'touched', targets: [...log.written.keys()] },
     stable('schema', before.versions, after.versions),
     stable('transaction', transaction(true, before), transaction(connections.candidate.isTransaction, after)),
     compareSequence(before.sequence, after.sequence, observed.relations, records),
@@ -142,25 +93,21 @@ export function observeCandidate(observed: Observed): Evidence {
 
 /** A changeset that cannot be read leaves the channel silent: what is not known must not pass for nothing. */
 function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): Records {
-  const { relations, connections, fence } = observed;
+  const { relations, connections, log } = observed;
   try {
-    const tables = decodeChangeset(changeset);
-    const restated = tables.flatMap((table) => {
-      const relation = relations.find(({ name }) => name === table.table);
-      return relation !== undefined && isRestated(observed, relation) ? [{ table, relation }] : [];
-    });
-    const stated = tables.filter((table) => restated.every((other) => other.table !== table));
-    const shapes = new Map(relations.map((relation) => [relation.name, shapeOf(relation)]));
-    const plain = nameRecords(stated, (table) => shapes.get(table));
+    const stated: TableChanges[] = [];
+    const restated: ChangeRecord[] = [];
+    for (const table of decodeChangeset(changeset)) {
+      const relation = relations.get(table.table);
+      if (relation === undefined || !isRestated(observed, relation)) stated.push(table);
+      else for (const record of restateChanges(connections, relation, observed.affinity, table)) restated.push(record);
+    }
+    const plain = nameRecords(stated, (table) => shapeOf(relations.get(table)));
     if (plain.kind === 'unclear') return plain;
-    const rest = restated.flatMap(({ table, relation }) =>
-      restateChanges(connections, relation, observed.affinity, table),
-    );
-    const named = { kind: 'records' as const, records: [...plain.records, ...rest] };
-    for (const relation of relations) {
-      const written = fence.written.get(relation.name);
-      if (written === undefined) continue;
-      const { name } = relation;
+    const named = { kind: 'records' as const, records: [...plain.records, ...restated] };
+    for (const [name, written] of log.written) {
+      const relation = relations.get(name);
+      if (relation === undefined) return { kind: 'unclear', why: `"${name}" was written and is not registered` };
       if (findRespelledKey(observed, relation, named.records)) {
         return { kind: 'unclear', why: `a key of "${name}" was respelled and back; leave keys as they are` };
       }
@@ -200,7 +147,8 @@ function findRespelledKey(observed: Observed, relation: Relation, records: reado
   });
 }
 
-function shapeOf(relation: Relation) {
+function shapeOf(relation: Relation | undefined): RelationShape | undefined {
+  if (relation === undefined) return undefined;
   return { name: relation.name, columns: relation.columns.map((column) => column.name), key: relation.key };
 }
 
@@ -211,7 +159,7 @@ function shapeOf(relation: Relation) {
 function compareSequence(
   before: Sequence,
   after: Sequence,
-  relations: readonly Relation[],
+  relations: Observed['relations'],
   records: readonly ChangeRecord[],
 ): ChannelReport {
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
@@ -225,11 +173,11 @@ function compareSequence(
 }
 
 function highestInserted(
-  relations: readonly Relation[],
+  relations: Observed['relations'],
   records: readonly ChangeRecord[],
   name: string,
 ): bigint | undefined {
-  const alias = relations.find((relation) => relation.name === name)?.rowidAlias;
+  const alias = relations.get(name)?.rowidAlias;
   if (alias === undefined) return undefined;
   let highest: bigint | undefined;
   for (const record of records) {
@@ -252,7 +200,6 @@ function integerOf(value: unknown): bigint | undefined {
  * Deleted rows account for none, because REPLACE removes rows without counting them.
  */
 function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gross: bigint): readonly Assigned[] {
-  const { base } = observed.connections;
   const added = new Map<string, bigint>();
   let accounted = 0n;
   for (const { op, target } of records) {
@@ -260,13 +207,10 @@ function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gros
     if (op !== 'delete') accounted += 1n;
   }
   const unseen = gross > accounted ? gross - accounted : 0n;
-  return observed.relations.flatMap(({ name, rowidAlias }) => {
+  return [...observed.relations.values()].flatMap(({ name, rowidAlias }) => {
     const steps = added.get(name);
-    if (rowidAlias === undefined || steps === undefined) return [];
-    const top = statement(base, `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
-    top.setReadBigInts(true);
-    const highest = top.get()?.highest;
-    const inUse = typeof highest === 'bigint' ? highest : 0n;
+    const inUse = observed.tops.get(name);
+    if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
     return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + unseen) }];

@@ -3,7 +3,6 @@ import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, extendedCode, isBusy, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
-import { readSettings } from './evidence.ts';
 import { insertMarker } from './markers.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
@@ -12,8 +11,8 @@ const CONSTRAINT_PRIMARYKEY = 1555;
 export interface PromotionTools {
   readonly busyTimeoutMs: number;
   readonly reached: AdapterContext['reached'];
-  /** The connection's settings when the stage was opened, durability among them. */
-  readonly settings: string;
+  /** Whether anything was done to the held candidate, or to its connection's settings, that no action did. */
+  readonly isTouched: boolean;
   /** Whether another file is at the path by now: a commit would go where nobody looks. */
   readonly isReplaced: () => boolean;
 }
@@ -29,7 +28,7 @@ export async function promoteCandidate(
   tools: PromotionTools,
 ): Promise<Promotion> {
   try {
-    if (readSettings(db) !== tools.settings) return refuse(db, 'settings-changed', 'a setting of the connection moved');
+    if (tools.isTouched) return refuse(db, 'candidate-changed', 'the candidate or a setting of its connection moved');
     insertMarker(db, marker);
     if (tools.isReplaced()) return refuse(db, 'backend-replaced', 'another file is at the path of this database');
   } catch (error) {

@@ -57,20 +57,29 @@ function changesKey(table: TableChanges, change: Change): boolean {
 
 function nameRecord(table: TableChanges, shape: RelationShape, change: Change): ChangeRecord {
   const { op, before, after } = change;
+  const { keyPlaces } = table;
   return {
     op,
     target: shape.name,
-    key: pick(shape, op === 'insert' ? after : before, (index) => table.keyPlaces[index] !== 0),
-    before: op === 'insert' ? null : pick(shape, before, (index) => table.keyPlaces[index] === 0),
-    after: op === 'delete' ? null : pick(shape, after, (index) => table.keyPlaces[index] === 0),
+    key: pick(shape, op === 'insert' ? after : before, { keyPlaces, isKey: true }),
+    before: op === 'insert' ? null : pick(shape, before, { keyPlaces, isKey: false }),
+    after: op === 'delete' ? null : pick(shape, after, { keyPlaces, isKey: false }),
   };
 }
 
-function pick(shape: RelationShape, image: readonly (Value | undefined)[], wanted: (index: number) => boolean): Row {
+/** The values of the key columns by name, or those of all others. */
+function pick(
+  { columns }: RelationShape,
+  image: readonly (Value | undefined)[],
+  wanted: { readonly keyPlaces: readonly number[]; readonly isKey: boolean },
+): Row {
   const row: { [column: string]: Value } = {};
-  for (const [index, column] of shape.columns.entries()) {
+  for (let index = 0; index < columns.length; index += 1) {
+    const column = columns[index];
     const value = image[index];
-    if (value !== undefined && wanted(index)) row[column] = value;
+    if (column !== undefined && value !== undefined && (wanted.keyPlaces[index] !== 0) === wanted.isKey) {
+      row[column] = value;
+    }
   }
   return row;
 }

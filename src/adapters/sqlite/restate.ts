@@ -3,8 +3,8 @@ import type { Row, Value } from '../../protocol/value.ts';
 import type { Affinity } from './affinity.ts';
 import { affinityOf, type Relation } from './catalog.ts';
 import type { Change, TableChanges } from './changeset.ts';
-import type { Connections } from './evidence.ts';
 import { castRow, readRow } from './reading.ts';
+import type { Connections } from './snapshot.ts';
 
 /**
  * Whether a session may state rows of this relation otherwise than they are stored. It takes a whole REAL for an
@@ -12,6 +12,15 @@ import { castRow, readRow } from './reading.ts';
  * with a whole number as its default, so that every old row seems to change.
  */
 export function isMisstated(relation: Relation): boolean {
+  const known = misstated.get(relation) ?? mayMisstate(relation);
+  misstated.set(relation, known);
+  return known;
+}
+
+/** Follows from the definition, which is as old as the object. */
+const misstated = new WeakMap<Relation, boolean>();
+
+function mayMisstate(relation: Relation): boolean {
   return relation.columns.some((column) => {
     const affinity = affinityOf(relation, column);
     const inKey = relation.rowidAlias === undefined && relation.key.includes(column.name);

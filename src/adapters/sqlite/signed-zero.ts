@@ -25,16 +25,27 @@ export function findTurnedZero(
   relation: Relation,
   facts: WriteFacts,
 ): Row | undefined {
-  const columns = relation.columns.filter((column) => keepsSignedZero(relation, column)).map((column) => column.name);
+  const columns = signedColumns(relation);
+  if (columns.length === 0) return undefined;
   const { written, records } = facts;
   if (!written.inserted && !columns.some((name) => written.updated.has(name))) return undefined;
-  if (columns.length === 0) return undefined;
   if (!mayHideRows(facts)) {
     const updated = records.filter((record) => record.target === relation.name && record.op === 'update');
     return updated.map((record) => record.key ?? {}).find((key) => turnsZero(connections, relation, { key, columns }));
   }
   return findTurnedRow(connections, relation, columns);
 }
+
+/** The columns that keep a zero's sign; worked out once per relation, because it follows from the definition. */
+function signedColumns(relation: Relation): readonly string[] {
+  const known =
+    signed.get(relation) ??
+    relation.columns.filter((column) => keepsSignedZero(relation, column)).map((column) => column.name);
+  signed.set(relation, known);
+  return known;
+}
+
+const signed = new WeakMap<Relation, readonly string[]>();
 
 /**
  * Every row that a session reports as inserted or updated took at least one counted write of its own. Where these are

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
@@ -6,32 +6,19 @@ import { EffectMatchError, invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import {
-  asFault,
-  extendedCode,
-  openDatabase,
-  pinDurability,
-  readPragma,
-  retryWhileBusy,
-  setPragma,
-  statement,
-} from '../../sqlite/connection.ts';
+import { asFault, extendedCode, retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
-import { type Catalog, type Relation, readVersions, versionsOf } from './catalog.ts';
+import { Candidate } from './candidate.ts';
+import { type Catalog, type Relation, versionsOf } from './catalog.ts';
 import { PROBE_TABLE, readBackend } from './control.ts';
-import {
-  fingerprintEvidence,
-  type Observed,
-  observeCandidate,
-  readClock,
-  readSettings,
-  takeSnapshot,
-} from './evidence.ts';
-import { type FenceRules, lowerFence, raiseFence } from './fence.ts';
+import { type Observed, observeCandidate, readStanding } from './evidence.ts';
+import type { FenceLog, FenceRules } from './fence.ts';
+import type { Keeper } from './keeper.ts';
 import { findMarker } from './markers.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
+import { readClock, readSettings, readTop, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -51,70 +38,49 @@ export interface StageTools {
   readonly catalog: Catalog;
   /** Whether another file is at the path by now. */
   readonly isReplaced: () => boolean;
-  /** A connection from {@link openSpare} that nobody has used, if there is one. */
-  readonly takeSpare: () => DatabaseSync | undefined;
+  /** Where the connection of the last stage is kept for the next. */
+  readonly keeper: Keeper;
   /** Called when a held stage is over, however it ended. */
   readonly onEnd: (stage: Stage) => void;
 }
 
 /**
- * Runs the action once in a transaction of its own, on a connection of its own, and holds it open. No action has used the
- * connection before, so it has no temporary objects, and it is closed with the stage, so it keeps none.
+ * Runs the action once in a transaction of its own and holds it open. No other stage uses the connection meanwhile, and
+ * what an earlier one left on it is nothing: that is checked before the action runs.
  */
 export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
-  // Asked before, because opening would create a missing file, and after the lock, because it may change in between.
-  if (tools.isReplaced()) return REPLACED;
-  const db = tools.takeSpare() ?? openCandidate(tools.file);
+  const candidate = tools.keeper.take(tools.catalog) ?? openCandidate(tools);
+  if (candidate === undefined) return REPLACED;
   try {
-    const staged = await stageAction(tools, db, { occurrence, action });
-    if (staged.kind === 'failed') closeCandidate(db);
+    const staged = await stageAction(tools, candidate, { occurrence, action });
+    if (staged.kind === 'failed') candidate.close();
     return staged;
   } catch (error) {
-    closeCandidate(db);
+    candidate.close();
     if (extendedCode(error) === undefined) throw error;
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the candidate could not be held');
   }
 }
 
-function openCandidate(file: string): DatabaseSync {
+/** Undefined where another file is at the path: opening would also create a missing one. */
+function openCandidate({ file, isReplaced }: StageTools): Candidate | undefined {
+  if (isReplaced()) return undefined;
   try {
-    return openDatabase(file);
+    return new Candidate(file);
   } catch (error) {
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened for a candidate');
   }
 }
 
-/**
- * A connection for a later stage, with everything on it that a stage sets and compiles before the action. Undefined
- * where another file was at the path meanwhile: an open connection stays with its file, whatever the path names later.
- */
-export function openSpare(tools: Pick<StageTools, 'file' | 'isReplaced'>): DatabaseSync | undefined {
-  if (tools.isReplaced()) return undefined;
-  const db = openDatabase(tools.file);
-  try {
-    settle(db);
-    readVersions(db);
-    readSettings(db);
-    readClock(db);
-    readBackend(db);
-    findMarker(db, '');
-    if (!tools.isReplaced()) return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-  db.close();
-  return undefined;
-}
-
 async function stageAction(
   tools: StageTools,
-  db: DatabaseSync,
+  candidate: Candidate,
   request: { readonly occurrence: OccurrenceId; readonly action: CheckedAction },
 ): Promise<Staged> {
   const { occurrence, action } = request;
+  const { db, fence } = candidate;
   try {
-    await retryWhileBusy(() => beginHeld(db), { deadlineMs: tools.lockWithinMs });
+    await retryWhileBusy(() => candidate.begin(), { deadlineMs: tools.lockWithinMs });
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
     return failed('busy', `another writer held the database for ${tools.busyTimeoutMs} ms`);
@@ -122,8 +88,8 @@ async function stageAction(
   tools.reached('adapter:stage-opened');
   if (tools.isReplaced()) return REPLACED;
   const connections = { candidate: db, base: tools.base };
-  const before = takeSnapshot(connections, tools.catalog);
-  if (before.versions !== versionsOf(tools.catalog)) {
+  const before = takeSnapshot(connections, tools.catalog, candidate.settings);
+  if (before.versions !== versionsOf(tools.catalog) || !candidate.hasParsed(tools.catalog)) {
     return failed('boundary-changed', 'the schema changed after it was certified; certify again');
   }
   if (readBackend(db) !== tools.backend) return REPLACED;
@@ -137,65 +103,73 @@ async function stageAction(
   if (marker !== undefined) {
     return failed('already-void', 'an earlier attempt was interrupted and recovered: it can no longer commit');
   }
-  const relations = writableRelations(tools, action);
-  if (relations === undefined)
-    return failed('boundary-changed', 'a registered table is no table any more; certify again');
+  const rules = rulesFor(tools, candidate, action);
+  if (rules === undefined) return failed('boundary-changed', 'a registered table is no table any more; certify again');
+  const relations = rules.writable;
   const session = db.createSession();
   const fromMs = readClock(db);
-  const fence = raiseFence(db, fenceRules(tools.catalog, relations, action));
-  const ran = runStatements(db, action, { fence, quotesValues: tools.registration.values === 'plain' });
-  lowerFence(db);
+  const log = fence.raise(rules);
+  const tops = new Map<string, bigint>();
+  const ran = runStatements(action, {
+    db,
+    log,
+    quotesValues: tools.registration.values === 'plain',
+    compiled: rules.isProbe ? undefined : candidate.compiled,
+    beforeRun: () => noteTops(db, relations, { log, tops }),
+  });
+  fence.hold();
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
-  const candidate = `sqlite:${tools.backend}:${randomBytes(16).toString('hex')}`;
   const window = { fromMs, toMs: readClock(db) };
   const observed = {
-    candidate,
+    candidate: `sqlite:${tools.backend}:${randomUUID()}`,
     connections,
     affinity: tools.affinity,
     catalog: tools.catalog,
     session,
     relations,
-    fence,
+    log,
+    tops,
     before,
     window,
   };
-  return { kind: 'held', stage: new HeldStage(tools, occurrence, observed) };
+  return { kind: 'held', stage: new HeldStage(tools, occurrence, { candidate, observed }) };
 }
 
-function beginHeld(db: DatabaseSync): void {
-  settle(db);
-  statement(db, 'begin immediate').run();
+/** The rules of an action; worked out once per connection, which is made for one schema. */
+function rulesFor(tools: StageTools, candidate: Candidate, action: CheckedAction): FenceRules | undefined {
+  if (isProbe(action)) return makeRules(tools.catalog, [PROBE_TABLE], true);
+  const names = tools.registration.targets.map((target) => target.name);
+  candidate.rules ??= makeRules(tools.catalog, names, false);
+  return candidate.rules;
+}
+
+/** Undefined where one of the names is no table. */
+function makeRules({ relations, objects }: Catalog, names: readonly string[], probe: boolean): FenceRules | undefined {
+  const writable = new Map<string, Relation>();
+  for (const name of names) {
+    const relation = relations.get(name);
+    if (relation?.kind !== 'table') return undefined;
+    writable.set(name, relation);
+  }
+  const named = (type: string) => objects.filter((object) => object.type === type).map((object) => object.name);
+  return { writable, views: new Set(named('view')), triggers: new Set(named('trigger')), isProbe: probe };
 }
 
 /**
- * Everything that must be settled before BEGIN. Without cache spilling the lock stays RESERVED until COMMIT, so that the
- * trusted connection can read meanwhile, also with a rollback journal.
+ * A relation that appears in the log for the first time has not been written yet, because what is not in the log cannot
+ * be: its highest rowid is still the one beneath the candidate.
  */
-function settle(db: DatabaseSync): void {
-  pinDurability(db);
-  if (readPragma(db, 'cache_spill') !== 0) setPragma(db, { name: 'cache_spill', value: 'off', reads: 0 });
-}
-
-function writableRelations(tools: StageTools, action: CheckedAction): readonly Relation[] | undefined {
-  const names = isProbe(action) ? [PROBE_TABLE] : tools.registration.targets.map((target) => target.name);
-  const relations = names.flatMap((name) => tools.catalog.relations.get(name) ?? []);
-  return relations.length === names.length && relations.every(({ kind }) => kind === 'table') ? relations : undefined;
-}
-
-function fenceRules(catalog: Catalog, relations: readonly Relation[], action: CheckedAction): FenceRules {
-  const named = (type: string) => catalog.objects.filter((object) => object.type === type).map((object) => object.name);
-  return {
-    writable: new Map(
-      relations.map(({ name, withoutRowid, rowidAlias }) => [
-        name,
-        { hiddenRowid: !withoutRowid && rowidAlias === undefined },
-      ]),
-    ),
-    views: new Set(named('view')),
-    triggers: new Set(named('trigger')),
-    isProbe: isProbe(action),
-  };
+function noteTops(
+  db: DatabaseSync,
+  relations: ReadonlyMap<string, Relation>,
+  { log, tops }: { readonly log: FenceLog; readonly tops: Map<string, bigint> },
+): void {
+  for (const name of log.written.keys()) {
+    const relation = tops.has(name) ? undefined : relations.get(name);
+    const top = relation === undefined ? undefined : readTop(db, relation);
+    if (top !== undefined) tops.set(name, top);
+  }
 }
 
 /** A transaction held open with the action's writes in it. */
@@ -203,14 +177,26 @@ class HeldStage implements Stage {
   readonly candidate: string;
   readonly #tools: StageTools;
   readonly #occurrence: OccurrenceId;
+  readonly #connection: Candidate;
   readonly #observed: Observed;
+  /** What has to stand still from the end of the action on. */
+  readonly #standing: string;
+  /** The evidence of the last observation, and whether it found everything beside the rows as it was before. */
+  #seen: { readonly evidence: string; readonly isClean: boolean } | undefined;
   #ended = false;
+  #released = false;
 
-  constructor(tools: StageTools, occurrence: OccurrenceId, observed: Observed) {
-    this.candidate = observed.candidate;
+  constructor(
+    tools: StageTools,
+    occurrence: OccurrenceId,
+    held: { readonly candidate: Candidate; readonly observed: Observed },
+  ) {
+    this.candidate = held.observed.candidate;
     this.#tools = tools;
     this.#occurrence = occurrence;
-    this.#observed = observed;
+    this.#connection = held.candidate;
+    this.#observed = held.observed;
+    this.#standing = this.#readStanding();
   }
 
   /**
@@ -224,13 +210,19 @@ class HeldStage implements Stage {
 
   async observe(): Promise<Evidence> {
     this.#assertHeld();
-    return observeCandidate(this.#observed);
+    const evidence = observeCandidate(this.#observed);
+    const isClean = evidence.channels.every((report) => report.kind !== 'stable' || report.before === report.after);
+    this.#seen = { evidence: evidence.evidence, isClean };
+    return evidence;
   }
 
   async recheck(): Promise<CandidateFacts> {
     this.#assertHeld();
-    const { connections, session, catalog } = this.#observed;
-    const evidence = fingerprintEvidence(session.changeset(), takeSnapshot(connections, catalog));
+    const seen = this.#seen;
+    invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
+    const standing = this.#readStanding();
+    const evidence =
+      standing === this.#standing ? seen.evidence : hash('sha256', `${seen.evidence} ${standing}`, 'hex');
     return { candidate: this.candidate, evidence };
   }
 
@@ -238,43 +230,59 @@ class HeldStage implements Stage {
     this.#assertHeld();
     const { marker } = permit;
     invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
-    const { connections, before } = this.#observed;
+    const { db, fence } = this.#connection;
+    const isTouched = !this.#isUntouched();
     this.#ended = true;
+    let isFit = false;
     try {
-      return await promoteCandidate(connections.candidate, marker, { ...this.#tools, settings: before.settings });
+      // The marker is no part of what is observed, and recording it would cost more than writing it.
+      this.#observed.session.close();
+      fence.lower();
+      const promotion = await promoteCandidate(db, marker, { ...this.#tools, isTouched });
+      isFit = promotion.kind === 'confirmed';
+      return promotion;
     } finally {
-      this.#end();
+      this.#release(isFit);
     }
   }
 
+  /** While a promotion waits for readers this ends it too: by closing, so that it cannot commit any more. */
   async discard(): Promise<void> {
-    this.#end();
+    const isFit = !this.#ended;
+    this.#ended = true;
+    if (isFit && this.#connection.db.isOpen) this.#observed.session.close();
+    this.#release(isFit);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.discard();
   }
 
-  #end(): void {
-    this.#ended = true;
-    closeCandidate(this.#observed.connections.candidate);
+  /**
+   * Gives the connection back once, for good: from then on it may be another stage's. It is kept only where an
+   * observation found its settings and everything else as it was before the action.
+   */
+  #release(isFit: boolean): void {
+    if (this.#released) return;
+    this.#released = true;
+    const connection = this.#connection;
+    if (isFit && this.#seen?.isClean && connection.release()) this.#tools.keeper.keep(connection);
+    else connection.close();
     this.#tools.onEnd(this);
+  }
+
+  /** An observation reads the settings; nothing can have set one since without the standing being another. */
+  #isUntouched(): boolean {
+    if (this.#readStanding() !== this.#standing) return false;
+    return this.#seen?.isClean ?? readSettings(this.#connection.db) === this.#connection.settings;
+  }
+
+  #readStanding(): string {
+    return readStanding(this.#observed.connections, this.#connection.fence);
   }
 
   #assertHeld(): void {
     invariant(!this.#ended && this.#observed.connections.candidate.isTransaction, 'the stage is still held');
-  }
-}
-
-/** Rolls back what is still open and closes the connection, which ends its session too. */
-function closeCandidate(db: DatabaseSync): void {
-  if (!db.isOpen) return;
-  try {
-    if (db.isTransaction) db.exec('rollback');
-  } catch {
-    // A rollback that fails is repeated by closing, and by the next connection that finds the journal.
-  } finally {
-    db.close();
   }
 }
 

@@ -1,8 +1,8 @@
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import { extendedCode } from '../../sqlite/connection.ts';
 import type { CheckedAction, CheckedStatement } from './action.ts';
-import type { FenceLog } from './fence.ts';
+import type { FenceLog, Write } from './fence.ts';
 
 /** What became of an action: run to its end, or why not. */
 export type RunResult =
@@ -11,40 +11,57 @@ export type RunResult =
 
 const MAX_DETAIL = 1000;
 
-/**
- * Runs the statements in order, behind the fence, inside the open transaction, and stops at the first thing that is
- * wrong. SQLite's own messages can quote values (a trigger's RAISE, a piece of SQL), so where the journal is to keep
- * no values, `quotesValues: false` keeps only the kind of error.
- */
-export function runStatements(
-  db: DatabaseSync,
-  action: CheckedAction,
-  options: { readonly fence: FenceLog; readonly quotesValues: boolean },
-): RunResult {
-  const { fence, quotesValues } = options;
+/** A statement of an action, compiled behind the fence and asked about completely. */
+export interface CompiledStatement {
+  readonly prepared: StatementSync;
+  /** What compiling it made the fence note. SQLite asks again only where it compiles again. */
+  readonly writes: readonly Write[];
+}
+
+/** What statements are run with. */
+export interface RunTools {
+  readonly db: DatabaseSync;
+  readonly log: FenceLog;
+  /** SQLite's own messages can quote values (a trigger's RAISE, a piece of SQL): `false` keeps only the kind of error. */
+  readonly quotesValues: boolean;
+  /** Statements that were compiled on this connection under the same rules; undefined where none may be kept. */
+  readonly compiled: Map<string, CompiledStatement> | undefined;
+  /** Called when a statement has been compiled, with what it may write in the log, and has not run yet. */
+  readonly beforeRun: () => void;
+}
+
+/** Bounds what is kept: the last ones, this many, none longer than this many characters. */
+const MAX_KEPT = 100;
+const MAX_KEPT_CHARACTERS = 10_000;
+
+/** Runs the statements in order, behind the fence, inside the open transaction, and stops at the first thing wrong. */
+export function runStatements(action: CheckedAction, tools: RunTools): RunResult {
   for (const [index, statement] of action.statements.entries()) {
-    const prefix = action.statements.length > 1 ? `statement ${index + 1}: ` : '';
-    const error = runStatement(db, statement, quotesValues);
+    const error = runStatement(statement, tools);
     // A denial counts even where SQLite found a way on without what was denied.
-    const denied = fence.denied[0];
+    const denied = tools.log.denied[0];
+    if (denied === undefined && error === undefined) continue;
+    const prefix = action.statements.length > 1 ? `statement ${index + 1}: ` : '';
     if (denied !== undefined) return failed('outlet-denied', `${prefix}${denied}`);
-    if (error !== undefined) return failed('action-failed', `${prefix}${error}`);
+    return failed('action-failed', `${prefix}${error}`);
   }
   return { kind: 'done' };
 }
 
 /** Returns what went wrong, undefined where nothing did. */
-function runStatement(db: DatabaseSync, statement: CheckedStatement, quotesValues: boolean): string | undefined {
-  const { sql, positional, named } = statement;
+function runStatement(statement: CheckedStatement, tools: RunTools): string | undefined {
+  const { db, quotesValues } = tools;
+  const { positional, named } = statement;
   try {
-    const prepared = db.prepare(sql);
-    if (!sql.startsWith(prepared.sourceSQL)) return 'SQLite read another text than was submitted';
-    if (!isBlank(sql.slice(prepared.sourceSQL.length))) {
-      return 'there is text after the first statement; submit several statements as a list';
-    }
-    prepared.setReadBigInts(true);
+    const compiled = compileStatement(statement.sql, tools);
+    if (typeof compiled === 'string') return compiled;
+    if (tools.log.denied.length > 0) return undefined;
+    tools.beforeRun();
+    const { prepared } = compiled;
+    // What gives no rows has run to its end with the first step.
+    if (prepared.columns().length === 0) prepared.run(named, ...positional);
     // Every row is fetched, so that a statement that fails late fails here; none is kept.
-    for (const _ of prepared.iterate(named, ...positional));
+    else for (const _ of prepared.iterate(named, ...positional));
   } catch (error) {
     // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) end the transaction together with the error.
     const ended = db.isTransaction ? '' : ' (which rolled the whole transaction back)';
@@ -52,6 +69,29 @@ function runStatement(db: DatabaseSync, statement: CheckedStatement, quotesValue
   }
   invariant(db.isTransaction, 'a statement that succeeds leaves the transaction open');
   return undefined;
+}
+
+/** The compiled statement with what it may write entered in the log, or what is wrong with the text. */
+function compileStatement(sql: string, { db, log, compiled }: RunTools): CompiledStatement | string {
+  const known = compiled?.get(sql);
+  if (known !== undefined) {
+    for (const write of known.writes) log.enter(write);
+    return known;
+  }
+  const before = log.writes.length;
+  const prepared = db.prepare(sql);
+  if (!sql.startsWith(prepared.sourceSQL)) return 'SQLite read another text than was submitted';
+  if (!isBlank(sql.slice(prepared.sourceSQL.length))) {
+    return 'there is text after the first statement; submit several statements as a list';
+  }
+  prepared.setReadBigInts(true);
+  const made = { prepared, writes: log.writes.slice(before) };
+  if (compiled !== undefined && log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) {
+    const [oldest] = compiled.keys();
+    if (oldest !== undefined && compiled.size >= MAX_KEPT) compiled.delete(oldest);
+    compiled.set(sql, made);
+  }
+  return made;
 }
 
 function wordsOf(error: unknown): string {

@@ -12,7 +12,7 @@ const CLOSED: readonly Outlet[] = [
   ['PRAGMA statements and functions', 'authorizer'],
   ['CREATE, ALTER, DROP, REINDEX, ANALYZE', 'authorizer; schema compared before and after'],
   ['VACUUM', 'not possible inside the held transaction'],
-  ['temporary tables, triggers and views', 'authorizer; a fresh connection per stage'],
+  ['temporary tables, triggers and views', 'authorizer; schema_version of temp compared before and after'],
   ['transaction control and savepoints', 'authorizer; transaction checked after every statement'],
   ['extension loading', 'switched off on the connection; authorizer'],
   ['application-defined functions', 'none are registered on the connection; authorizer allow-list'],
@@ -54,7 +54,7 @@ export function surveyCatalog(
   ];
   return {
     backend,
-    executor: 'a node:sqlite connection of its own per stage, behind an authorizer',
+    executor: 'a node:sqlite connection for stages alone, one at a time, behind an authorizer',
     outlets: Object.freeze(outlets),
     configuration: fingerprint(catalog.text),
     credentials: fingerprint(file),

@@ -6,7 +6,6 @@ import { spawn } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { readSettings } from '../../../src/adapters/sqlite/evidence.ts';
 import { promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
@@ -79,28 +78,12 @@ test('a promotion that meets a marker of its occurrence is refused with everythi
   const tools = {
     busyTimeoutMs: 0,
     reached: () => assert.fail('no step is reached'),
-    settings: readSettings(db),
+    isTouched: false,
     isReplaced: () => false,
   };
   const promotion = await promoteCandidate(db, marker(occurrence), tools);
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'marker-conflict');
   assert.equal(db.isTransaction, false);
-  assert.deepEqual(look(file, 'select * from t'), []);
-});
-
-test('a promotion on a connection whose settings moved is refused', async () => {
-  const file = freshFile(SCHEMA);
-  await (await open({ file, relations: ['t'] })).close();
-  using db = new DatabaseSync(file);
-  const settings = readSettings(db);
-  db.exec("begin immediate; insert into t values (1, 'lost'); pragma defer_foreign_keys = on");
-  const promotion = await promoteCandidate(db, marker(freshOccurrence()), {
-    busyTimeoutMs: 0,
-    reached: () => {},
-    settings,
-    isReplaced: () => false,
-  });
-  assert.equal(promotion.kind === 'refused' && promotion.reason, 'settings-changed');
   assert.deepEqual(look(file, 'select * from t'), []);
 });
 

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { readSettings } from '../../../src/adapters/sqlite/evidence.ts';
 import { markersOf } from '../../../src/adapters/sqlite/markers.ts';
 import { type PromotionTools, promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
 import type { Promotion } from '../../../src/contract/adapter.ts';
@@ -60,7 +59,7 @@ async function promote(given: Case): Promise<{ promotion: Promotion; durable: bo
   const promotion = await promoteCandidate(db, marker(occurrence), {
     busyTimeoutMs: 0,
     reached: (step) => steps.push(step),
-    settings: readSettings(real),
+    isTouched: false,
     isReplaced: () => false,
     ...given.tools,
   });
@@ -94,7 +93,7 @@ test('a commit that returns with the transaction open confirms nothing', async (
 });
 
 test('before COMMIT every failure is a refusal by its own name', async () => {
-  await assertRefused('settings-changed', { tools: { settings: 'others' } });
+  await assertRefused('candidate-changed', { tools: { isTouched: true } });
   await assertRefused('backend-replaced', { tools: { isReplaced: () => true } });
   const conflict = (file: string, occurrence: string) =>
     change(file, `insert into effectmatch_marker values ('${occurrence}', 'void', '{}', 'k', 'm')`);
@@ -126,12 +125,12 @@ test('what passes for busy at COMMIT is our own error of that code and nothing l
 });
 
 test('a refusal whose rollback fails or does not end the transaction is no refusal', async () => {
-  const tools = { settings: 'others' };
+  const tools = { isTouched: true };
   await assertUnknown(/SQLite said 10/, { tools, rollback: FAILS(IOERR) }, false);
   await assertUnknown(/SQLite said 10/, { tools, rollback: RUNS_AND_FAILS(IOERR) }, false);
-  await assertUnknown(/settings-changed: .* did not end it/, { tools, rollback: FAILS(BUSY) }, false);
+  await assertUnknown(/candidate-changed: .* did not end it/, { tools, rollback: FAILS(BUSY) }, false);
   await assertUnknown(/did not end it/, { tools, rollback: () => {} }, false);
-  await assertRefused('settings-changed', { tools, rollback: RUNS_AND_FAILS(BUSY) });
+  await assertRefused('candidate-changed', { tools, rollback: RUNS_AND_FAILS(BUSY) });
 });
 
 test('faults under the markers carry the adapter code, and stated ones their own', async () => {

@@ -7,8 +7,8 @@ import { renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { readCatalog } from '../../../src/adapters/sqlite/catalog.ts';
-import { fingerprintEvidence, takeSnapshot } from '../../../src/adapters/sqlite/evidence.ts';
+import { readStanding } from '../../../src/adapters/sqlite/evidence.ts';
+import { Fence } from '../../../src/adapters/sqlite/fence.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import {
   change,
@@ -178,30 +178,59 @@ test('evidence names every channel, and a recheck of an untouched candidate give
   assert.notEqual(other.candidate, evidence.candidate, 'the same action again is another candidate');
 });
 
-test('anything written after an observation changes the evidence, even what cancels out', () => {
+test('nothing is done to a held candidate without its standing being another, even what cancels out', () => {
   const file = freshFile(SCHEMA);
   using candidate = new DatabaseSync(file);
   using base = new DatabaseSync(file, { readOnly: true });
+  const fence = new Fence(candidate);
+  // Compiled before the candidate is held, as statements of an action are: the fence is not asked about them again.
+  const insert = candidate.prepare('insert into t values (9, 9)');
+  const remove = candidate.prepare('delete from t where id = 9');
+  const still = candidate.prepare('update t set v = v');
+  const nothing = candidate.prepare('delete from t where id = 77');
   candidate.exec('begin immediate');
   const session = candidate.createSession();
-  const catalog = readCatalog(candidate);
-  const evidence = () => fingerprintEvidence(session.changeset(), takeSnapshot({ candidate, base }, catalog));
-  const seen = new Set([evidence()]);
-  assert.ok(seen.has(evidence()));
+  candidate.exec("update t set v = 'new' where id = 1");
+  fence.hold();
+  const changeset = session.changeset();
+  const seen = new Set([readStanding({ candidate, base }, fence)]);
+  const isSeen = () => seen.has(readStanding({ candidate, base }, fence));
+  nothing.run();
+  session.changeset();
+  candidate.exec('select * from t; pragma foreign_keys');
+  assert.ok(isSeen(), 'reading and observing leave it as it is');
+  for (const compiled of [insert, remove, still]) {
+    compiled.run();
+    assert.ok(!isSeen(), compiled.sourceSQL);
+    seen.add(readStanding({ candidate, base }, fence));
+  }
   for (const sql of [
     'insert into t values (9, 9)',
-    'delete from t where id = 9',
-    'update t set v = v',
+    'delete from t where id = 77',
+    'rollback',
+    'commit',
+    'begin immediate',
+    'savepoint other',
+    'release changeset',
     'pragma user_version = 3',
     'pragma defer_foreign_keys = on',
+    'pragma foreign_keys = off',
+    'pragma incremental_vacuum',
     'create table more (a)',
+    'create temp table more (a)',
     'update sqlite_sequence set seq = 77',
+    "attach ':memory:' as more",
   ]) {
-    candidate.exec(sql);
-    const now = evidence();
-    assert.ok(!seen.has(now), sql);
-    seen.add(now);
+    assert.throws(() => candidate.exec(sql), sql);
+    if (sql === 'release changeset') continue; // A session asks for it, and here there is no such savepoint.
+    assert.ok(!isSeen(), sql);
+    seen.add(readStanding({ candidate, base }, fence));
   }
+  assert.deepEqual(session.changeset(), changeset, 'and none of it was done');
+  assert.ok(candidate.isTransaction);
+  fence.lower();
+  candidate.exec('rollback');
+  assert.ok(!isSeen());
 });
 
 test('keys that SQLite assigns are bounded by what was there before, also for AUTOINCREMENT', async () => {
