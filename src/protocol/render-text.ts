@@ -19,6 +19,8 @@ const TAIL = 40;
 
 /** Characters that do not show, move what stands beside them, or surround it; blanks other than the space included. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
+/** Text that shows as it is: printable ASCII without quote and backslash. Most is. */
+const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const MARK = /\p{M}/u;
 const LETTER = /\p{L}/u;
 /** More accents than this on one letter would reach into the lines around. */
@@ -145,6 +147,7 @@ function quoteValue(text: string, rendering: Rendering): string {
  * ones, so that a display which reorders text cannot swap it with its neighbours.
  */
 export function quote(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
   const shown = /^[\x20-\x7e]*$/.test(text) ? text.replace(/["\\]/g, '\\$&') : spellOut(text);
   return RIGHT_TO_LEFT.test(shown) ? `"${shown}"(rtl)` : `"${shown}"`;
 }
