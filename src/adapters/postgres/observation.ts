@@ -224,20 +224,32 @@ function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
 
 /** What moved since the stage was opened, by the answers of `open` and of another look. */
 export function residueOf(
-  asked: Pick<Observed, 'opened' | 'sequences' | 'readableSequences'>,
+  asked: Asked & Pick<Observed, 'opened'>,
   after: string,
 ): readonly Residue[] {
-  const skip = (text: string) => text.split(' ').slice(asked.sequences.length).join(' ');
-  return findMoved(asked.readableSequences, skip(asked.opened.positions), skip(after));
+  return findMoved(asked.readableSequences, readPositions(asked, asked.opened.positions), readPositions(asked, after));
+}
+
+type Asked = Pick<Observed, 'sequences' | 'readableSequences'>;
+
+/** The sequences whose positions are asked for, each once, in the order of the answers. */
+export function askedSequences({ sequences, readableSequences }: Asked): readonly number[] {
+  return [...new Set([...sequences, ...readableSequences].map(({ oid }) => oid))];
+}
+
+/** Positions by sequence; '' before the first value was drawn. */
+function readPositions(asked: Asked, answer: string): ReadonlyMap<number, string> {
+  const positions = answer.split(' ');
+  return new Map(askedSequences(asked).map((oid, index) => [oid, positions[index] ?? '']));
 }
 
 /** A sequence hands out what lies between its positions, to this transaction or to others. */
-function assignedRanges({ opened, sequences }: Observed, after: string): readonly Assigned[] {
-  const before = opened.positions.split(' ');
-  const now = after.split(' ');
-  return sequences.flatMap(({ target, column, start, increment }, index) => {
-    const from = before[index] === undefined || before[index] === '' ? start - increment : BigInt(before[index]);
-    const to = now[index] === undefined || now[index] === '' ? start - increment : BigInt(now[index]);
+function assignedRanges(observed: Observed, after: string): readonly Assigned[] {
+  const before = readPositions(observed, observed.opened.positions);
+  const now = readPositions(observed, after);
+  return observed.sequences.flatMap(({ target, column, oid, start, increment }) => {
+    const read = (position: string | undefined) => (position ? BigInt(position) : start - increment);
+    const [from, to] = [read(before.get(oid)), read(now.get(oid))];
     if (from === to) return [];
     const [above, upTo] = increment > 0n ? [from, to] : [to - 1n, from - 1n];
     return [{ target, column, above: String(above), upTo: String(upTo) }];

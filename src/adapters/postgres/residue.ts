@@ -28,10 +28,13 @@ export async function listSequences(control: Connection, owner: string): Promise
 }
 
 /** What moved between two answers about the positions of these sequences. A rollback does not take it back. */
-export function findMoved(sequences: readonly ReadableSequence[], before: string, after: string): readonly Residue[] {
-  const [from, to] = [before.split(' '), after.split(' ')];
-  return sequences.flatMap(({ name }, index) => {
-    const [stood, stands] = [from[index] ?? '', to[index] ?? ''];
+export function findMoved(
+  sequences: readonly ReadableSequence[],
+  before: ReadonlyMap<number, string>,
+  after: ReadonlyMap<number, string>,
+): readonly Residue[] {
+  return sequences.flatMap(({ oid, name }) => {
+    const [stood, stands] = [before.get(oid) ?? '', after.get(oid) ?? ''];
     if (stands === '' || stood === stands) return [];
     return [{ kind: 'sequence' as const, name, from: stood === '' ? null : stood, to: stands }];
   });

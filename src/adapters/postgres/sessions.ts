@@ -2,15 +2,17 @@ import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { SessionOptions } from './options.ts';
+import { CALLS } from './calls.ts';
 import { demandOwnProcesses } from './pooling.ts';
 
 /**
  * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
- * which no application can see, and besides the random seed. The counters of the second witness are flushed as well.
- * Left over is one bit per custom setting that was ever named: an unset one reads as '' from then on.
+ * which no application can see, and our own prepared calls, which must still be there; and besides the random seed. The
+ * counters of the second witness are flushed as well. Left over is one bit per custom setting that was ever named: an
+ * unset one reads as '' from then on.
  */
 const RESET =
-  'close all; set session authorization default; reset all; deallocate all; unlisten *;' +
+  'close all; set session authorization default; reset all; unlisten *;' +
   ' select effectmatch.reset(); discard temp; discard sequences';
 
 /** Which database of which server version a session is in, as far as this login can tell. */
@@ -30,6 +32,8 @@ export class Sessions {
   readonly #waiting: Waiting[] = [];
   readonly #all = new Set<Connection>();
   #opening = 0;
+  /** Sessions that are being reset. */
+  #resetting = 0;
   /** Where the first session led; all others must lead there. */
   #place: string | undefined;
   #closed = false;
@@ -49,6 +53,8 @@ export class Sessions {
       if (session.isAlive) return session;
       this.#all.delete(session);
     }
+    // One that is being reset is there sooner than a new one, and has its plans and caches.
+    if (this.#resetting > this.#waiting.length) return await this.#wait(withinMs);
     if (this.#all.size + this.#opening < this.#max) return await this.#open();
     return await this.#wait(withinMs);
   }
@@ -57,7 +63,11 @@ export class Sessions {
   async giveBack(session: Connection): Promise<void> {
     try {
       if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
-      await session.script(RESET);
+      this.#resetting += 1;
+      const replies = await session.script(RESET).finally(() => {
+        this.#resetting -= 1;
+      });
+      if (!replies.some(({ rows }) => rows[0]?.[0] === 't')) throw new Error('a prepared call is gone');
     } catch {
       await this.drop(session);
       return;
@@ -102,6 +112,7 @@ export class Sessions {
     try {
       const session = await Connection.open(this.#options, 'effectmatch execution', this.#deadlineMs);
       await this.#demandSamePlace(session);
+      await session.prepare(CALLS);
       this.#all.add(session);
       return session;
     } catch (error) {

@@ -68,7 +68,7 @@ const TRIES: readonly Try[] = [
     does: (hand) =>
       hand.say(
         ...[BEGIN, OPEN, WRITE, "select effectmatch.observe('{}', '{}')", 'savepoint s'],
-        "select effectmatch.promote(pg_current_xact_id()::text, '{}', 'occ_hand', '{}', 'k', 'm', '\\x00')",
+        "select effectmatch.promote(pg_current_xact_id()::text, 0, 'occ_hand', '{}', 'k', 'm', '\\x00')",
         ...['rollback to s', 'commit'],
       ),
     told: /SAVEPOINT EM004 ROLLBACK EM003$/,
