@@ -99,9 +99,9 @@ class Frames {
   }
 
   value(value: Item): void {
-    if (value === null) return this.number(-1);
-    const length = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
+    const length = value === null ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : value.length;
     this.number(length);
+    if (value === null) return;
     this.#reserve(length);
     if (typeof value === 'string') this.#bytes.write(value, this.#end);
     else this.#bytes.set(value, this.#end);

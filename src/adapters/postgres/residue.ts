@@ -27,6 +27,25 @@ export async function listSequences(control: Connection, owner: string): Promise
   }));
 }
 
+/** Sequences whose positions are asked for, each once. */
+export interface AskedSequences {
+  /** As an array literal, made once. */
+  readonly oids: string;
+  /** An answer, by sequence; '' before the first value was drawn. */
+  read(positions: string): ReadonlyMap<number, string>;
+}
+
+export function askSequences(sequences: readonly { readonly oid: number }[]): AskedSequences {
+  const oids = [...new Set(sequences.map(({ oid }) => oid))];
+  return {
+    oids: `{${oids.join(',')}}`,
+    read(positions) {
+      const answered = positions.split(' ');
+      return new Map(oids.map((oid, index) => [oid, answered[index] ?? '']));
+    },
+  };
+}
+
 /** What moved between two answers about the positions of these sequences. A rollback does not take it back. */
 export function findMoved(
   sequences: readonly ReadableSequence[],

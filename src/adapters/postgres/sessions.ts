@@ -1,8 +1,8 @@
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
-import type { SessionOptions } from './options.ts';
 import { CALLS } from './calls.ts';
+import type { SessionOptions } from './options.ts';
 import { demandOwnProcesses } from './pooling.ts';
 
 /**
@@ -11,9 +11,21 @@ import { demandOwnProcesses } from './pooling.ts';
  * counters of the second witness are flushed as well. Left over is one bit per custom setting that was ever named: an
  * unset one reads as '' from then on.
  */
-const RESET =
-  'close all; set session authorization default; reset all; unlisten *;' +
-  ' select effectmatch.reset(); discard temp; discard sequences';
+const RESET = 'set session authorization default; reset all; select effectmatch.reset()';
+/** What few operations leave. Sessions are asked for it, because looking costs less than removing. */
+const REMOVE_REST = 'close all; deallocate all; unlisten *; discard temp';
+
+async function resetSession(session: Connection, asked: Promise<boolean>): Promise<void> {
+  if (await asked) return;
+  await session.script(REMOVE_REST);
+  await session.prepare(CALLS);
+  if (!(await isReset(session))) throw new Error('the session cannot be cleaned');
+}
+
+/** Resets a session that is in no transaction; false where something is left. */
+export async function isReset(session: Connection): Promise<boolean> {
+  return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
+}
 
 /** Which database of which server version a session is in, as far as this login can tell. */
 const PLACE = `select pg_catalog.concat_ws(' ', d.oid, pg_catalog.current_setting('server_version_num')::pg_catalog.int4 / 10000)
@@ -59,15 +71,14 @@ export class Sessions {
     return await this.#wait(withinMs);
   }
 
-  /** Takes a session back. One that is not reused, or cannot be reset, is closed. */
-  async giveBack(session: Connection): Promise<void> {
+  /** Takes a session back. One that is not reused, or cannot be reset, is closed; `asked` is a reset under way. */
+  async giveBack(session: Connection, asked?: Promise<boolean>): Promise<void> {
     try {
       if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
       this.#resetting += 1;
-      const replies = await session.script(RESET).finally(() => {
+      await resetSession(session, asked ?? isReset(session)).finally(() => {
         this.#resetting -= 1;
       });
-      if (!replies.some(({ rows }) => rows[0]?.[0] === 't')) throw new Error('a prepared call is gone');
     } catch {
       await this.drop(session);
       return;

@@ -7,9 +7,10 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { CheckedAction } from './action.ts';
 import type { LockedReads } from './locking.ts';
-import { askedSequences, type Observed, type Opened, readObservation, residueOf } from './observation.ts';
+import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
 import type { Deployment } from './secret.ts';
+import { isReset } from './sessions.ts';
 import { describeFailure } from './stage-failure.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -30,7 +31,7 @@ export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'ans
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   readonly lockReads: (reads: readonly StateRead[]) => LockedReads;
   /** Takes the session back when the stage is over; `inDoubt` where its transaction may still be open. */
-  readonly release: (inDoubt: boolean) => Promise<void>;
+  readonly release: (inDoubt: boolean, reset?: Promise<boolean>) => Promise<void>;
 }
 
 /**
@@ -52,7 +53,7 @@ export async function openStage(
       ...[{ text: BEGIN[tools.isolation] }, openCall(tools, occurrence), ...locking],
       ...action.statements.map(({ sql, values }) => ({ text: sql, values })),
       ...(tools.forceConstraints === '' ? [] : [{ text: tools.forceConstraints }]),
-      { prepared: 'effectmatch_observe', values: [tools.watched.oids, sequenceArray(tools)] },
+      { prepared: 'effectmatch_observe', values: [tools.watched.oids, tools.asked.oids] },
     ]),
   }));
 
@@ -104,11 +105,7 @@ function readLocked(locked: LockedReads, reply: Reply | undefined): readonly Sta
 
 function openCall(tools: StageTools, occurrence: OccurrenceId): Statement {
   const timeouts = [String(tools.stageTimeoutMs), String(tools.lockTimeoutMs)];
-  return { prepared: 'effectmatch_open', values: [occurrence, sequenceArray(tools), ...timeouts] };
-}
-
-function sequenceArray(tools: StageTools): string {
-  return `{${askedSequences(tools).join(',')}}`;
+  return { prepared: 'effectmatch_open', values: [occurrence, tools.asked.oids, ...timeouts] };
 }
 
 function readOpened({ rows }: Reply): Opened & { readonly marker: string | null } {
@@ -139,7 +136,10 @@ async function failAfter(
   await release(!isRolledBack || looked?.failure !== undefined);
   const described = describeFailure(tools, error, what);
   if (looked === undefined || looked.failure !== undefined) return described;
-  return { ...described, residue: residueOf({ ...tools, opened: begun.opened }, looked.replies[1]?.rows[0]?.[3] ?? '') };
+  return {
+    ...described,
+    residue: residueOf({ ...tools, opened: begun.opened }, looked.replies[1]?.rows[0]?.[3] ?? ''),
+  };
 }
 
 async function abandon({ session, release }: StageTools): Promise<void> {
@@ -208,8 +208,8 @@ class HeldStage implements Stage {
   }
 
   /**
-   * The observation sealed the stage, and promotion compares transaction, records and counters with it inside the
-   * backend, in the step that commits: the facts stated here are the condition of that step.
+   * The observation sealed the stage, and promotion demands inside the backend, in the step that commits, that it is the
+   * same transaction and nothing was written in it since: the facts stated here are the condition of that step.
    */
   async recheck(): Promise<CandidateFacts> {
     const { candidate, evidence } = await this.observe();
@@ -223,18 +223,23 @@ class HeldStage implements Stage {
     this.#ended = true;
     const { session, deployment, reached, transactionStatus, release } = this.#tools;
     const { xid } = this.#observed.opened;
+    const { quotesValues } = this.#tools;
+    const tools = { session, deployment, xid, locks: this.#locks, reached, transactionStatus, quotesValues };
+    // The reset travels with the COMMIT. Where that fails, the session is rolled back first and reset once more.
+    const { promoting, resetting } = session.together(() => ({
+      promoting: promoteCandidate(tools, marker),
+      resetting: isReset(session).catch(() => false),
+    }));
     let promotion: Promotion | undefined;
     try {
-      const { quotesValues } = this.#tools;
-      const tools = { session, deployment, xid, locks: this.#locks, reached, transactionStatus, quotesValues };
-      promotion = await promoteCandidate(tools, marker);
+      promotion = await promoting;
       if (promotion.kind === 'confirmed') this.#tools.promoted(xid);
       return promotion;
     } finally {
-      const inDoubt = promotion === undefined || promotion.kind === 'unknown';
       // Nothing waits for the reset of a session that is fine; one in doubt is cut before anything else happens.
-      if (inDoubt) await release(true);
-      else void release(false);
+      if (promotion?.kind === 'confirmed') void release(false, resetting);
+      else if (promotion?.kind === 'refused') void release(false);
+      else await release(true);
     }
   }
 

@@ -242,23 +242,21 @@ begin
 end`,
   },
   {
-    // Answers whether the runtime's own calls are as it prepared them; those of anybody else go.
+    // Forgets what every operation may leave, and answers whether it left nothing else: no cursor, no statement besides
+    // the runtime's own, no channel, no temporary object.
     name: 'reset',
     parameters: '',
     returns: 'boolean',
     settings: PINNED,
     caller: 'execution',
     body: `
-declare
-  done text;
-  strange name;
 begin
-  done := concat(pg_advisory_unlock_all(), pg_stat_force_next_flush(),
-    setseed(('x' || left(md5(gen_random_uuid()::text), 8))::bit(32)::integer / 2147483648.0));
-  for strange in select p.name from pg_prepared_statements as p where p.from_sql loop
-    execute format('deallocate %I', strange);
-  end loop;
-  return ${CALLS_INTACT};
+  discard sequences;
+  return concat(pg_advisory_unlock_all(), pg_stat_force_next_flush(),
+      setseed(('x' || left(md5(gen_random_uuid()::text), 8))::bit(32)::integer / 2147483648.0)) = ''
+    and pg_my_temp_schema() = 0 and ${CALLS_INTACT}
+    and not exists (select from pg_cursors as c where c.is_holdable)
+    and not exists (select from pg_listening_channels());
 end`,
   },
   {
