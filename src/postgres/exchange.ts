@@ -19,6 +19,7 @@ export interface Answer {
 interface Wire {
   readonly stream: { readonly writable: boolean; write(bytes: Buffer): unknown };
   sendCopyFail(reason: string): void;
+  sync(): void;
 }
 
 /**
@@ -63,8 +64,10 @@ export class Exchange extends pg.Query {
     this.#reply('');
   }
 
+  /** While it expects rows the server overlooks a Sync, and takes any other statement for the end of the session. */
   handleCopyInResponse(connection: Wire): void {
     connection.sendCopyFail('there is nothing to copy from');
+    connection.sync();
   }
 
   handleCopyData(): void {}

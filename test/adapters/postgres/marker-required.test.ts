@@ -190,6 +190,24 @@ const TRIES: readonly Try[] = [
     does: (hand) => hand.say(BEGIN, OPEN, 'insert into child values (1, 1)', 'insert into parent values (1)', 'commit'),
     told: /INSERT EM003$/,
   },
+  {
+    name: 'a lock between observation and promotion that the runtime did not take',
+    async does(hand) {
+      await hand.say(BEGIN, OPEN, WRITE);
+      await hand.promote('select from ledger for update');
+      await hand.say('commit');
+    },
+    told: /SELECT EM006 ROLLBACK$/,
+  },
+  {
+    name: 'a command after the promotion that only locks',
+    async does(hand) {
+      await hand.say(BEGIN, OPEN, WRITE);
+      await hand.promote();
+      await hand.say('select from ledger for update', 'commit');
+    },
+    told: /PROMOTED SELECT EM007$/,
+  },
 ];
 
 for (const version of [17, 15] as const satisfies readonly Version[]) {
