@@ -11,18 +11,18 @@ import { demandOwnProcesses } from './pooling.ts';
  * counters of the second witness are flushed as well. Left over is one bit per custom setting that was ever named: an
  * unset one reads as '' from then on.
  */
-const RESET = 'set session authorization default; reset all; select effectmatch.reset()';
-/** What few operations leave. Sessions are asked for it, because looking costs less than removing. */
-const REMOVE_REST = 'close all; deallocate all; unlisten *; discard temp';
+const RESET =
+  'close all; set session authorization default; reset all; unlisten *;' +
+  ' discard temp; discard sequences; select effectmatch.reset()';
 
 async function resetSession(session: Connection, asked: Promise<boolean>): Promise<void> {
   if (await asked) return;
-  await session.script(REMOVE_REST);
+  await session.script('deallocate all');
   await session.prepare(CALLS);
   if (!(await isReset(session))) throw new Error('the session cannot be cleaned');
 }
 
-/** Resets a session that is in no transaction; false where something is left. */
+/** Resets a session that is in no transaction; false where statements were prepared or removed by others. */
 export async function isReset(session: Connection): Promise<boolean> {
   return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
 }
