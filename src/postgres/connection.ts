@@ -1,17 +1,10 @@
 import pg from 'pg';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import { type Answer, Exchange, type Reply, type TextRow } from './exchange.ts';
+import { type Bound, type Statement, writePreparation, writeScript, writeStatements } from './frames.ts';
 import type { ConnectionOptions } from './options.ts';
 
-export type { ConnectionOptions };
-
-/** Rows as text: nothing is converted on the way, so nothing is lost on the way. */
-export type TextRow = readonly (string | null)[];
-
-export interface Reply {
-  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
-  readonly command: string;
-  readonly rows: readonly TextRow[];
-}
+export type { Answer, Bound, ConnectionOptions, Reply, Statement, TextRow };
 
 /** SQLSTATE of an error that the server reported; undefined for a lost connection and everything else. */
 export function sqlState(error: unknown): string | undefined {
@@ -39,9 +32,6 @@ const CLOSE_TIMEOUT_MS = 5000;
 /** How long a trusted login waits for an answer; its queries take milliseconds. */
 export const TRUSTED_DEADLINE_MS = 30_000;
 
-/** Text as the server sends it. */
-const AS_TEXT: pg.CustomTypesConfig = { getTypeParser: () => (text: string) => text };
-
 /** The login and database that a connection is for, and its password where it is written down. */
 export function connectionTarget(options: ConnectionOptions): {
   readonly user: string | undefined;
@@ -67,7 +57,6 @@ function connectionConfig(options: ConnectionOptions, application: string, deadl
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     pipeline: true,
-    types: AS_TEXT,
     ...(deadlineMs !== undefined && { query_timeout: deadlineMs }),
   };
 }
@@ -83,8 +72,8 @@ interface Stream {
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 
 /**
- * One session. Queries are sent at once and answered in order (a pipeline), each with its own Sync: an error does not
- * skip what follows, so whoever sends several must not let a later one matter after an earlier one failed.
+ * One session. What is asked is sent at once and answered in order. An error skips the rest of the same message and
+ * nothing that was sent after it, so whoever sends several must not let a later one matter after an earlier one failed.
  */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.Client;
@@ -141,17 +130,35 @@ export class Connection implements AsyncDisposable {
   }
 
   /** One statement over the extended protocol: text that follows the first statement is an error of the server. */
-  async query(text: string, values: readonly unknown[] = []): Promise<Reply> {
-    this.#received = 0;
-    const query = { text, values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
-    return replyOf(await this.#client.query<(string | null)[]>(query));
+  async query(text: string, values: readonly Bound[] = []): Promise<Reply> {
+    const { replies, failure } = await this.run([{ text, values }]);
+    if (failure !== undefined) throw failure.error;
+    return replies[0] ?? { command: '', rows: [] };
+  }
+
+  /** Several statements of the extended protocol as one message: the first error ends it. Never throws. */
+  async run(statements: readonly Statement[]): Promise<Answer> {
+    return await this.#exchange(writeStatements(statements));
+  }
+
+  /** Prepares statements of our own under names, for {@link run}. */
+  async prepare(named: Readonly<Record<string, string>>): Promise<void> {
+    const { failure } = await this.#exchange(writePreparation(named));
+    if (failure !== undefined) throw failure.error;
   }
 
   /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */
   async script(text: string): Promise<readonly Reply[]> {
+    const { replies, failure } = await this.#exchange(writeScript(text));
+    if (failure !== undefined) throw failure.error;
+    return replies;
+  }
+
+  async #exchange(message: Buffer): Promise<Answer> {
     this.#received = 0;
-    const results: unknown = await this.#client.query<(string | null)[]>({ text, rowMode: 'array' });
-    return (Array.isArray(results) ? results : [results]).map(replyOf);
+    const exchange = new Exchange(message);
+    this.#client.query(exchange);
+    return await exchange.answer;
   }
 
   /** What is sent in `send` leaves in one write: a write of its own for every message costs more than its content. */
@@ -183,8 +190,4 @@ export class Connection implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-function replyOf({ command, rows }: pg.QueryArrayResult<(string | null)[]>): Reply {
-  return { command, rows };
 }

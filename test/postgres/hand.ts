@@ -1,3 +1,4 @@
+import { CALLS } from '../../src/adapters/postgres/calls.ts';
 import type { Deployment } from '../../src/adapters/postgres/secret.ts';
 import { readDeployment } from '../../src/adapters/postgres/secret.ts';
 import { Connection, sqlState } from '../../src/postgres/connection.ts';
@@ -25,7 +26,9 @@ export class Hand implements AsyncDisposable {
   static async open({ options }: ProtectedDatabase): Promise<Hand> {
     await using control = await Connection.open(options.control, 'test control');
     const deployment = await readDeployment(control);
-    return new Hand(await Connection.open(options.execution, 'test execution'), deployment);
+    const session = await Connection.open(options.execution, 'test execution');
+    await session.prepare(CALLS);
+    return new Hand(session, deployment);
   }
 
   /** Runs statements in order, each as a client would send it; errors are noted, not thrown. */
@@ -51,9 +54,9 @@ export class Hand implements AsyncDisposable {
   async promote(...between: readonly string[]): Promise<void> {
     await this.say(OBSERVE, ...between);
     const [occurrence, key, seal, text] = ['occ_hand', 'k', 'm', '{}'] as const;
-    const mac = this.#deployment.sign('promote', this.#xid, occurrence, key, seal, text);
+    const mac = this.#deployment.sign('promote', this.#xid, '0', occurrence, key, seal, text);
     await this.#note(async () => {
-      const values = [this.#xid, '{}', occurrence, text, key, seal, mac];
+      const values = [this.#xid, '0', occurrence, text, key, seal, mac];
       await this.session.query('select effectmatch.promote($1, $2, $3, $4, $5, $6, $7)', values);
       return 'PROMOTED';
     });

@@ -156,9 +156,9 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     const { readable } = this.#boundary;
     const work = { action, locked: reads.length === 0 ? NO_READS : lockReads(readable, reads) };
     let held: Stage | undefined;
-    const release = async (inDoubt: boolean) => {
+    const release: StageTools['release'] = async (inDoubt, reset) => {
       if (held !== undefined) this.#stages.delete(held);
-      await (inDoubt ? sessions.drop(session) : sessions.giveBack(session));
+      await (inDoubt ? sessions.drop(session) : sessions.giveBack(session, reset));
     };
     const staged = await openStage(this.#stageTools(session, action, release), claim.sealed.record.occurrence, work);
     if (staged.kind === 'held') {
@@ -171,13 +171,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
-    const { relations, readable, probe, watched, forceConstraints, sequences, recorders, readableSequences } =
-      this.#boundary;
-    const written = isProbe(action) ? [probe] : relations;
+    const { relations, leaves, readable, probe, watched, forceConstraints, recorders } = this.#boundary;
+    const { sequences, readableSequences, asked } = this.#boundary;
+    const written = isProbe(action) ? { relations: [probe], leaves: mapLeaves([probe]) } : { relations, leaves };
     return {
-      ...{ session, deployment, watched, forceConstraints, sequences, readableSequences, release },
-      relations: written,
-      leaves: mapLeaves(written),
+      ...{ session, deployment, watched, forceConstraints, sequences, readableSequences, asked, release, ...written },
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,
       isolation: settings.isolation,
       stageTimeoutMs: settings.stageTimeoutMs,

@@ -13,7 +13,7 @@ import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
-import { listSequences, type ReadableSequence } from './residue.ts';
+import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -26,11 +26,15 @@ export interface Boundary {
   /** Registered entry points, by target. */
   readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
+  /** The physical tables of the registered relations, by object id. */
+  readonly leaves: ReadonlyMap<string, Relation>;
   readonly forceConstraints: string;
   readonly recorders: Recorders;
   readonly sequences: readonly AssignedColumn[];
   /** All whose position can be read. */
   readonly readableSequences: readonly ReadableSequence[];
+  /** Both together, as they are asked for. */
+  readonly asked: AskedSequences;
   readonly survey: PostgresSurvey;
 }
 
@@ -84,6 +88,8 @@ async function readOnce(
   const { declared: restrictions, reviews, trustedCode } = settings;
   const facts = { ...parties, relations, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
+  const sequences = relations.flatMap(assignedColumns);
+  const readableSequences = await listSequences(connection, parties.owner);
   return {
     fingerprint,
     relations,
@@ -91,10 +97,10 @@ async function readOnce(
     probe,
     entries,
     watched: await listWatched(connection),
+    leaves: mapLeaves(relations),
     forceConstraints: await readDeferrable(connection, parties.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
-    sequences: relations.flatMap(assignedColumns),
-    readableSequences: await listSequences(connection, parties.owner),
+    ...{ sequences, readableSequences, asked: askSequences([...sequences, ...readableSequences]) },
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }

@@ -174,12 +174,11 @@ export class Control {
     return rows.filter(([ended]) => ended === 't').length;
   }
 
-  /** Removes records of transactions that are over; nobody reads them any more. */
+  /** Removes records and stages of transactions that are over; nobody reads them any more. */
   async sweep(): Promise<void> {
     const control = await this.connection();
-    await control.query(
-      'delete from effectmatch.record where xid < pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())',
-    );
+    const isOver = 'xid < pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())';
+    for (const table of ['record', 'stage']) await control.query(`delete from effectmatch.${table} where ${isOver}`);
   }
 
   async close(): Promise<void> {

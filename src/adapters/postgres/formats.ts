@@ -1,20 +1,21 @@
-import type { Connection, Reply } from '../../postgres/connection.ts';
+import type { Bound, Connection, Reply } from '../../postgres/connection.ts';
 
-/**
- * Settings that decide how values are printed and read. Recorders pin the same ones, so the same stored value has the
- * same text wherever it is read; the others matter only for reading text and
- * for expressions of the catalogue.
- */
-export const PINNED_FORMATS: Readonly<Record<string, string>> = {
+/** Settings that decide how values are printed. Recorders pin them, so a stored value has one text wherever it is read. */
+export const PRINTING_FORMATS: Readonly<Record<string, string>> = {
   datestyle: 'ISO, YMD',
   timezone: 'UTC',
   intervalstyle: 'postgres',
   bytea_output: 'hex',
   extra_float_digits: '1',
   lc_monetary: 'C',
+  quote_all_identifiers: 'off',
+};
+
+/** The same, and those that matter for reading text and for expressions of the catalogue. */
+export const PINNED_FORMATS: Readonly<Record<string, string>> = {
+  ...PRINTING_FORMATS,
   xmloption: 'content',
   array_nulls: 'on',
-  quote_all_identifiers: 'off',
   standard_conforming_strings: 'on',
 };
 
@@ -37,7 +38,7 @@ export type Pins = 'formats' | 'formats and names';
 export async function queryPinned(
   connection: Pick<Connection, 'query' | 'script'>,
   pins: Pins,
-  { text, values = [] }: { readonly text: string; readonly values?: readonly unknown[] },
+  { text, values = [] }: { readonly text: string; readonly values?: readonly Bound[] },
 ): Promise<Reply> {
   const settings = pins === 'formats' ? PIN_FORMATS : `${PIN_FORMATS} ${PIN_NAMES}`;
   const parts = [

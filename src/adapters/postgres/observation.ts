@@ -7,7 +7,7 @@ import type { Residue } from '../../protocol/residue.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type Image, parseImages } from './image.ts';
 import type { Relation } from './relation.ts';
-import { findMoved, type ReadableSequence } from './residue.ts';
+import { type AskedSequences, findMoved, type ReadableSequence } from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
@@ -21,8 +21,8 @@ export interface Observed {
   readonly relations: readonly Relation[];
   readonly leaves: ReadonlyMap<string, Relation>;
   readonly sequences: readonly AssignedColumn[];
-  /** Asked for after those of `sequences`, in the same answers. */
   readonly readableSequences: readonly ReadableSequence[];
+  readonly asked: AskedSequences;
   readonly expectedSession: string;
   /** Whether the recorders of these physical tables are in place and were so since the survey. */
   readonly recordersIntact: (oids: readonly string[]) => Promise<boolean>;
@@ -224,20 +224,19 @@ function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
 
 /** What moved since the stage was opened, by the answers of `open` and of another look. */
 export function residueOf(
-  asked: Pick<Observed, 'opened' | 'sequences' | 'readableSequences'>,
+  { opened, readableSequences, asked }: Pick<Observed, 'opened' | 'readableSequences' | 'asked'>,
   after: string,
 ): readonly Residue[] {
-  const skip = (text: string) => text.split(' ').slice(asked.sequences.length).join(' ');
-  return findMoved(asked.readableSequences, skip(asked.opened.positions), skip(after));
+  return findMoved(readableSequences, asked.read(opened.positions), asked.read(after));
 }
 
 /** A sequence hands out what lies between its positions, to this transaction or to others. */
-function assignedRanges({ opened, sequences }: Observed, after: string): readonly Assigned[] {
-  const before = opened.positions.split(' ');
-  const now = after.split(' ');
-  return sequences.flatMap(({ target, column, start, increment }, index) => {
-    const from = before[index] === undefined || before[index] === '' ? start - increment : BigInt(before[index]);
-    const to = now[index] === undefined || now[index] === '' ? start - increment : BigInt(now[index]);
+function assignedRanges({ opened, sequences, asked }: Observed, after: string): readonly Assigned[] {
+  const before = asked.read(opened.positions);
+  const now = asked.read(after);
+  return sequences.flatMap(({ target, column, oid, start, increment }) => {
+    const read = (position: string | undefined) => (position ? BigInt(position) : start - increment);
+    const [from, to] = [read(before.get(oid)), read(now.get(oid))];
     if (from === to) return [];
     const [above, upTo] = increment > 0n ? [from, to] : [to - 1n, from - 1n];
     return [{ target, column, above: String(above), upTo: String(upTo) }];
@@ -258,7 +257,7 @@ function freshIdentifiers({ relations }: Observed, records: readonly ChangeRecor
   );
 }
 
-/** Everything the observation rests on; the counters are compared by the backend itself once more when it promotes. */
+/** Everything the observation rests on; when it promotes, the backend itself sees to it that nothing was written since. */
 function fingerprint(watched: Watched, facts: TextRow, rows: readonly TextRow[]): string {
   return hash('sha256', JSON.stringify([watched.oids.length, facts[3], rows.length, rows]), 'hex');
 }

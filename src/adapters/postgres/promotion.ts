@@ -9,45 +9,34 @@ export interface PromotionTools extends Telling {
   readonly session: Connection;
   readonly deployment: Deployment;
   readonly xid: string;
-  readonly watched: string;
+  /** How many rows were locked after the observation: each lock takes the number of a command. */
+  readonly locks: number;
   readonly reached: AdapterContext['reached'];
   /** What the server says about a transaction that is over: the only proof that nothing became durable. */
   readonly transactionStatus: (xid: string) => Promise<string | null>;
 }
 
-const PROMOTE = 'select effectmatch.promote($1, $2, $3, $4, $5, $6, $7)';
-
 /**
- * Writes the marker into the candidate and commits both, in one step that the backend takes only if the transaction,
- * its records and its counters are those that were observed. Only the tag COMMIT counts: an aborted transaction
+ * Writes the marker into the candidate and commits both, in one step that the backend takes only if the transaction is
+ * the one that was observed and nothing was written in it since. Only the tag COMMIT counts: an aborted transaction
  * answers COMMIT with ROLLBACK and without an error.
  */
 export async function promoteCandidate(tools: PromotionTools, marker: MarkerText): Promise<Promotion> {
   const { session, deployment, xid, reached } = tools;
   const { occurrence, text, sealKey, sealMac } = marker;
-  const mac = deployment.sign('promote', xid, occurrence, sealKey, sealMac, text);
-  const values = [xid, tools.watched, occurrence, text, sealKey, sealMac, mac];
-  const { promoted, committed } = session.together(() => ({
-    promoted: session.query(PROMOTE, values).then(
-      () => {
-        reached('adapter:marker-written');
-        return undefined;
-      },
-      (error: unknown) => ({ error }),
-    ),
-    committed: session.query('commit').then(
-      ({ command }) => ({ command }),
-      (error: unknown) => ({ error }),
-    ),
-  }));
-  const failure = await promoted;
-  const commit = await committed;
-  if (failure === undefined && 'command' in commit && commit.command === 'COMMIT') {
+  const locks = String(tools.locks);
+  const mac = deployment.sign('promote', xid, locks, occurrence, sealKey, sealMac, text);
+  const { replies, failure } = await session.run([
+    { prepared: 'effectmatch_promote', values: [xid, locks, occurrence, text, sealKey, sealMac, mac] },
+    { text: 'commit' },
+  ]);
+  if (replies.length > 0) reached('adapter:marker-written');
+  const command = replies[1]?.command;
+  if (failure === undefined && command === 'COMMIT') {
     reached('adapter:commit-returned');
     return { kind: 'confirmed' };
   }
-  const cause = failure?.error ?? ('error' in commit ? commit.error : new Error(`COMMIT answered ${commit.command}`));
-  return await judgeFailure(tools, cause);
+  return await judgeFailure(tools, failure?.error ?? new Error(`COMMIT answered ${command}`));
 }
 
 /** A refusal needs proof: the server itself must call the transaction aborted. Everything else is left to the marker. */

@@ -27,11 +27,33 @@ export async function listSequences(control: Connection, owner: string): Promise
   }));
 }
 
+/** Sequences whose positions are asked for, each once. */
+export interface AskedSequences {
+  /** As an array literal, made once. */
+  readonly oids: string;
+  /** An answer, by sequence; '' before the first value was drawn. */
+  read(positions: string): ReadonlyMap<number, string>;
+}
+
+export function askSequences(sequences: readonly { readonly oid: number }[]): AskedSequences {
+  const oids = [...new Set(sequences.map(({ oid }) => oid))];
+  return {
+    oids: `{${oids.join(',')}}`,
+    read(positions) {
+      const answered = positions.split(' ');
+      return new Map(oids.map((oid, index) => [oid, answered[index] ?? '']));
+    },
+  };
+}
+
 /** What moved between two answers about the positions of these sequences. A rollback does not take it back. */
-export function findMoved(sequences: readonly ReadableSequence[], before: string, after: string): readonly Residue[] {
-  const [from, to] = [before.split(' '), after.split(' ')];
-  return sequences.flatMap(({ name }, index) => {
-    const [stood, stands] = [from[index] ?? '', to[index] ?? ''];
+export function findMoved(
+  sequences: readonly ReadableSequence[],
+  before: ReadonlyMap<number, string>,
+  after: ReadonlyMap<number, string>,
+): readonly Residue[] {
+  return sequences.flatMap(({ oid, name }) => {
+    const [stood, stands] = [before.get(oid) ?? '', after.get(oid) ?? ''];
     if (stands === '' || stood === stands) return [];
     return [{ kind: 'sequence' as const, name, from: stood === '' ? null : stood, to: stands }];
   });

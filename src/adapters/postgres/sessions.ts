@@ -1,17 +1,31 @@
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
+import { CALLS } from './calls.ts';
 import type { SessionOptions } from './options.ts';
 import { demandOwnProcesses } from './pooling.ts';
 
 /**
  * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
- * which no application can see, and besides the random seed. The counters of the second witness are flushed as well.
- * Left over is one bit per custom setting that was ever named: an unset one reads as '' from then on.
+ * which no application can see, and our own prepared calls, which must still be there; and besides the random seed. The
+ * counters of the second witness are flushed as well. Left over is one bit per custom setting that was ever named: an
+ * unset one reads as '' from then on.
  */
 const RESET =
-  'close all; set session authorization default; reset all; deallocate all; unlisten *;' +
-  ' select effectmatch.reset(); discard temp; discard sequences';
+  'close all; set session authorization default; reset all; unlisten *;' +
+  ' discard temp; discard sequences; select effectmatch.reset()';
+
+async function resetSession(session: Connection, asked: Promise<boolean>): Promise<void> {
+  if (await asked) return;
+  await session.script('deallocate all');
+  await session.prepare(CALLS);
+  if (!(await isReset(session))) throw new Error('the session cannot be cleaned');
+}
+
+/** Resets a session that is in no transaction; false where statements were prepared or removed by others. */
+export async function isReset(session: Connection): Promise<boolean> {
+  return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
+}
 
 /** Which database of which server version a session is in, as far as this login can tell. */
 const PLACE = `select pg_catalog.concat_ws(' ', d.oid, pg_catalog.current_setting('server_version_num')::pg_catalog.int4 / 10000)
@@ -30,6 +44,8 @@ export class Sessions {
   readonly #waiting: Waiting[] = [];
   readonly #all = new Set<Connection>();
   #opening = 0;
+  /** Sessions that are being reset. */
+  #resetting = 0;
   /** Where the first session led; all others must lead there. */
   #place: string | undefined;
   #closed = false;
@@ -49,15 +65,20 @@ export class Sessions {
       if (session.isAlive) return session;
       this.#all.delete(session);
     }
+    // One that is being reset is there sooner than a new one, and has its plans and caches.
+    if (this.#resetting > this.#waiting.length) return await this.#wait(withinMs);
     if (this.#all.size + this.#opening < this.#max) return await this.#open();
     return await this.#wait(withinMs);
   }
 
-  /** Takes a session back. One that is not reused, or cannot be reset, is closed. */
-  async giveBack(session: Connection): Promise<void> {
+  /** Takes a session back. One that is not reused, or cannot be reset, is closed; `asked` is a reset under way. */
+  async giveBack(session: Connection, asked?: Promise<boolean>): Promise<void> {
     try {
       if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
-      await session.script(RESET);
+      this.#resetting += 1;
+      await resetSession(session, asked ?? isReset(session)).finally(() => {
+        this.#resetting -= 1;
+      });
     } catch {
       await this.drop(session);
       return;
@@ -102,6 +123,7 @@ export class Sessions {
     try {
       const session = await Connection.open(this.#options, 'effectmatch execution', this.#deadlineMs);
       await this.#demandSamePlace(session);
+      await session.prepare(CALLS);
       this.#all.add(session);
       return session;
     } catch (error) {

@@ -1,8 +1,7 @@
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
-import { asFault, type Connection, type Reply } from '../../postgres/connection.ts';
-import { quoteLiteral } from '../../postgres/identifier.ts';
+import { asFault, type Connection, type Reply, type Statement } from '../../postgres/connection.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
@@ -11,6 +10,7 @@ import type { LockedReads } from './locking.ts';
 import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
 import type { Deployment } from './secret.ts';
+import { isReset } from './sessions.ts';
 import { describeFailure } from './stage-failure.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -31,13 +31,13 @@ export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'ans
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   readonly lockReads: (reads: readonly StateRead[]) => LockedReads;
   /** Takes the session back when the stage is over; `inDoubt` where its transaction may still be open. */
-  readonly release: (inDoubt: boolean) => Promise<void>;
+  readonly release: (inDoubt: boolean, reset?: Promise<boolean>) => Promise<void>;
 }
 
 /**
- * Runs the action once in a transaction of its own and holds it. Everything up to the observation travels as one
- * pipeline: an error leaves the transaction aborted, so that what follows it in the pipeline does nothing; and were
- * the transaction over, the recorders would refuse every write outside a stage.
+ * Runs the action once in a transaction of its own and holds it. Everything up to the observation is one message: the
+ * server leaves out whatever follows an error. Were the transaction over, the recorders would refuse every write outside
+ * a stage.
  */
 export async function openStage(
   tools: StageTools,
@@ -46,95 +46,72 @@ export async function openStage(
 ): Promise<Staged> {
   const { session, deployment } = tools;
   const { action, locked } = work;
-  const { looking, opening, reading, running, observing } = session.together(() => ({
-    looking: tools.isolation === 'serializable' ? settle(session.query(FIND_MARKER, [occurrence])) : undefined,
-    opening: settle(session.script(beginStage(tools, occurrence))),
-    reading: locked.queries.length === 0 ? undefined : settle(lockRows(tools, occurrence, locked)),
-    running: action.statements.map(({ sql, values }) => settle(session.query(sql, values))),
-    observing: settle(session.script(endAction(tools))),
+  const locking = locked.queries.length === 0 ? [] : [lockRows(deployment, occurrence, locked)];
+  const { looking, running } = session.together(() => ({
+    looking: tools.isolation === 'serializable' ? session.run([findMarker(occurrence)]) : undefined,
+    running: session.run([
+      ...[{ text: BEGIN[tools.isolation] }, openCall(tools, occurrence), ...locking],
+      ...action.statements.map(({ sql, values }) => ({ text: sql, values })),
+      ...(tools.forceConstraints === '' ? [] : [{ text: tools.forceConstraints }]),
+      { prepared: 'effectmatch_observe', values: [tools.watched.oids, tools.asked.oids] },
+    ]),
   }));
 
   const looked = await looking;
-  const opened = await opening;
-  if (looked?.kind === 'rejected') return await fail(tools, looked.error, 'the stage could not be opened');
-  if (opened.kind === 'rejected') return await fail(tools, opened.error, 'the stage could not be opened');
+  const { replies, failure } = await running;
+  if (looked?.failure !== undefined) return await fail(tools, looked.failure.error, 'the stage could not be opened');
+  const [, opened, ...done] = replies;
+  if (opened === undefined) return await fail(tools, failure?.error, 'the stage could not be opened');
   tools.reached('adapter:stage-opened');
-  const begun = readOpened(opened.value);
-  const marker = looked === undefined ? begun.marker : (looked.value.rows[0]?.[0] ?? null);
+  const begun = readOpened(opened);
+  const marker = looked === undefined ? begun.marker : (looked.replies[0]?.rows[0]?.[0] ?? null);
   if (marker !== null) {
     await abandon(tools);
     return marker === 'committed' ? ALREADY_COMMITTED : ALREADY_VOID;
   }
-  const read = await reading;
-  const failed = (error: unknown, what: string) => failAfter(tools, error, what, { occurrence, opened: begun });
-  if (read?.kind === 'rejected') return await failed(read.error, 'declared state could not be locked');
-  for (const [index, statement] of running.entries()) {
-    const ran = await statement;
-    if (ran.kind === 'rejected') return await failed(ran.error, `statement ${index + 1} failed`);
-  }
+  const failed = (what: string) => failAfter(tools, failure?.error, what, { occurrence, opened: begun });
+  if (done.length < locking.length) return await failed('declared state could not be locked');
+  const ran = done.length - locking.length;
+  if (ran < action.statements.length) return await failed(`statement ${ran + 1} failed`);
   tools.reached('adapter:action-done');
-  const observed = await observing;
-  if (observed.kind === 'rejected')
-    return await failed(observed.error, 'a deferred constraint failed, or the outcome could not be observed');
-  const answer = observed.value.at(-1)?.rows ?? [];
+  const answer = done.at(-1)?.rows;
+  if (failure !== undefined || answer === undefined)
+    return await failed('a deferred constraint failed, or the outcome could not be observed');
   const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
-  const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, read?.value ?? []);
+  const readings = locking.length === 0 ? [] : readLocked(locked, done[0]);
+  const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, readings);
   return { kind: 'held', stage };
 }
 
+const BEGIN = {
+  'read committed': 'begin isolation level read committed read write',
+  serializable: 'begin isolation level serializable read write',
+} as const;
+
 /** A transaction of its own: one that is serializable would fail with every other that writes a marker meanwhile. */
-const FIND_MARKER = 'select effectmatch.find_marker($1)';
-
-/** Row share locks on declared state, taken by a trusted function; returns the rows as they were locked. */
-async function lockRows(
-  tools: StageTools,
-  occurrence: OccurrenceId,
-  locked: LockedReads,
-): Promise<readonly StateReading[]> {
-  const { session, deployment } = tools;
-  const mac = deployment.sign('reads', occurrence, ...locked.queries);
-  const { rows } = await session.query('select * from effectmatch.read_rows($1, $2, $3)', [
-    occurrence,
-    locked.queries,
-    mac,
-  ]);
-  return locked.decode(rows.map(([image]) => image ?? null));
+function findMarker(occurrence: OccurrenceId): Statement {
+  return { text: 'select effectmatch.find_marker($1)', values: [occurrence] };
 }
 
-function beginStage(tools: StageTools, occurrence: OccurrenceId): string {
-  const { isolation, stageTimeoutMs, lockTimeoutMs } = tools;
-  return (
-    `begin isolation level ${isolation} read write; select * from effectmatch.open(${quoteLiteral(occurrence)}, ` +
-    `${sequenceArray(tools)}, ${stageTimeoutMs}, ${lockTimeoutMs})`
-  );
+/** Row share locks on declared state, taken by a trusted function that returns the rows as they were locked. */
+function lockRows(deployment: Deployment, occurrence: OccurrenceId, { queries }: LockedReads): Statement {
+  const mac = deployment.sign('reads', occurrence, ...queries);
+  return { text: 'select * from effectmatch.read_rows($1, $2, $3)', values: [occurrence, queries, mac] };
 }
 
-function endAction(tools: StageTools): string {
-  const observe = `select * from effectmatch.observe('${tools.watched.oids}', ${sequenceArray(tools)})`;
-  return tools.forceConstraints === '' ? observe : `${tools.forceConstraints}; ${observe}`;
+function readLocked(locked: LockedReads, reply: Reply | undefined): readonly StateReading[] {
+  return locked.decode((reply?.rows ?? []).map(([image]) => image ?? null));
 }
 
-function sequenceArray({ sequences, readableSequences }: StageTools): string {
-  return `'{${[...sequences, ...readableSequences].map(({ oid }) => oid).join(',')}}'`;
+function openCall(tools: StageTools, occurrence: OccurrenceId): Statement {
+  const timeouts = [String(tools.stageTimeoutMs), String(tools.lockTimeoutMs)];
+  return { prepared: 'effectmatch_open', values: [occurrence, tools.asked.oids, ...timeouts] };
 }
 
-function readOpened(replies: readonly Reply[]): Opened & { readonly marker: string | null } {
-  const [xid, atMs, marker, positions] = replies.at(-1)?.rows[0] ?? [];
+function readOpened({ rows }: Reply): Opened & { readonly marker: string | null } {
+  const [xid, atMs, marker, positions] = rows[0] ?? [];
   invariant(xid != null && atMs != null, 'open answers with the transaction and the time');
   return { xid, atMs: Number(atMs), positions: positions ?? '', marker: marker ?? null };
-}
-
-type Settled<T> =
-  | { readonly kind: 'fulfilled'; readonly value: T }
-  | { readonly kind: 'rejected'; readonly error: unknown };
-
-/** Waits without throwing, so that no rejection in the pipeline is left unhandled. */
-async function settle<T>(work: Promise<T>): Promise<Settled<T>> {
-  try {
-    return { kind: 'fulfilled', value: await work };
-  } catch (error) {
-    return { kind: 'rejected', error };
-  }
 }
 
 /** Nothing of a failed stage remains: its transaction is rolled back, or gone with its session. */
@@ -151,22 +128,26 @@ async function failAfter(
   begun: { readonly occurrence: OccurrenceId; readonly opened: Opened },
 ): Promise<Staged> {
   const { session, readableSequences, release } = tools;
-  const rolledBack = await settle(session.script('rollback'));
-  const isLost = rolledBack.kind === 'rejected';
+  const isRolledBack = await rollBack(session);
   const looked =
-    isLost || readableSequences.length === 0
+    !isRolledBack || readableSequences.length === 0
       ? undefined
-      : await settle(session.script(`${beginStage(tools, begun.occurrence)}; rollback`));
-  await release(isLost || looked?.kind === 'rejected');
-  const failure = describeFailure(tools, error, what);
-  if (looked?.kind !== 'fulfilled') return failure;
-  const after = looked.value.map(({ rows }) => rows[0]?.[3]).find((positions) => positions != null);
-  return { ...failure, residue: residueOf({ ...tools, opened: begun.opened }, after ?? '') };
+      : await session.run([{ text: BEGIN[tools.isolation] }, openCall(tools, begun.occurrence), { text: 'rollback' }]);
+  await release(!isRolledBack || looked?.failure !== undefined);
+  const described = describeFailure(tools, error, what);
+  if (looked === undefined || looked.failure !== undefined) return described;
+  return {
+    ...described,
+    residue: residueOf({ ...tools, opened: begun.opened }, looked.replies[1]?.rows[0]?.[3] ?? ''),
+  };
 }
 
 async function abandon({ session, release }: StageTools): Promise<void> {
-  const rolledBack = await settle(session.script('rollback'));
-  await release(rolledBack.kind === 'rejected');
+  await release(!(await rollBack(session)));
+}
+
+async function rollBack(session: Connection): Promise<boolean> {
+  return (await session.run([{ text: 'rollback' }])).failure === undefined;
 }
 
 const ALREADY_COMMITTED: Staged = {
@@ -188,6 +169,8 @@ class HeldStage implements Stage {
   readonly #occurrence: OccurrenceId;
   readonly #readings: readonly StateReading[];
   #evidence: Evidence | undefined;
+  /** Taken after the observation. */
+  #locks = 0;
   #ended = false;
 
   constructor(tools: StageTools, observed: Observed, occurrence: OccurrenceId, readings: readonly StateReading[]) {
@@ -209,9 +192,12 @@ class HeldStage implements Stage {
     if (found.every((reading) => reading !== undefined)) {
       return reads.map((read, index) => narrow(found[index] as StateReading, read));
     }
-    await lockRows(this.#tools, this.#occurrence, this.#tools.lockReads(reads)).catch((error: unknown) => {
-      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'declared state could not be locked');
-    });
+    const late = this.#tools.lockReads(reads);
+    this.#locks += late.queries.length;
+    const { session, deployment } = this.#tools;
+    const { failure } = await session.run([lockRows(deployment, this.#occurrence, late)]);
+    if (failure !== undefined)
+      throw asFault(failure.error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'declared state could not be locked');
     return await this.#tools.readCommitted(reads);
   }
 
@@ -222,8 +208,8 @@ class HeldStage implements Stage {
   }
 
   /**
-   * The observation sealed the stage, and promotion compares transaction, records and counters with it inside the
-   * backend, in the step that commits: the facts stated here are the condition of that step.
+   * The observation sealed the stage, and promotion demands inside the backend, in the step that commits, that it is the
+   * same transaction and nothing was written in it since: the facts stated here are the condition of that step.
    */
   async recheck(): Promise<CandidateFacts> {
     const { candidate, evidence } = await this.observe();
@@ -235,20 +221,25 @@ class HeldStage implements Stage {
     const { marker } = permit;
     invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
     this.#ended = true;
-    const { session, deployment, reached, transactionStatus, watched, release } = this.#tools;
+    const { session, deployment, reached, transactionStatus, release } = this.#tools;
     const { xid } = this.#observed.opened;
+    const { quotesValues } = this.#tools;
+    const tools = { session, deployment, xid, locks: this.#locks, reached, transactionStatus, quotesValues };
+    // The reset travels with the COMMIT. Where that fails, the session is rolled back first and reset once more.
+    const { promoting, resetting } = session.together(() => ({
+      promoting: promoteCandidate(tools, marker),
+      resetting: isReset(session).catch(() => false),
+    }));
     let promotion: Promotion | undefined;
     try {
-      const { quotesValues } = this.#tools;
-      const tools = { session, deployment, xid, watched: watched.oids, reached, transactionStatus, quotesValues };
-      promotion = await promoteCandidate(tools, marker);
+      promotion = await promoting;
       if (promotion.kind === 'confirmed') this.#tools.promoted(xid);
       return promotion;
     } finally {
-      const inDoubt = promotion === undefined || promotion.kind === 'unknown';
       // Nothing waits for the reset of a session that is fine; one in doubt is cut before anything else happens.
-      if (inDoubt) await release(true);
-      else void release(false);
+      if (promotion?.kind === 'confirmed') void release(false, resetting);
+      else if (promotion?.kind === 'refused') void release(false);
+      else await release(true);
     }
   }
 

@@ -8,7 +8,6 @@ export interface Watched {
   readonly oids: string;
   readonly names: ReadonlyMap<string, string>;
   readonly recordOid: string;
-  readonly markerOid: string;
 }
 
 /**
@@ -30,7 +29,6 @@ export async function listWatched(control: Connection): Promise<Watched> {
     oids: `{${[...names.keys()].join(',')}}`,
     names,
     recordOid: oidOf('effectmatch.record'),
-    markerOid: oidOf('effectmatch.marker'),
   };
 }
 

@@ -68,7 +68,7 @@ const TRIES: readonly Try[] = [
     does: (hand) =>
       hand.say(
         ...[BEGIN, OPEN, WRITE, "select effectmatch.observe('{}', '{}')", 'savepoint s'],
-        "select effectmatch.promote(pg_current_xact_id()::text, '{}', 'occ_hand', '{}', 'k', 'm', '\\x00')",
+        "select effectmatch.promote(pg_current_xact_id()::text, 0, 'occ_hand', '{}', 'k', 'm', '\\x00')",
         ...['rollback to s', 'commit'],
       ),
     told: /SAVEPOINT EM004 ROLLBACK EM003$/,
@@ -189,6 +189,24 @@ const TRIES: readonly Try[] = [
     name: 'a row whose foreign key is checked at COMMIT',
     does: (hand) => hand.say(BEGIN, OPEN, 'insert into child values (1, 1)', 'insert into parent values (1)', 'commit'),
     told: /INSERT EM003$/,
+  },
+  {
+    name: 'a lock between observation and promotion that the runtime did not take',
+    async does(hand) {
+      await hand.say(BEGIN, OPEN, WRITE);
+      await hand.promote('select from ledger for update');
+      await hand.say('commit');
+    },
+    told: /SELECT EM006 ROLLBACK$/,
+  },
+  {
+    name: 'a command after the promotion that only locks',
+    async does(hand) {
+      await hand.say(BEGIN, OPEN, WRITE);
+      await hand.promote();
+      await hand.say('select from ledger for update', 'commit');
+    },
+    told: /PROMOTED SELECT EM007$/,
   },
 ];
 

@@ -257,7 +257,7 @@ describe('casts', () => {
     const { after } = await effectOf(insert('orders', { ...order, seen: '2026-01-31 10:00' }));
     assert.deepEqual(after?.seen, { is: '2026-01-31T10:00:00+00:00' });
     assert.deepEqual((await execution.query('show timezone')).rows, [['Asia/Tokyo']]);
-    await execution.query('select set_config($1, $2, false)', ['timezone', zone.rows[0]?.[0]]);
+    await execution.query('select set_config($1, $2, false)', ['timezone', String(zone.rows[0]?.[0])]);
   });
 });
 

@@ -131,3 +131,17 @@ test('sessions that are not used again are other sessions', async () => {
   });
   assert.notEqual((await look(port, 'first')).session, (await look(port, 'second')).session);
 });
+
+test('the session of the last operation serves the next one, though there may be more', async () => {
+  await using port = await openPort(SCHEMA.replaceAll('create role "ROLE";', ''), {
+    relations: ['seen', 'drawn'],
+    entryPoints: ['look'],
+    sessions: { max: 5 },
+  });
+  const sessions = new Set<unknown>();
+  for (const name of ['a', 'b', 'c']) {
+    assert.equal((await port.commit({ call: 'look', values: [name] })).kind, 'confirmed');
+  }
+  for (const { found } of await port.db.run("select found from seen where what = 'session'")) sessions.add(found);
+  assert.equal(sessions.size, 1);
+});

@@ -1,3 +1,4 @@
+import type { Bound } from '../../../postgres/connection.ts';
 import { QUERIES } from './queries.ts';
 
 export interface Role {
@@ -244,14 +245,14 @@ const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 
 /** What a survey needs of the trusted connection: values come back as the text the server sent. */
 export interface TextReader {
-  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
+  query(text: string, values?: readonly Bound[]): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
 }
 
 /** The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a value. */
 export async function readRows<Row>(
   control: TextReader,
   query: string,
-  values: readonly unknown[] = [],
+  values: readonly Bound[] = [],
 ): Promise<readonly Row[]> {
   const { rows } = await control.query(
     `select coalesce(pg_catalog.json_agg(part), '[]') from (${query}) as part`,

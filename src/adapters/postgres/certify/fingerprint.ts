@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { invariant } from '../../../errors.ts';
-import type { TextRow } from '../../../postgres/connection.ts';
+import type { Connection, Statement, TextRow } from '../../../postgres/connection.ts';
 import type { Survey } from '../../../protocol/boundary.ts';
-import { readRows, type TextReader } from './catalog.ts';
+import { readRows } from './catalog.ts';
 import { endedOnly, parseSnapshot, type Snapshot } from './standstill.ts';
 
 /** Rows of relations that stay; temporary ones of other sessions come and go. */
@@ -129,7 +129,10 @@ export function fingerprintGrants(control: string): readonly string[] {
  * Prepares the fingerprint on a warm trusted session. `roles` are those that the survey found to matter: a role outside
  * them gets in only through a row that is watched.
  */
-export async function prepareFingerprint(control: TextReader, roles: readonly string[]): Promise<Fingerprints> {
+export async function prepareFingerprint(
+  control: Pick<Connection, 'query' | 'prepare' | 'run'>,
+  roles: readonly string[],
+): Promise<Fingerprints> {
   await control.query('SET search_path = pg_catalog, pg_temp');
   await control.query('SET plan_cache_mode = force_generic_plan');
   const closure = await readRows<{ oid: number }>(
@@ -141,8 +144,12 @@ export async function prepareFingerprint(control: TextReader, roles: readonly st
   );
   const oids = `{${closure.map(({ oid }) => oid).join(',')}}`;
   await control.query('DEALLOCATE ALL');
-  await control.query(`PREPARE effectmatch_fingerprint(oid[]) AS ${QUERY}`);
-  await control.query(`PREPARE effectmatch_moment AS SELECT ${MOMENT}`);
+  await control.prepare({ effectmatch_fingerprint: QUERY, effectmatch_moment: `SELECT ${MOMENT}` });
+  const ask = async (statement: Statement): Promise<TextRow | undefined> => {
+    const { replies, failure } = await control.run([statement]);
+    if (failure !== undefined) throw failure.error;
+    return replies[0]?.rows[0];
+  };
   let last: (Moment & { readonly content: string }) | undefined;
   return {
     async read(own) {
@@ -152,11 +159,11 @@ export async function prepareFingerprint(control: TextReader, roles: readonly st
         await setImmediate();
         return endedOnly(own, before, after);
       };
-      const now = last && readMoment((await control.query('EXECUTE effectmatch_moment')).rows[0]);
+      const now = last && readMoment(await ask({ prepared: 'effectmatch_moment' }));
       if (last !== undefined && now?.beside === last.beside && (await standsStill(last.snapshot, now.snapshot))) {
         last = { ...last, snapshot: now.snapshot };
       } else {
-        const row = (await control.query(`EXECUTE effectmatch_fingerprint('${oids}')`)).rows[0];
+        const row = await ask({ prepared: 'effectmatch_fingerprint', values: [oids] });
         last = { ...readMoment(row), content: row?.[2] ?? '' };
       }
       for (const id of own) if (id < last.snapshot.start) own.delete(id);

@@ -1,4 +1,5 @@
-import { PINNED_FORMATS, PINNED_SEARCH_PATH } from '../formats.ts';
+import { CALLS } from '../calls.ts';
+import { PINNED_FORMATS, PINNED_SEARCH_PATH, PRINTING_FORMATS } from '../formats.ts';
 
 /**
  * Settings under which every trusted function runs. The search path keeps application objects from answering for the
@@ -10,27 +11,38 @@ export const PINNED = `set search_path = ${PINNED_SEARCH_PATH} set row_security 
  * the whole of an empty table would read the whole of a full one for as long as the session lives.
  */
 export const BY_INDEX = 'set enable_seqscan = off';
-/** What makes a row image a function of the stored row alone. */
-export const FORMATS = Object.entries(PINNED_FORMATS)
-  .map(([name, value]) => `set ${name} = '${value}'`)
-  .join(' ');
+/** What makes a row image a function of the stored row alone. Every setting is set at every call, so there are no more. */
+export const PRINTED = setAll(PRINTING_FORMATS);
+/** What texts mean in queries, besides. */
+export const FORMATS = setAll(PINNED_FORMATS);
 
-/** Every write of one transaction on watched relations, as the backend itself counts them, and what may still write. */
-export const FACTS = `
-  select coalesce(string_agg(o || ':' || i || '/' || u || '/' || d, ' ' order by o), '')
-    into counted
-    from (select o, pg_stat_get_xact_tuples_inserted(o) as i, pg_stat_get_xact_tuples_updated(o) as u,
-                 pg_stat_get_xact_tuples_deleted(o) as d
-            from unnest(watched) as w(o)) as counters
-   where i <> 0 or u <> 0 or d <> 0;
-  standing := concat_ws(' ', current_setting('session_replication_role'), current_setting('track_counts'),
-    current_setting('client_encoding'), current_setting('transaction_isolation'),
-    (select count(*) from pg_cursors as c where c.is_holdable),
-    (select count(*) from pg_prepared_statements as p where p.from_sql));`;
+function setAll(settings: Readonly<Record<string, string>>): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `set ${name} = '${value}'`)
+    .join(' ');
+}
 
-/** Where sequences stand, in the order asked, each followed by a blank; nothing before the first value was drawn. */
-export const POSITIONS = `(select string_agg(coalesce(pg_sequence_last_value(s)::text, '') || ' ', '' order by place)
-    from unnest(sequences) with ordinality as given(s, place))`;
+/** Every write of this transaction on watched relations, as the backend itself counts them. */
+export const COUNTED = `array_to_string(array(
+      select concat(o, ':', i, '/', u, '/', d)
+        from (select o, pg_stat_get_xact_tuples_inserted(o) as i, pg_stat_get_xact_tuples_updated(o) as u,
+                     pg_stat_get_xact_tuples_deleted(o) as d
+                from unnest(watched) as w(o)) as counters
+       where i <> 0 or u <> 0 or d <> 0), ' ')`;
+
+/** What the witnesses rest on, and what may still write at COMMIT. */
+export const STANDING = `concat_ws(' ', current_setting('session_replication_role'), current_setting('track_counts'),
+      current_setting('client_encoding'), current_setting('transaction_isolation'),
+      (select count(*) from pg_cursors as c where c.is_holdable),
+      (select count(*) from pg_prepared_statements as p where p.from_sql))`;
+
+/** Whether the calls that the runtime prepared are still those, and nobody prepared anything else by a statement. */
+export const CALLS_INTACT = `(select count(*) filter (where starts_with(p.name, 'effectmatch_')) = ${Object.keys(CALLS).length}
+        and not bool_or(p.from_sql) from pg_prepared_statements as p)`;
+
+/** Where sequences stand, in the order asked, with blanks between; nothing before the first value was drawn. */
+export const POSITIONS = `array_to_string(array(
+      select pg_sequence_last_value(s) from unnest(sequences) as given(s)), ' ', '')`;
 
 /**
  * This transaction's stage, by where it is stored. A look through the index would make serializable transactions

@@ -1,4 +1,15 @@
-import { BY_INDEX, FACTS, FORMATS, OWN_STAGE, PINNED, POSITIONS, REFUSE_OUTSIDE } from './fragments.ts';
+import {
+  BY_INDEX,
+  CALLS_INTACT,
+  COUNTED,
+  FORMATS,
+  OWN_STAGE,
+  PINNED,
+  POSITIONS,
+  PRINTED,
+  REFUSE_OUTSIDE,
+  STANDING,
+} from './fragments.ts';
 
 /** One function of the schema `effectmatch`. */
 export interface TrustedFunction {
@@ -11,13 +22,17 @@ export interface TrustedFunction {
   readonly caller: 'execution' | 'control' | 'nobody';
 }
 
+/** What the runtime signs these parts with, from the row `d` of the deployment. */
+const SIGNED = (parts: string) =>
+  `sha256(d.outer_pad || sha256(d.inner_pad || convert_to(concat_ws(chr(10), ${parts}), 'UTF8')))`;
+
 /** The functions in the order in which they can be created. Bodies are compared with the catalogue at admission. */
 export const FUNCTIONS: readonly TrustedFunction[] = [
   {
     name: 'record_row',
     parameters: '',
     returns: 'trigger',
-    settings: `${PINNED} ${FORMATS} ${BY_INDEX}`,
+    settings: `${PINNED} ${PRINTED} ${BY_INDEX}`,
     caller: 'nobody',
     body: `
 begin
@@ -33,7 +48,7 @@ end`,
     name: `record_${op}`,
     parameters: '',
     returns: 'trigger',
-    settings: `${PINNED} ${FORMATS} ${BY_INDEX}`,
+    settings: `${PINNED} ${PRINTED} ${BY_INDEX}`,
     caller: 'nobody' as const,
     body: `
 declare
@@ -68,9 +83,11 @@ end`,
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'nobody',
     body: `
+declare
+  done text;
 begin
   if current_setting('synchronous_commit') in ('off', 'local') then
-    perform set_config('synchronous_commit', 'on', true);
+    done := set_config('synchronous_commit', 'on', true);
   end if;
   perform from effectmatch.marker as m
     where m.ctid = nullif(current_setting('effectmatch.marker', true), '')::tid
@@ -85,30 +102,26 @@ end`,
   },
   {
     name: 'open',
-    parameters: 'opened text, sequences oid[], deadline_ms integer, lock_ms integer',
-    returns: 'table (xid text, at_ms bigint, marker text, positions text)',
+    parameters:
+      'opened text, sequences oid[], deadline_ms integer, lock_ms integer, ' +
+      'out xid text, out at_ms bigint, out marker text, out positions text, out done text',
+    returns: 'record',
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
-declare
-  stored_at tid;
 begin
-  perform set_config('lock_timeout', lock_ms::text, true), set_config('statement_timeout', deadline_ms::text, true),
-    set_config('idle_in_transaction_session_timeout', deadline_ms::text, true);
-  if current_setting('server_version_num')::integer >= 170000 then
-    perform set_config('transaction_timeout', deadline_ms::text, true);
-  end if;
-  insert into effectmatch.stage (xid, occurrence) values (pg_current_xact_id(), opened)
-    returning ctid into stored_at;
-  perform set_config('effectmatch.stage', stored_at::text, true);
-  -- In a serializable transaction this look would conflict with every marker of its time; there it is taken before.
-  if current_setting('transaction_isolation') <> 'serializable' then
-    select m.disposition into marker from effectmatch.marker as m where m.occurrence = opened;
-  end if;
-  positions := ${POSITIONS};
-  xid := pg_current_xact_id()::text;
-  at_ms := floor(extract(epoch from clock_timestamp()) * 1000);
-  return next;
+  -- In a serializable transaction the look for a marker would conflict with every marker of its time; there it is taken before.
+  insert into effectmatch.stage as s (xid, occurrence) values (pg_current_xact_id(), opened)
+    returning s.xid::text, floor(extract(epoch from clock_timestamp()) * 1000),
+      case when current_setting('transaction_isolation') <> 'serializable'
+           then (select m.disposition from effectmatch.marker as m where m.occurrence = opened) end,
+      ${POSITIONS},
+      concat(set_config('effectmatch.stage', s.ctid::text, true),
+        set_config('lock_timeout', lock_ms::text, true), set_config('statement_timeout', deadline_ms::text, true),
+        set_config('idle_in_transaction_session_timeout', deadline_ms::text, true),
+        case when current_setting('server_version_num')::integer >= 170000
+             then set_config('transaction_timeout', deadline_ms::text, true) end)
+    into xid, at_ms, marker, positions, done;
 end`,
   },
   {
@@ -133,7 +146,9 @@ declare
   query text;
   image text;
 begin
-  if mac is distinct from effectmatch.sign(concat_ws(chr(10), 'reads', opened, array_to_string(reads, chr(10)))) then
+  perform from effectmatch.deployment as d
+   where mac is not distinct from ${SIGNED("'reads', opened, array_to_string(reads, chr(10))")};
+  if not found then
     raise exception using errcode = 'EM004', message = 'EffectMatch: these reads were not asked for by the runtime';
   end if;
   foreach query in array reads loop
@@ -151,107 +166,93 @@ end`,
     caller: 'execution',
     body: `
 declare
-  counted text;
-  standing text;
-  stored_at tid;
-begin${FACTS}
-  update effectmatch.stage as s set sealed = true, watched = observe.watched, facts = counted || ' ' || standing
+  done text;
+begin
+  update effectmatch.stage as s set sealed = true
    where ${OWN_STAGE} and not s.sealed
-   returning s.ctid into stored_at;
+   returning set_config('effectmatch.stage', s.ctid::text, true) into done;
   if not found then
     raise exception using errcode = 'EM005', message = 'EffectMatch: there is no open stage to observe';
   end if;
-  perform set_config('effectmatch.stage', stored_at::text, true);
-  return query select 0::oid, 'F'::"char", floor(extract(epoch from clock_timestamp()) * 1000)::bigint,
-    concat_ws(chr(10), pg_current_xact_id(), counted, standing),
-    ${POSITIONS};
-  return query select r.relation, r.op, r.images, r.was, r.became
-    from effectmatch.record as r
-    where r.spread = hashtext(pg_current_xact_id()::text) and r.xid = pg_current_xact_id();
+  return query
+    select 0::oid, 'F'::"char", floor(extract(epoch from clock_timestamp()) * 1000)::bigint,
+      concat_ws(chr(10), pg_current_xact_id(), ${COUNTED},
+      ${STANDING}),
+      ${POSITIONS}
+    union all
+    select r.relation, r.op, r.images, r.was, r.became
+      from effectmatch.record as r
+     where r.spread = hashtext(pg_current_xact_id()::text) and r.xid = pg_current_xact_id();
 end`,
   },
   {
+    // Every command of a transaction that writes or locks gets the next number, whatever it writes: the number of the
+    // marker is that of the observation and one more for each lock that the runtime took in between, or the marker is
+    // not written. The stage comes after it, so that the last check cannot have run before.
     name: 'promote',
-    parameters: 'candidate text, watched oid[], promoted text, content text, seal_key text, seal_mac text, mac bytea',
+    parameters: 'candidate text, locks integer, promoted text, content text, seal_key text, seal_mac text, mac bytea',
     returns: 'void',
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
     body: `
 declare
-  stored_at tid;
+  command bigint;
+  done text;
 begin
-  if mac is distinct from
-     effectmatch.sign(concat_ws(chr(10), 'promote', candidate, promoted, seal_key, seal_mac, content)) then
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    done := set_config('synchronous_commit', 'on', true);
+  end if;
+  insert into effectmatch.marker as m (occurrence, disposition, text, seal_key, seal_mac, xid)
+  select promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id()
+    from effectmatch.deployment as d
+   where mac is not distinct from ${SIGNED("'promote', candidate, locks, promoted, promote.seal_key, promote.seal_mac, content")}
+  returning m.cmin::text::bigint, set_config('effectmatch.marker', m.ctid::text, true) into command, done;
+  if not found then
     raise exception using errcode = 'EM004', message = 'EffectMatch: this promotion was not asked for by the runtime';
   end if;
-  if candidate is distinct from pg_current_xact_id()::text then
-    raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the transaction that was observed';
-  end if;
-  perform from effectmatch.stage as s
-    where ${OWN_STAGE} and s.sealed and s.occurrence is not distinct from promoted
-      and s.watched is not distinct from promote.watched;
+  update effectmatch.stage as s set marked = command
+   where ${OWN_STAGE} and s.sealed and s.occurrence is not distinct from promoted
+     and s.cmin::text::bigint + 1 + locks = command and candidate is not distinct from pg_current_xact_id()::text
+  returning set_config('effectmatch.stage', s.ctid::text, true) into done;
   if not found then
-    raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the stage that was observed';
+    raise exception using errcode = 'EM006', message = 'EffectMatch: this is not the candidate that was observed';
   end if;
-  set constraints effectmatch.effectmatch_settled deferred;
-  if current_setting('synchronous_commit') in ('off', 'local') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
-  insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac, xid)
-  values (promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id())
-  returning ctid into stored_at;
-  perform set_config('effectmatch.marker', stored_at::text, true);
 end`,
   },
   {
     // Fires at COMMIT, after everything that was deferred before the promotion. Fired earlier, from within a trigger of
-    // the application, it would let that trigger write after it.
+    // the application, it would let that trigger write after it. Any write since the promotion has taken a number.
     name: 'settle',
     parameters: '',
     returns: 'trigger',
-    settings: PINNED,
+    settings: `${PINNED} ${BY_INDEX}`,
     caller: 'nobody',
     body: `
 declare
-  watched oid[];
-  observed text;
-  counted text;
-  standing text;
+  passed bigint;
 begin
-  select array_remove(s.watched, tg_relid), s.facts into watched, observed
-    from effectmatch.stage as s where ${OWN_STAGE};${FACTS}
-  if observed is distinct from counted || ' ' || standing or pg_trigger_depth() <> 1
-     or exists (select from pg_cursors as c where c.is_holdable)
-     or pg_stat_get_xact_tuples_inserted(tg_relid) <> 1 then
-    raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation',
-      detail = counted || ' ' || standing;
+  update effectmatch.stage as s set sealed = true
+   where ${OWN_STAGE} and s.marked is not null and pg_trigger_depth() = 1
+     and not exists (select from pg_cursors as c where c.is_holdable) and ${CALLS_INTACT}
+  returning s.cmin::text::bigint - s.marked into passed;
+  if passed is distinct from 2 then
+    raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation';
   end if;
-  delete from effectmatch.stage as s where ${OWN_STAGE};
   return null;
 end`,
   },
   {
+    // Part of a reset; answers whether the runtime's own prepared calls are there, and nobody else's.
     name: 'reset',
     parameters: '',
-    returns: 'void',
+    returns: 'boolean',
     settings: PINNED,
     caller: 'execution',
     body: `
 begin
-  perform pg_advisory_unlock_all();
-  perform setseed(('x' || left(md5(gen_random_uuid()::text), 8))::bit(32)::integer / 2147483648.0);
-  perform pg_stat_force_next_flush();
-end`,
-  },
-  {
-    name: 'sign',
-    parameters: 'message text',
-    returns: 'bytea',
-    settings: PINNED,
-    caller: 'nobody',
-    body: `
-begin
-  return (select sha256(d.outer_pad || sha256(d.inner_pad || convert_to(message, 'UTF8'))) from effectmatch.deployment as d);
+  return concat(pg_advisory_unlock_all(), pg_stat_force_next_flush(),
+      setseed(('x' || left(md5(gen_random_uuid()::text), 8))::bit(32)::integer / 2147483648.0)) = ''
+    and ${CALLS_INTACT};
 end`,
   },
   {

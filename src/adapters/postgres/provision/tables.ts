@@ -1,5 +1,5 @@
 /** Raised when tables or functions change in a way that an older runtime must not meet. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** A relation for admission probes and nothing else. */
 export const PROBE_TABLE = { schema: 'effectmatch', name: 'probe' } as const;
@@ -38,9 +38,8 @@ where not exists (select from effectmatch.deployment)`,
   xid xid8 primary key,
   occurrence text not null,
   sealed boolean not null default false,
-  watched oid[],
-  facts text
-)`,
+  marked bigint
+) with (fillfactor = 25)`,
   `create unlogged table if not exists effectmatch.record (
   xid xid8 not null,
   relation oid not null,

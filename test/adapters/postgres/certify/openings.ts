@@ -328,9 +328,9 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /function effectmatch.record_row/,
   },
   {
-    name: 'the signing function for the login',
-    sql: 'grant execute on function effectmatch.sign(text) to {exec}',
-    outlet: /function effectmatch.sign/,
+    name: 'the function that tells the secret for the login',
+    sql: 'grant execute on function effectmatch.describe() to {exec}',
+    outlet: /function effectmatch.describe/,
   },
   {
     name: 'a stranger in our schema',

@@ -130,7 +130,7 @@ export type Written = ReadonlyMap<string, readonly [insert: number, update: numb
 export async function readWritten(client: pg.Client, login: string): Promise<Written> {
   for (;;) {
     const { rows } = await client.query(
-      `select from pg_stat_activity where usename = $1 and (state <> 'idle' or query not like 'close all%')`,
+      `select from pg_stat_activity where usename = $1 and (state <> 'idle' or query not like '%effectmatch.reset()')`,
       [login],
     );
     if (rows.length === 0) break;

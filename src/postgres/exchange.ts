@@ -1,0 +1,87 @@
+import pg from 'pg';
+
+/** Rows as text: nothing is converted on the way, so nothing is lost on the way. */
+export type TextRow = readonly (string | null)[];
+
+export interface Reply {
+  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
+  readonly command: string;
+  readonly rows: readonly TextRow[];
+}
+
+/** What came back before the first error, if there was one. Statements after it were not run. */
+export interface Answer {
+  readonly replies: readonly Reply[];
+  readonly failure?: { readonly error: unknown };
+}
+
+/** What is used of the driver's connection. */
+interface Wire {
+  readonly stream: { readonly writable: boolean; write(bytes: Buffer): unknown };
+  sendCopyFail(reason: string): void;
+  sync(): void;
+}
+
+/**
+ * One message to the server and all answers up to its next readiness. The driver takes it for one of its queries: it
+ * keeps the order of what is sent and answered, reads the messages and watches the time; what a query of the driver does
+ * besides, once for every statement, costs more than what we need of it.
+ */
+export class Exchange extends pg.Query {
+  readonly #message: Buffer;
+  readonly #replies: Reply[] = [];
+  #rows: TextRow[] = [];
+  readonly answer: Promise<Answer>;
+  /** The driver puts its own in front, in order to stop its clock. */
+  callback: (error: unknown) => void;
+
+  constructor(message: Buffer) {
+    super('');
+    this.#message = message;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    this.answer = promise;
+    this.callback = (error) => {
+      const replies = this.#replies;
+      resolve(error == null ? { replies } : { replies, failure: { error } });
+    };
+    this.submit = (connection) => {
+      const { stream } = connection as unknown as Wire;
+      if (stream.writable) stream.write(this.#message);
+    };
+  }
+
+  handleRowDescription(): void {}
+
+  handleDataRow({ fields }: { readonly fields: TextRow }): void {
+    this.#rows.push(fields);
+  }
+
+  handleCommandComplete({ text }: { readonly text: string }): void {
+    this.#reply(/^[A-Za-z]*/.exec(text)?.[0] ?? '');
+  }
+
+  handleEmptyQuery(): void {
+    this.#reply('');
+  }
+
+  /** While it expects rows the server overlooks a Sync, and takes any other statement for the end of the session. */
+  handleCopyInResponse(connection: Wire): void {
+    connection.sendCopyFail('there is nothing to copy from');
+    connection.sync();
+  }
+
+  handleCopyData(): void {}
+
+  handleError(error: unknown): void {
+    this.callback(error);
+  }
+
+  handleReadyForQuery(): void {
+    this.callback(undefined);
+  }
+
+  #reply(command: string): void {
+    this.#replies.push({ command, rows: this.#rows });
+    this.#rows = [];
+  }
+}

@@ -1,0 +1,67 @@
+// Goal: what the runtime prepared on a session is what runs there, and nothing gets between an observation and its COMMIT.
+// Method: a routine of the application puts a statement of its own in the place of a trusted call, forges its answer and
+// removes the traces; rows are locked after the observation; all driven through the port, without a survey.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { demandHeld, openPort, type Port } from './drive.ts';
+
+const SCHEMA = `
+  create table item (id integer primary key, n integer);
+  insert into item values (1, 1), (2, 2);
+  create function forge(watched oid[], sequences oid[], hides boolean)
+    returns table (relation oid, op "char", images bigint, was text, became text) language plpgsql as $$ begin
+      return query select o.relation, o.op, o.images,
+          regexp_replace(regexp_replace(o.was, '\\n.*\\n', E'\\n\\n'), '\\d$', '0'), o.became
+        from effectmatch.observe(watched, sequences) as o where o.op = 'F';
+      if hides then execute 'deallocate effectmatch_observe'; end if;
+    end $$;
+  create function hijack(hides boolean) returns void language plpgsql as $$ begin
+    insert into item values (100, 100);
+    execute 'deallocate effectmatch_observe';
+    execute format('prepare effectmatch_observe(oid[], oid[]) as select * from public.forge($1, $2, %L)', hides);
+  end $$;
+  create function forget() returns void language plpgsql as $$ begin
+    update item set n = n + 1 where id = 1;
+    execute 'deallocate all';
+  end $$;`;
+
+const open = (max = 1) =>
+  openPort(SCHEMA, { relations: ['item'], entryPoints: ['hijack', 'forget'], sessions: { max } });
+
+async function commitNext(port: Port): Promise<void> {
+  const held = demandHeld(await port.hold({ sql: 'update item set n = 20 where id = 2' }));
+  assert.deepEqual(held.evidence.records.length, 1, 'the next operation is observed as it is');
+  assert.equal((await held.promote()).kind, 'confirmed');
+}
+
+for (const hides of [false, true]) {
+  test(`a forged observation does not commit (the statement behind it ${hides ? 'removes itself' : 'stays'})`, async () => {
+    await using port = await open();
+    const held = demandHeld(await port.hold({ call: 'hijack', values: [hides] }));
+    assert.deepEqual(held.evidence.records, [], 'the forgery is believed up to here');
+    assert.equal(held.observation.kind, 'complete');
+    const promotion = await held.promote();
+    assert.equal(promotion.kind, 'refused');
+    assert.deepEqual(await port.db.run('select * from item where id = 100'), []);
+    await commitNext(port);
+  });
+}
+
+test('a routine that removes all prepared statements fails alone', async () => {
+  await using port = await open();
+  const attempt = await port.hold({ call: 'forget' });
+  assert.equal(attempt.kind, 'failed');
+  await commitNext(port);
+});
+
+test('rows that are locked after the observation do not keep it from its COMMIT', async () => {
+  await using port = await open(2);
+  const hold = async () => demandHeld(await port.hold({ sql: 'update item set n = n + 1 where id = 1' }));
+  const read = (id: number) => ({ target: 'item', key: { id } });
+  for (const reads of [[read(1)], [read(2), read(1)], []]) {
+    const held = await hold();
+    if (reads.length > 0) await held.stage.read(reads);
+    assert.equal((await held.promote()).kind, 'confirmed', `${reads.length} locks`);
+  }
+  assert.deepEqual(await port.db.run('select n from item where id = 1'), [{ n: 4 }]);
+});
