@@ -109,7 +109,8 @@ type Form = (text: string) => boolean;
 
 function compileForm(def: z.core.$ZodStringDef): Form | undefined {
   const bounds = readBounds(def.checks);
-  if (bounds === undefined || def.coerce === true) return undefined;
+  // A format such as `z.email()` is a check of the schema itself, beside its list of checks.
+  if (bounds === undefined || def.coerce === true || 'format' in def) return undefined;
   const { min, max, patterns } = bounds;
   const [pattern, ...others] = patterns;
   if (others.length > 0) return undefined;
@@ -157,18 +158,15 @@ function compileArray(def: DefOf<'array'>): Reader | undefined {
   const bounds = readBounds(def.checks);
   const read = compile(def.element);
   if (bounds === undefined || read === undefined) return undefined;
-  const { min, max } = bounds;
-  return (value, pass, depth) =>
-    Array.isArray(value) && value.length >= min && value.length <= max
-      ? readItems(value, read, pass, depth)
-      : undefined;
+  const items = { min: bounds.min, max: bounds.max, readers: read };
+  return (value, pass, depth) => readItems(value, items, pass, depth);
 }
 
 function compileTuple(def: DefOf<'tuple'>): Reader | undefined {
   const readers = compileAll(def.items);
   if (readers === undefined || def.rest !== null) return undefined;
-  return (value, pass, depth) =>
-    Array.isArray(value) && value.length === readers.length ? readItems(value, readers, pass, depth) : undefined;
+  const items = { min: readers.length, max: readers.length, readers };
+  return (value, pass, depth) => readItems(value, items, pass, depth);
 }
 
 function compileRecord(def: DefOf<'record'>): Reader | undefined {

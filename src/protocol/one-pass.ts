@@ -31,7 +31,7 @@ export const readPlain: Reader = (value, pass, depth) => {
         return null;
       }
       return Array.isArray(value)
-        ? readItems(value, readPlain, pass, depth)
+        ? readItems(value, ANY_ITEMS, pass, depth)
         : readMembers(value, isAnyKey, readPlain, pass, depth);
     default:
       return undefined;
@@ -40,10 +40,20 @@ export const readPlain: Reader = (value, pass, depth) => {
 
 const isAnyKey = () => true;
 
-/** An array. Its items have one reader, or each its own where several are given. */
-export function readItems(value: unknown, readers: Reader | readonly Reader[], pass: Pass, depth: number): unknown {
+/** How many items an array may have, and their reader, or one for each where several are given. */
+export interface Items {
+  readonly min: number;
+  readonly max: number;
+  readonly readers: Reader | readonly Reader[];
+}
+
+const ANY_ITEMS: Items = { min: 0, max: Number.POSITIVE_INFINITY, readers: readPlain };
+
+/** An array. Its length is read once, like everything else: a proxy could give another answer the next time. */
+export function readItems(value: unknown, { min, max, readers }: Items, pass: Pass, depth: number): unknown {
   if (!Array.isArray(value) || Object.getPrototypeOf(value) !== Array.prototype) return undefined;
   const { length } = value;
+  if (length < min || length > max) return undefined;
   // Holes and named properties both make these differ, or leave an index without a descriptor.
   if (!isWithin(value, pass, depth) || Object.keys(value).length !== length) return undefined;
   const copy: unknown[] = [];
@@ -84,7 +94,11 @@ export function readMembers(
   return Object.freeze(copy);
 }
 
-const isEnumerable = Object.prototype.propertyIsEnumerable;
+/** Bound, because `call` is looked up on the function, where a tool may have written something by a careless path. */
+const isEnumerable = Function.prototype.call.bind(Object.prototype.propertyIsEnumerable) as unknown as (
+  owner: object,
+  key: string,
+) => boolean;
 
 /** A field of an object whose keys are known, with its key as it is written before the value. */
 export interface Field {
@@ -101,7 +115,7 @@ export function readFields(value: unknown, fields: readonly Field[], pass: Pass,
   let present = 0;
   for (let index = 0; index < fields.length; index += 1) {
     const { key, keyText, optional, read } = fields[index] as Field;
-    if (optional && !isEnumerable.call(value, key)) continue;
+    if (optional && !isEnumerable(value, key)) continue;
     pass.text += present === 0 ? '{' : ',';
     pass.text += keyText;
     const inner = readProperty(value, key, read, pass, depth);

@@ -209,17 +209,47 @@ test('property: plain values read the same in one pass as in steps', () => {
 test('an input that answers differently every time gives a copy that fits its text', () => {
   let asked = 0;
   const liar = new Proxy(
-    { version: 1, binding: digest, approvedText: digest },
+    { version: 1, digest, text: digest },
     {
       getOwnPropertyDescriptor(target, key) {
         asked += 1;
         const found = Reflect.getOwnPropertyDescriptor(target, key);
-        return found && key === 'binding' ? { ...found, value: String(asked).padStart(64, '0') } : found;
+        return found && key === 'digest' ? { ...found, value: String(asked).padStart(64, '0') } : found;
       },
     },
   );
-  const read = readers.get('issuance')?.(liar, 10);
+  const read = readers.get('document')?.(liar, 10);
   assert.deepEqual(JSON.parse(read?.text ?? ''), read?.copy);
+});
+
+test('an array that tells another length every time is never longer or shorter than its schema says', () => {
+  const arrays = [z.array(z.string()).min(2).max(2), z.tuple([z.string(), z.string()])];
+  for (const schema of arrays) {
+    const read = compileReader(schema);
+    for (const items of [['a'], ['a', 'b', 'c']]) {
+      for (let lies = 0; lies < 8; lies += 1) {
+        let asked = 0;
+        const get = (target: string[], key: string | symbol) => {
+          if (key !== 'length') return Reflect.get(target, key);
+          asked += 1;
+          return asked <= lies ? 2 : target.length;
+        };
+        assert.equal(read?.(new Proxy(items, { get }), 10), undefined, `${items.length} items, ${lies} lies`);
+      }
+    }
+  }
+});
+
+test('what a careless path writes to the functions of built-in objects does not reach the reader', () => {
+  const { propertyIsEnumerable } = Object.prototype;
+  Reflect.set(propertyIsEnumerable, 'call', 1);
+  try {
+    const input = { a: 'x' };
+    const read = compileReader(z.strictObject({ a: z.string().optional() }))?.(input, 10);
+    assert.equal(read?.text, '{"a":"x"}');
+  } finally {
+    Reflect.deleteProperty(propertyIsEnumerable, 'call');
+  }
 });
 
 test('a small graph with a large copy is left to the steps, which refuse it without making the copy', () => {
@@ -251,6 +281,9 @@ test('a schema with a part that is not known has no reader', () => {
     z.date(),
     z.number(),
     z.coerce.string(),
+    z.email(),
+    z.iso.datetime(),
+    z.record(z.uuid(), z.string()),
     z.string().default('x'),
     z.string().regex(/^a$/g),
     z.string().regex(/^a$/y),
