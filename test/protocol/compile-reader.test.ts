@@ -241,14 +241,14 @@ test('an array that tells another length every time is never longer or shorter t
 });
 
 test('what a careless path writes to the functions of built-in objects does not reach the reader', () => {
-  const { propertyIsEnumerable } = Object.prototype;
-  Reflect.set(propertyIsEnumerable, 'call', 1);
+  const { propertyIsEnumerable: method } = Object.prototype;
+  Reflect.set(method, 'call', 1);
   try {
     const input = { a: 'x' };
     const read = compileReader(z.strictObject({ a: z.string().optional() }))?.(input, 10);
     assert.equal(read?.text, '{"a":"x"}');
   } finally {
-    Reflect.deleteProperty(propertyIsEnumerable, 'call');
+    Reflect.deleteProperty(method, 'call');
   }
 });
 

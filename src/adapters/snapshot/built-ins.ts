@@ -2,7 +2,8 @@ type Properties = ReadonlyMap<PropertyKey, PropertyDescriptor>;
 
 /** Kept from before any tool has run, because a tool may overwrite them. */
 const { assign, create, is: isSame } = Object;
-const { defineProperty, deleteProperty, get: getProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
+const { defineProperty, deleteProperty, get: getProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
+const { getPrototypeOf, setPrototypeOf } = Reflect;
 
 /**
  * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
@@ -16,6 +17,8 @@ const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Fu
 /** One built-in object as it was. */
 interface Known {
   readonly object: object;
+  /** Its prototype, which a path through `__proto__` twice replaces. */
+  readonly above: object | null;
   readonly properties: Properties;
   /** Values that tell by themselves whether they were overwritten or deleted, and the names under which they are read. */
   readonly names: readonly PropertyKey[];
@@ -59,6 +62,7 @@ function readKnown(object: object): Known {
   const telling = [...properties].filter(tells);
   return {
     object,
+    above,
     properties,
     names: telling.map(([name]) => name),
     values: telling.map(([, { value }]) => value),
@@ -77,7 +81,8 @@ function readProperties(object: object): Properties {
  */
 function isUntouched(): boolean {
   for (let place = 0; place < known.length; place += 1) {
-    const { object, properties, names, values, others } = known[place] as Known;
+    const { object, above, properties, names, values, others } = known[place] as Known;
+    if (getPrototypeOf(object) !== above) return false;
     if (ownKeys(object).length !== properties.size) return false;
     for (let index = 0; index < names.length; index += 1) {
       if (!isSame(object[names[index] as keyof object], values[index])) return false;
@@ -103,7 +108,11 @@ function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescripto
 function restore(): boolean {
   let intact = true;
   for (let place = 0; place < known.length; place += 1) {
-    const { object, properties } = known[place] as Known;
+    const { object, above, properties } = known[place] as Known;
+    if (getPrototypeOf(object) !== above) {
+      setPrototypeOf(object, above);
+      intact = false;
+    }
     const names = ownKeys(object);
     for (let index = 0; index < names.length; index += 1) {
       const name = names[index] as PropertyKey;

@@ -77,6 +77,9 @@ for (const tool of ['set', 'setLater']) {
       ['constructor.constructor.prototype.apply', 1],
       ['orders.__proto__.map', 1],
       ['a.__proto__.then', 1],
+      ['orders.__proto__.__proto__', { any: true }],
+      ['a.__proto__.__proto__', { any: true }],
+      ['constructor.__proto__', { any: true }],
     ];
     for (const [path, value] of hostile) {
       const calls = [call('set', { path: 'a', value: 2 }), call(tool, { path, value })];
@@ -88,6 +91,23 @@ for (const tool of ['set', 'setLater']) {
     }
   });
 }
+
+test('a row is not hidden by what a path puts behind the prototype of lists', async () => {
+  const adapter = await open(options());
+  // Where a list is empty, the comparison would find this as its first element: the row as if it had always been there.
+  const forged = { 0: { id: 'o666', total: 666, '*': {} } };
+  const calls = [
+    call('set', { path: 'a', value: 2 }),
+    call('set', { path: 'orders.1', value: { id: 'o666', total: 666 } }),
+    call('set', { path: 'orders.__proto__.__proto__', value: forged }),
+  ];
+  try {
+    assert.match((await failure(adapter, { calls })).detail, /built-in objects/);
+    assert.equal(Object.getPrototypeOf(Array.prototype), Object.prototype);
+  } finally {
+    Object.setPrototypeOf(Array.prototype, Object.prototype);
+  }
+});
 
 test('what one of two actions writes to built-in objects is undone by either look, given by neither and held against both', async () => {
   const before = describeBuiltIns();
@@ -142,6 +162,9 @@ test('an identifier that a tool took out of what the agent wrote is not generate
 
 function describeBuiltIns(): unknown {
   return [Object, Array, Number, Function].flatMap((maker) =>
-    [maker, maker.prototype].map((object) => Object.getOwnPropertyDescriptors(object)),
+    [maker, maker.prototype].map((object) => [
+      Object.getOwnPropertyDescriptors(object),
+      Object.getPrototypeOf(object) === (maker.prototype === object ? Object.prototype : Function.prototype),
+    ]),
   );
 }
