@@ -45,13 +45,19 @@ export async function overAction<T>(work: (isIntact: () => boolean) => Promise<T
   running += 1;
   const before = spoilings;
   try {
-    return await work(() => {
-      if (!isUntouched() && !restore()) spoilings += 1;
-      return spoilings === before;
-    });
+    return await work(() => countSpoilings() === before);
   } finally {
     running -= 1;
   }
+}
+
+/**
+ * How often something was found and put back, now included. While tools of any action run, what they write is in the way
+ * of every comparison in the process: where this number has moved since a candidate was made, it may have been misjudged.
+ */
+export function countSpoilings(): number {
+  if (running > 0 && !isUntouched() && !restore()) spoilings += 1;
+  return spoilings;
 }
 
 function readKnown(object: object): Known {

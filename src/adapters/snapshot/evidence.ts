@@ -4,6 +4,7 @@ import { valueText } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
+import { countSpoilings } from './built-ins.ts';
 import { type Current, digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
 import type { Layout } from './layout.ts';
@@ -31,6 +32,8 @@ export interface Held {
 /** Reads the candidate against its base: records and channels. Nothing is concluded here. */
 export function observeCandidate(held: Held, durable: Version): Evidence {
   const { layout, base } = held;
+  // First of all: what it finds and puts back must not be in the way of what follows.
+  const spoilings = countSpoilings();
   const digest = digestState(held.text);
   const before = base.view();
   const after = held.view();
@@ -38,7 +41,7 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
   const records = [...changes, ...probeRecords(held.action)];
   return {
     candidate: held.candidate,
-    evidence: fingerprint(held, durable, digest),
+    evidence: fingerprint(held, { durable, digest, spoilings }),
     records,
     channels: [
       { channel: 'difference', kind: 'records', count: records.length },
@@ -57,11 +60,15 @@ function describeVersion({ version, digest }: Version): string {
 
 /** Fingerprint of everything that an observation is made from, recovered tool errors included. */
 export function fingerprintEvidence(held: Held, durable: Version): string {
-  return fingerprint(held, durable, digestState(held.text));
+  return fingerprint(held, { durable, digest: digestState(held.text), spoilings: countSpoilings() });
 }
 
-function fingerprint({ base, calls }: Held, durable: Version, state: string): string {
-  const facts = { base: describeVersion(base), durable: describeVersion(durable), state, calls };
+function fingerprint(
+  { base, calls }: Held,
+  now: { readonly durable: Version; readonly digest: string; readonly spoilings: number },
+): string {
+  const { durable, digest, spoilings } = now;
+  const facts = { base: describeVersion(base), durable: describeVersion(durable), digest, calls, spoilings };
   return hash('sha256', JSON.stringify(facts), 'hex');
 }
 

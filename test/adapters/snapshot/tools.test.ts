@@ -12,6 +12,8 @@ interface Nested {
   [name: string]: Nested;
 }
 
+const opened = Promise.withResolvers<void>();
+
 const tools: SnapshotOptions['tools'] = {
   /** The way in which nearly every setter by path is written. */
   set(state: Nested, { path, value }: { readonly path: string; readonly value: Nested }) {
@@ -23,6 +25,11 @@ const tools: SnapshotOptions['tools'] = {
   async setLater(state: Nested, args: unknown) {
     await Promise.resolve();
     tools.set?.(state, args);
+  },
+  async setBetween(state: Nested, args: unknown) {
+    await Promise.resolve();
+    tools.set?.(state, args);
+    await opened.promise;
   },
   goOn(state: { a: number }) {
     state.a = 2;
@@ -107,6 +114,25 @@ test('a row is not hidden by what a path puts behind the prototype of lists', as
   } finally {
     Object.setPrototypeOf(Array.prototype, Object.prototype);
   }
+});
+
+test('what an action that still runs writes to built-in objects is held against a candidate that is being compared', async () => {
+  const adapter = await open(options());
+  const before = describeBuiltIns();
+  const extra = { id: 'o666', total: 666 };
+  const { stage } = await hold(adapter, 'held', {
+    calls: [call('set', { path: 'a', value: 2 }), call('set', { path: 'orders.1', value: extra })],
+  });
+  const forged = { path: 'orders.__proto__.0', value: { ...extra, '*': {} } };
+  const spoiling = failure(adapter, { calls: [call('setBetween', forged)] });
+  for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+  const during = await stage.observe();
+  const outcome = await judge(adapter, during, [CHANGED]);
+  const { evidence } = await stage.recheck();
+  opened.resolve();
+  assert.match((await spoiling).detail, /built-in objects/);
+  assert.deepEqual(describeBuiltIns(), before);
+  assert.ok(outcome.kind !== 'EXACT' || evidence !== during.evidence, 'a row that nobody approved was hidden');
 });
 
 test('what one of two actions writes to built-in objects is undone by either look, given by neither and held against both', async () => {
