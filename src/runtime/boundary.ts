@@ -38,7 +38,7 @@ const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforceme
 
 /** Whether a later survey would give the same certificate: everything that it binds is as it was. */
 export function isConfirmed({ record }: Certificate, before: Survey, now: Survey): boolean {
-  if (BOUND.some((part) => before[part] !== now[part])) return false;
+  if (BOUND.some((part) => before[part] !== now[part]) || unclassified(now).length > 0) return false;
   return (before.outlets === now.outlets && Object.isFrozen(now.outlets)) || digestOutlets(now) === record.outlets;
 }
 

@@ -103,3 +103,14 @@ test('a later survey confirms a certificate only where everything that it binds 
   (told.outlets as Outlet[]).push(denied);
   assert.ok(!confirmed(survey));
 });
+
+test('a frozen list whose entries an adapter has changed is not confirmed once one of them is unclassified', async () => {
+  const entry = { ...table };
+  const outlets = Object.freeze([entry]);
+  const survey = { backend: 'b', executor: 'e', outlets, configuration: 'c', credentials: 'd', enforcement: 'f' };
+  const admitted = { identityDigest: fixtureDigest('identity'), adapter: { survey: async () => survey } };
+  const boundary = await certify(store().deployment, admitted as unknown as Admitted, claim);
+  assert.ok(boundary.kind === 'certified' && isConfirmed(boundary.certificate, boundary.survey, survey));
+  Object.assign(entry, { disposition: 'unclassified' });
+  assert.ok(!isConfirmed(boundary.certificate, boundary.survey, survey));
+});
