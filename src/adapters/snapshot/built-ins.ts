@@ -60,6 +60,16 @@ export function countSpoilings(): number {
   return spoilings;
 }
 
+/** For a tool that goes on after its time was up: it counts as running until it ends, and is looked after then. */
+export function untilEnded(end: Promise<unknown>): void {
+  running += 1;
+  const ended = (): void => {
+    countSpoilings();
+    running -= 1;
+  };
+  end.then(ended, ended);
+}
+
 function readKnown(object: object): Known {
   const properties = readProperties(object);
   const above = getPrototypeOf(object);

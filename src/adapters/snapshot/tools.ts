@@ -1,6 +1,6 @@
 import type { Value } from '../../protocol/value.ts';
 import type { CheckedAction, CheckedCall } from './action.ts';
-import { overAction } from './built-ins.ts';
+import { overAction, untilEnded } from './built-ins.ts';
 import { copyDocument, readDocument, writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 
@@ -134,7 +134,10 @@ function startCall(bench: ToolBench, { text, state: current }: Document, { tool,
 
 async function awaitCall(bench: ToolBench, returned: unknown, state: Value, text: string): Promise<Ended> {
   try {
-    if (await endsInTime(returned, bench.toolTimeoutMs)) return { kind: 'done', text: readBack(state, text) };
+    // Once: what only looks like a promise may do its work whenever it is asked.
+    const end = Promise.resolve(returned);
+    if (await endsInTime(end, bench.toolTimeoutMs)) return { kind: 'done', text: readBack(state, text) };
+    untilEnded(end);
     return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
   } catch (error) {
     return { kind: 'failed', why: describeError(error) };
@@ -151,13 +154,13 @@ function isThenable(returned: unknown): boolean {
 }
 
 /** False when a promise is still open after the time; its copy is then nobody's. What it rejects with is thrown. */
-async function endsInTime(returned: unknown, timeoutMs: number): Promise<boolean> {
+async function endsInTime(end: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => resolve(false), timeoutMs);
   });
   try {
-    return await Promise.race([Promise.resolve(returned).then(() => true), late]);
+    return await Promise.race([end.then(() => true), late]);
   } finally {
     clearTimeout(timer);
   }

@@ -13,6 +13,7 @@ interface Nested {
 }
 
 const opened = Promise.withResolvers<void>();
+const late = Promise.withResolvers<void>();
 
 const tools: SnapshotOptions['tools'] = {
   /** The way in which nearly every setter by path is written. */
@@ -24,6 +25,10 @@ const tools: SnapshotOptions['tools'] = {
   },
   async setLater(state: Nested, args: unknown) {
     await Promise.resolve();
+    tools.set?.(state, args);
+  },
+  async setLate(state: Nested, args: unknown) {
+    await late.promise;
     tools.set?.(state, args);
   },
   async setBetween(state: Nested, args: unknown) {
@@ -133,6 +138,21 @@ test('what an action that still runs writes to built-in objects is held against 
   assert.match((await spoiling).detail, /built-in objects/);
   assert.deepEqual(describeBuiltIns(), before);
   assert.ok(outcome.kind !== 'EXACT' || evidence !== during.evidence, 'a row that nobody approved was hidden');
+});
+
+test('what a tool writes to built-in objects after its time was up is undone when it ends, and given by nobody', async () => {
+  const adapter = await open({ ...options(), toolTimeoutMs: 5 });
+  const before = describeBuiltIns();
+  const calls = [call('setLate', { path: 'orders.__proto__.0', value: { id: 'o666', total: 666, '*': {} } })];
+  assert.equal((await failure(adapter, { calls })).reason, 'tool-timeout');
+  late.resolve();
+  for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+  try {
+    assert.deepEqual(describeBuiltIns(), before);
+    assert.ok(await overAction(async (isIntact) => isIntact()), 'the next action begins with what was there before');
+  } finally {
+    Reflect.deleteProperty(Array.prototype, '0');
+  }
 });
 
 test('what one of two actions writes to built-in objects is undone by either look, given by neither and held against both', async () => {
