@@ -157,7 +157,9 @@ function extendLog(db: DatabaseSync, file: string): void {
     db.exec('pragma cache_size = 10; begin immediate; create table filler (bytes blob)');
     db.prepare('insert into filler values (zeroblob(?))').run(LOG_BYTES - length);
   } catch (error) {
-    if (!isBusy(error) && primaryCode(error) !== SQLITE.FULL) throw error;
+    // A quota, or a limit on the size of files, is an I/O error to SQLite; a disk that is broken fails the first claim.
+    const code = primaryCode(error);
+    if (!isBusy(error) && code !== SQLITE.FULL && code !== SQLITE.IOERR) throw error;
   } finally {
     if (db.isTransaction) db.exec('rollback');
     db.exec(`pragma cache_size = ${cacheSize}`);
