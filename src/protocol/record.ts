@@ -62,11 +62,13 @@ export function defineRecord<S extends z.ZodType>(
     const found = compiled?.(input, maxObjects);
     return found !== undefined && fits(found.text, maxBytes) ? found : undefined;
   };
+  const demandFits = (text: string): void => {
+    if (fits(text, maxBytes)) return;
+    const bytes = Buffer.byteLength(text);
+    throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: ${bytes} bytes, at most ${maxBytes}`);
+  };
   const checked = (input: unknown, text: string): T => {
-    if (!fits(text, maxBytes)) {
-      const bytes = Buffer.byteLength(text);
-      throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: ${bytes} bytes, at most ${maxBytes}`);
-    }
+    demandFits(text);
     const result = schema.safeParse(input);
     if (!result.success) throw invalid(kind, result.error);
     return result.data;
@@ -96,6 +98,8 @@ export function defineRecord<S extends z.ZodType>(
       const found = readOnce(input, KEPT_AFTER);
       if (found !== undefined) return keep(found.copy as T, found.text);
       const text = canonical(input);
+      // Before it is read: the text of a small graph can be long, and what is read from it is many times larger.
+      demandFits(text);
       return parseOwn(JSON.parse(text), text);
     },
     parseText(text) {

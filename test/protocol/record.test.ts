@@ -93,3 +93,11 @@ test('a record whose text is too long to be kept is the same in everything else'
   assert.equal(kind.text(record), canonical(input));
   assert.deepEqual(kind.parseText(canonical(input)), input);
 });
+
+test('a small graph with a text that is too long is refused by the text, before it becomes as many objects', (t) => {
+  let list: unknown = [];
+  for (let level = 0; level < 22; level += 1) list = [list, list];
+  const parse = t.mock.method(JSON, 'parse');
+  assert.throws(() => kind.parse({ name: 'x', list }), { code: 'ERR_EM_RECORD_TOO_LARGE' });
+  assert.equal(parse.mock.callCount(), 0);
+});
