@@ -46,8 +46,9 @@ function netOfKey(target: string, relation: Relation, images: Images): Effect | 
   if (removed.length > 1 || added.length > 1) {
     throw relation.fault('series of writes', 'they do not follow from each other');
   }
-  const before = removed[0];
-  const after = added[0];
+  // Not by index: what is on the prototype of lists would stand in for the element of an empty one.
+  const before = removed.at(0);
+  const after = added.at(0);
   if (before === undefined) return after && { op: 'insert', target, key, after };
   if (after === undefined) return { op: 'delete', target, key, before };
   const differences = findChanges(before, after);

@@ -318,3 +318,16 @@ test('registered-fields: an entry is its fields as they were read back, whatever
   const stranger: ChangeRecord = { op: 'insert', target: 'elsewhere', key: null, before: null, after: { z: 1 } };
   assert.deepEqual(fields([stranger]), [{ op: 'insert', target: 'elsewhere', after: { z: 1 } }]);
 });
+
+test('an element that somebody has put on the prototype of lists is nobody’s row', () => {
+  const row = { id: 1, a: 1, b: 1 };
+  const inserted: ChangeRecord = { op: 'insert', target: 't', key: null, before: null, after: row };
+  const expected = fold([inserted]);
+  Object.assign(Array.prototype, { 0: expected[0]?.after });
+  try {
+    assert.equal(fold([inserted]).length, 1);
+  } finally {
+    Reflect.deleteProperty(Array.prototype, '0');
+  }
+  assert.equal(expected.length, 1);
+});
