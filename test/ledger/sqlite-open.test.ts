@@ -1,7 +1,6 @@
 // Goal: a file that cannot be trusted as a ledger is refused with a reason and left as it was; a usable one is safe.
 // Method: real files: foreign, newer, damaged, cut short, locked; bytes and file modes are compared.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdir, open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -83,36 +82,6 @@ test('a store that another process is just creating is waited for and not create
   assert.equal((await ledgers.verify()).kind, 'intact');
   await ledgers.close();
   other.close();
-});
-
-test('the log has its full length before the first claim, and nothing in it counts', async () => {
-  await using folder = await temporaryFolder();
-  const file = join(folder.path, 'ledger.db');
-  const ledgers = await sqliteLedgers(file).open(context);
-  const { size } = await stat(`${file}-wal`);
-  assert.ok(size >= 4_000_000, `${size} bytes`);
-  assert.ok((await stat(file)).size < 100_000);
-  const other = await sqliteLedgers(file).open(context);
-  for (const name of ['a', 'b', 'c']) await claimFixture(name === 'b' ? other : ledgers, context, name);
-  assert.equal((await stat(`${file}-wal`)).size, size, 'three claims have written over what was there');
-  assert.deepEqual(await other.verify(), { kind: 'intact', rows: 3, checkpointed: 0 });
-  await other.close();
-  await ledgers.close();
-});
-
-test('a limit on the size of files or a quota, which is no full disk to SQLite, does not keep the store from opening', async () => {
-  await using folder = await temporaryFolder();
-  const modules = ['../../src/ledger/sqlite/index.ts', '../../src/testing/ledger/fixtures.ts'].map(
-    (path) => new URL(path, import.meta.url).href,
-  );
-  const program = `const [{ sqliteLedgers }, { claimFixture, fixtureContext }] = await Promise.all(
-      ${JSON.stringify(modules)}.map((path) => import(path)));
-    const ledgers = await sqliteLedgers(process.argv[1]).open(fixtureContext());
-    await claimFixture(ledgers, fixtureContext(), 'a');
-    console.log(JSON.stringify(await ledgers.verify()));`;
-  const limited = 'ulimit -f 1024; exec "$0" --input-type=module --eval "$1" "$2"';
-  const told = execFileSync('sh', ['-c', limited, process.execPath, program, join(folder.path, 'ledger.db')]);
-  assert.deepEqual(JSON.parse(String(told)), { kind: 'intact', rows: 1, checkpointed: 0 });
 });
 
 test('a missing folder and a path that is a folder are refused, and nothing is created', async () => {
