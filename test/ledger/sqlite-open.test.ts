@@ -84,21 +84,6 @@ test('a store that another process is just creating is waited for and not create
   other.close();
 });
 
-test('the log has its full length before the first claim, and nothing in it counts', async () => {
-  await using folder = await temporaryFolder();
-  const file = join(folder.path, 'ledger.db');
-  const ledgers = await sqliteLedgers(file).open(context);
-  const { size } = await stat(`${file}-wal`);
-  assert.ok(size >= 4_000_000, `${size} bytes`);
-  assert.ok((await stat(file)).size < 100_000);
-  const other = await sqliteLedgers(file).open(context);
-  for (const name of ['a', 'b', 'c']) await claimFixture(name === 'b' ? other : ledgers, context, name);
-  assert.equal((await stat(`${file}-wal`)).size, size, 'three claims have written over what was there');
-  assert.deepEqual(await other.verify(), { kind: 'intact', rows: 3, checkpointed: 0 });
-  await other.close();
-  await ledgers.close();
-});
-
 test('a missing folder and a path that is a folder are refused, and nothing is created', async () => {
   await using folder = await temporaryFolder();
   const missing = join(folder.path, 'missing');

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
@@ -45,7 +45,7 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
   const { text } = ran.held;
   const baseView = viewLater(tools.layout, state);
   const held: Held = {
-    candidate: `snapshot:${tools.backend}:${base.version}:${randomBytes(16).toString('hex')}`,
+    candidate: `snapshot:${tools.backend}:${base.version}:${randomIds.hex(16)}`,
     layout: tools.layout,
     action,
     base: { ...base, view: baseView },

@@ -5,13 +5,11 @@ import { EffectMatchError } from '../../errors.ts';
 import {
   asFault,
   immediate,
-  isBusy,
   openDatabase,
   pinDurability,
   primaryCode,
   readPragma,
   retryWhileBusy,
-  SQLITE,
 } from '../../sqlite/connection.ts';
 import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
@@ -45,7 +43,6 @@ export async function openStore(path: string, patience: Patience): Promise<Store
     await retryWhileBusy(() => useWriteAheadLog(opened, file), patience);
     await immediate(opened, () => migrate(opened, file), patience);
     await retryWhileBusy(() => checkSchema(opened, file), patience);
-    extendLog(opened, file);
     return { file, patience, db: opened };
   } catch (error) {
     db?.close();
@@ -138,30 +135,6 @@ function useWriteAheadLog(db: DatabaseSync, file: string): void {
     throw unavailable(file, `SQLite cannot keep a write-ahead log there (${mode}); use a local disk`);
   }
   pinDurability(db);
-}
-
-/** About as long as the log becomes before SQLite starts it over, in bytes. */
-const LOG_BYTES = 4 * 1024 * 1024;
-
-/**
- * Makes the log as long as it will become, once, before anybody waits for a flush: where the file grows, a flush must
- * also make its new size durable, which doubles the time of each of the first claims. The pages are spilled from a
- * cache made small for it and rolled back, so nothing refers to them and commits write over them. Where another process
- * is writing, or there is no room, it does without.
- */
-function extendLog(db: DatabaseSync, file: string): void {
-  const length = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  if (length >= LOG_BYTES) return;
-  const cacheSize = readPragma(db, 'cache_size');
-  try {
-    db.exec('pragma cache_size = 10; begin immediate; create table filler (bytes blob)');
-    db.prepare('insert into filler values (zeroblob(?))').run(LOG_BYTES - length);
-  } catch (error) {
-    if (!isBusy(error) && primaryCode(error) !== SQLITE.FULL) throw error;
-  } finally {
-    if (db.isTransaction) db.exec('rollback');
-    db.exec(`pragma cache_size = ${cacheSize}`);
-  }
 }
 
 /** Runs inside one immediate transaction, so of many processes one migrates and the others find it done. */

@@ -57,24 +57,26 @@ export function appendRow(
   { record, text, seal }: Sealed<{ readonly occurrence: OccurrenceId }>,
   issuance: number | null = null,
 ): JournalRow {
-  const seq = lastSeq(session) + 1;
-  session.sql(COUNT_POSITION).run(seq);
+  const seq = positionIn(session.sql(COUNT_POSITION).get());
   const { occurrence } = record;
   const digest = rowDigest(session.context, { seq, kind, slot, text, sealKey: seal.key });
   session.sql(APPEND).run(seq, kind, occurrence, slot, text, seal.key, seal.mac, digest, issuance);
   return { seq, kind, occurrence, slot, text, sealKey: seal.key, sealMac: seal.mac, digest };
 }
 
-const COUNT_POSITION = 'update unsettled set positions = ? where claim = 0';
+const COUNT_POSITION = 'update unsettled set positions = positions + 1 where claim = 0 returning positions';
 const APPEND =
   'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
   'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
 
 /** The last position that was ever given away, whether or not its row is still there. */
 export function lastSeq(session: Session): number {
-  const seq = session.sql('select positions from unsettled where claim = 0').get()?.positions;
-  if (typeof seq !== 'number') throw tampered('the count of positions', 'it is missing');
-  return seq;
+  return positionIn(session.sql('select positions from unsettled where claim = 0').get());
+}
+
+function positionIn(row: Record<string, unknown> | undefined): number {
+  if (typeof row?.positions !== 'number') throw tampered('the count of positions', 'it is missing');
+  return row.positions;
 }
 
 const ROWS = 'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
