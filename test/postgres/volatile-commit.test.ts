@@ -112,6 +112,20 @@ const BY_HAND: readonly {
       await hand.say('set local synchronous_commit = off');
     },
   },
+  {
+    name: 'in a trigger that waits for COMMIT',
+    stored: () => `
+      create function hurry() returns trigger language plpgsql as $$ begin
+        set local synchronous_commit = off;
+        return null;
+      end $$;
+      create constraint trigger hurry after insert on entry deferrable initially deferred
+        for each row execute function hurry()`,
+    async says(hand) {
+      await hand.say('begin read write', OPEN, WRITE);
+      await hand.promote();
+    },
+  },
 ];
 
 for (const { name, stored, says } of BY_HAND) {

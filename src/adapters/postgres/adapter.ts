@@ -148,13 +148,13 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     reads: readonly StateRead[] = [],
   ): Promise<Staged> {
     const { sessions, settings } = this.#opened;
+    // Refuses what cannot be read, before a session is taken that nobody would give back.
+    const work = { action, locked: reads.length === 0 ? NO_READS : lockReads(this.#boundary.readable, reads) };
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       const detail = `all execution sessions were in use for ${settings.lockTimeoutMs} ms; raise sessions.max`;
       return { kind: 'failed', reason: 'busy', detail };
     }
-    const { readable } = this.#boundary;
-    const work = { action, locked: reads.length === 0 ? NO_READS : lockReads(readable, reads) };
     let held: Stage | undefined;
     const release: StageTools['release'] = async (inDoubt, reset) => {
       if (held !== undefined) this.#stages.delete(held);

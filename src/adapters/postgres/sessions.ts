@@ -7,9 +7,10 @@ import { demandOwnProcesses } from './pooling.ts';
 
 /**
  * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
- * which no application can see, and our own prepared calls, which must still be there; and besides the random seed. The
- * counters of the second witness are flushed as well. Left over is one bit per custom setting that was ever named: an
- * unset one reads as '' from then on.
+ * which cost more to make again than all of the rest, and our own prepared calls, which must still be there; and besides
+ * the random seed. The counters of the second witness are flushed as well. Left over is one bit per custom setting that
+ * was ever named, since an unset one reads as '' from then on, and how statements of functions were first understood:
+ * their literals, under settings of that moment. Our own have none that a setting could change.
  */
 const RESET =
   'close all; set session authorization default; reset all; unlisten *;' +

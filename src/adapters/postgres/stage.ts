@@ -6,6 +6,7 @@ import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { CheckedAction } from './action.ts';
+import { CALLS } from './calls.ts';
 import type { LockedReads } from './locking.ts';
 import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
@@ -128,11 +129,13 @@ async function failAfter(
   begun: { readonly occurrence: OccurrenceId; readonly opened: Opened },
 ): Promise<Staged> {
   const { session, readableSequences, release } = tools;
+  // No COMMIT follows that would find a statement of somebody else in the place of the prepared one.
+  const look: Statement = { text: CALLS.effectmatch_open, values: openCall(tools, begun.occurrence).values ?? [] };
   const isRolledBack = await rollBack(session);
   const looked =
     !isRolledBack || readableSequences.length === 0
       ? undefined
-      : await session.run([{ text: BEGIN[tools.isolation] }, openCall(tools, begun.occurrence), { text: 'rollback' }]);
+      : await session.run([{ text: BEGIN[tools.isolation] }, look, { text: 'rollback' }]);
   await release(!isRolledBack || looked?.failure !== undefined);
   const described = describeFailure(tools, error, what);
   if (looked === undefined || looked.failure !== undefined) return described;

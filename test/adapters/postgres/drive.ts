@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { PostgresAction, PostgresOptions } from '../../../src/adapters/postgres/index.ts';
-import type { Evidence, PromotableAdapter, Promotion, Stage } from '../../../src/contract/adapter.ts';
+import type { Evidence, PromotableAdapter, Promotion, Stage, Staged } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import type { StateRead } from '../../../src/protocol/effect.ts';
@@ -18,7 +18,7 @@ export interface Held {
   promote(): Promise<Promotion>;
 }
 
-export type Attempt = Held | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
+export type Attempt = Held | Extract<Staged, { readonly kind: 'failed' }>;
 
 /** A provisioned database with an open adapter, driven through its port: the core is not there to refuse first. */
 export interface Port extends AsyncDisposable, Pick<ProtectedDatabase, 'db' | 'options'> {

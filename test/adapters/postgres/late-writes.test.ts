@@ -79,6 +79,62 @@ for (const hurries of ['at once', 'and hides it']) {
   });
 }
 
+/** Writes that take no counter of their own, hide in a subtransaction, or are of no table that anybody registered. */
+const WRITES = [
+  'select write_by_sql()',
+  'select write_by_stable()',
+  "do $w$ begin perform write_by_sql(); raise 'undone'; exception when others then null; end $w$",
+  'do $w$ begin perform write_by_sql(); exception when others then null; end $w$',
+  'create table made as select 1 as n',
+  'refresh materialized view summary',
+  'select lo_create(0)',
+  'truncate stray',
+  'alter sequence numbers restart with 50',
+  'analyze stray',
+  "comment on table stray is 'x'",
+  'select from item where id = 1 for update',
+  'declare later cursor with hold for select write_by_sql()',
+  'prepare later as select 1',
+  'deallocate all',
+];
+
+test('whatever writes, locks or prepares at COMMIT is refused, and what does nothing of it is not', async () => {
+  const late = `
+    create materialized view summary as select 1 as n;
+    create sequence numbers;
+    create function write_by_sql() returns integer language sql as $$ insert into stray values (1) returning 1 $$;
+    create function write_by_stable() returns integer language plpgsql stable as
+      $$ begin return write_by_sql(); end $$;
+    create table asked (id integer primary key, sql text not null);
+    create function ask() returns trigger language plpgsql security definer as $$ begin
+      if new.id > 0 then
+        set constraints ask deferred;
+        insert into asked values (-new.id, new.sql);
+      elsif pg_trigger_depth() = 1 and current_setting('effectmatch.marker', true) <> '' then
+        execute new.sql;
+      else
+        set constraints ask deferred;
+      end if;
+      return null;
+    end $$;
+    create constraint trigger ask after insert on asked deferrable initially deferred
+      for each row execute function ask();`;
+  await using port = await openPort(SCHEMA + late, { relations: ['asked', 'item'], sessions: { max: 1 } });
+  const promote = async (id: number, sql: string) => {
+    const held = demandHeld(await port.hold({ sql: 'insert into asked values ($1, $2)', values: [id, sql] }));
+    assert.equal(held.observation.kind, 'complete', sql);
+    const promotion = await held.promote();
+    return promotion.kind === 'refused' ? promotion.reason : promotion.kind;
+  };
+  for (const [index, sql] of WRITES.entries()) {
+    assert.equal(await promote(index + 1, sql), 'evidence-changed', sql);
+    assert.deepEqual(await port.db.run('select id from asked'), [], sql);
+    assert.deepEqual(await durable(port), NOTHING, sql);
+  }
+  assert.equal(await promote(100, 'select 1'), 'confirmed');
+  assert.equal((await port.db.run('select id from asked')).length, 2);
+});
+
 test('a deferred trigger that writes when it is forced is observed, and commits', async () => {
   await using port = await open();
   const held = demandHeld(await port.hold({ sql: "insert into waiting values (1, 0, 'item')" }));

@@ -145,3 +145,13 @@ test('the session of the last operation serves the next one, though there may be
   for (const { found } of await port.db.run("select found from seen where what = 'session'")) sessions.add(found);
   assert.equal(sessions.size, 1);
 });
+
+test('a stage that is refused for what it should read keeps no session', async () => {
+  await using port = await openPort('create table item (id integer primary key)', {
+    relations: ['item'],
+    sessions: { max: 1 },
+  });
+  const add = { sql: 'insert into item values (1)' };
+  await assert.rejects(port.hold(add, [{ target: 'nowhere', key: { id: 1 } }]), /"nowhere" cannot be read/);
+  assert.equal((await port.commit(add)).kind, 'confirmed');
+});

@@ -20,13 +20,24 @@ const SCHEMA = `
     execute 'deallocate effectmatch_observe';
     execute format('prepare effectmatch_observe(oid[], oid[]) as select * from public.forge($1, $2, %L)', hides);
   end $$;
+  create table drawn (id serial primary key, n integer not null);
+  create function forge_open() returns table (xid text, at_ms bigint, marker text, positions text, done text)
+    language sql as $$ select '1', 1::bigint, null::text, 'forged', '' $$;
+  create function hijack_open() returns void language plpgsql as $$ begin
+    execute 'deallocate effectmatch_open';
+    execute 'prepare effectmatch_open(text, oid[], integer, integer) as select * from public.forge_open()';
+  end $$;
   create function forget() returns void language plpgsql as $$ begin
     update item set n = n + 1 where id = 1;
     execute 'deallocate all';
   end $$;`;
 
 const open = (max = 1) =>
-  openPort(SCHEMA, { relations: ['item'], entryPoints: ['hijack', 'forget'], sessions: { max } });
+  openPort(SCHEMA, {
+    relations: ['item', 'drawn'],
+    entryPoints: ['hijack', 'hijack_open', 'forget'],
+    sessions: { max },
+  });
 
 async function commitNext(port: Port): Promise<void> {
   const held = demandHeld(await port.hold({ sql: 'update item set n = 20 where id = 2' }));
@@ -46,6 +57,15 @@ for (const hides of [false, true]) {
     await commitNext(port);
   });
 }
+
+test('what a failed operation left behind is not told by a statement in the place of a trusted call', async () => {
+  await using port = await open();
+  const draw = { sql: 'insert into drawn (n) values (null)' };
+  const attempt = await port.hold({ statements: [{ call: 'hijack_open' }, draw] });
+  assert.ok(attempt.kind === 'failed' && attempt.reason === 'constraint');
+  assert.deepEqual(attempt.residue, [{ kind: 'sequence', name: 'drawn_id_seq', from: null, to: '1' }]);
+  await commitNext(port);
+});
 
 test('a routine that removes all prepared statements fails alone', async () => {
   await using port = await open();

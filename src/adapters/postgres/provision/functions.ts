@@ -83,12 +83,7 @@ end`,
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'nobody',
     body: `
-declare
-  done text;
 begin
-  if current_setting('synchronous_commit') in ('off', 'local') then
-    done := set_config('synchronous_commit', 'on', true);
-  end if;
   perform from effectmatch.marker as m
     where m.ctid = nullif(current_setting('effectmatch.marker', true), '')::tid
       and m.occurrence is not distinct from new.occurrence and m.xid is not distinct from new.xid;
@@ -199,9 +194,6 @@ declare
   command bigint;
   done text;
 begin
-  if current_setting('synchronous_commit') in ('off', 'local') then
-    done := set_config('synchronous_commit', 'on', true);
-  end if;
   insert into effectmatch.marker as m (occurrence, disposition, text, seal_key, seal_mac, xid)
   select promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id()
     from effectmatch.deployment as d
@@ -221,7 +213,8 @@ end`,
   },
   {
     // Fires at COMMIT, after everything that was deferred before the promotion. Fired earlier, from within a trigger of
-    // the application, it would let that trigger write after it. Any write since the promotion has taken a number.
+    // the application, it would let that trigger write after it. Any write since the promotion has taken a number. What
+    // makes a commit volatile is undone here, because whatever ran before could have set it.
     name: 'settle',
     parameters: '',
     returns: 'trigger',
@@ -230,6 +223,7 @@ end`,
     body: `
 declare
   passed bigint;
+  done text;
 begin
   update effectmatch.stage as s set sealed = true
    where ${OWN_STAGE} and s.marked is not null and pg_trigger_depth() = 1
@@ -237,6 +231,9 @@ begin
   returning s.cmin::text::bigint - s.marked into passed;
   if passed is distinct from 2 then
     raise exception using errcode = 'EM007', message = 'EffectMatch: something was written after the observation';
+  end if;
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    done := set_config('synchronous_commit', 'on', true);
   end if;
   return null;
 end`,
