@@ -7,7 +7,7 @@ import type { ReferenceList } from './references.ts';
 const CLOSED: readonly Outlet[] = [
   ['references to the durable state', 'every call works on a copy that is read back as text when it ends'],
   ['work that goes on after a call', 'its copy is kept by nobody else'],
-  ['values that are not plain JSON', 'refused when a call ends'],
+  ['values that are not plain JSON', 'a call that leaves one in a changed state is refused; an unchanged text stays'],
   [
     'files, network, processes and memory outside the state',
     'declared: registered tools change only the state they get',
