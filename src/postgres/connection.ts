@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
-import { type Answer, Exchange, type Reply, type TextRow } from './exchange.ts';
+import type { Answer, Reply, TextRow } from './answer.ts';
+import { Exchange } from './exchange.ts';
 import { type Bound, type Statement, writePreparation, writeScript, writeStatements } from './frames.ts';
 import type { ConnectionOptions } from './options.ts';
 

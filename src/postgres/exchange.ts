@@ -1,19 +1,5 @@
 import pg from 'pg';
-
-/** Rows as text: nothing is converted on the way, so nothing is lost on the way. */
-export type TextRow = readonly (string | null)[];
-
-export interface Reply {
-  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
-  readonly command: string;
-  readonly rows: readonly TextRow[];
-}
-
-/** What came back before the first error, if there was one. Statements after it were not run. */
-export interface Answer {
-  readonly replies: readonly Reply[];
-  readonly failure?: { readonly error: unknown };
-}
+import type { Answer, Reply, TextRow } from './answer.ts';
 
 /** What is used of the driver's connection. */
 interface Wire {
