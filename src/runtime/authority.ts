@@ -104,7 +104,7 @@ export function checkPresupposed(
 ): Refusal | undefined {
   const { license } = signed;
   const { adapter } = admitted;
-  if (!isAdmitted(admitted) || admitted.identityDigest !== license.identity) {
+  if (identityText(adapter.identity) !== admitted.identity || admitted.identityDigest !== license.identity) {
     const here = `here it is ${adapter.identity.kind}`;
     return refuse(
       'adapter-changed',
@@ -134,15 +134,9 @@ export async function checkPlan({ ledgers }: Deployment, { license }: Attempt): 
   return refuse('plan-superseded', `plan revision ${announced} replaced ${planRevision} of task "${task}"`);
 }
 
-/** Whether the adapter still says that it is the one that was admitted. */
-function isAdmitted({ adapter, identity }: Admitted): boolean {
-  const { kind, backend, code } = adapter.identity;
-  return kind === identity.kind && backend === identity.backend && code === identity.code;
-}
-
-export function identityDigest(identity: Admitted['adapter']['identity']): Digest {
-  const { kind, backend, code } = identity;
-  return digestValueOf('effectmatch/identity/v1', { kind, backend, code });
+/** Who an adapter says it is, as text. */
+export function identityText({ kind, backend, code }: Admitted['adapter']['identity']): string {
+  return canonical({ kind, backend, code });
 }
 
 /** Salted with A's salt, so that it does not betray the values in the action. */

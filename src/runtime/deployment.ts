@@ -1,4 +1,4 @@
-import type { Adapter, AdapterIdentity, PromotableAdapter, RemoteAdapter } from '../contract/adapter.ts';
+import type { Adapter, PromotableAdapter, RemoteAdapter } from '../contract/adapter.ts';
 import { type Clock, type IdSource, instant } from '../contract/clock.ts';
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
@@ -18,8 +18,8 @@ export interface Admitted<A extends Adapter = Adapter> {
   readonly adapter: A;
   readonly frame: Frame;
   readonly frameDigest: Digest;
-  /** Who the adapter was when it was admitted. */
-  readonly identity: Pick<AdapterIdentity, 'kind' | 'backend' | 'code'>;
+  /** Who the adapter said it was when it was admitted. */
+  readonly identity: string;
   readonly identityDigest: Digest;
 }
 

@@ -21,7 +21,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
-import { identityDigest } from './authority.ts';
+import { identityText } from './authority.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
@@ -250,9 +250,8 @@ async function admitAdapter(deployment: Deployment, name: string, factory: Adapt
   const adapter = await factory.open({ name, clock, reached });
   try {
     await admit({ name, sealer, ids }, adapter);
-    const { kind, backend, code } = adapter.identity;
-    const identity = { kind, backend, code };
-    const digest = identityDigest(identity);
+    const identity = identityText(adapter.identity);
+    const digest = digestText('effectmatch/identity/v1', identity);
     const operations = identifyOperations(deployment.operations.values(), name);
     const frame = frameRecord.parse({
       version: 1,

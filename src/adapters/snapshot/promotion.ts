@@ -51,10 +51,6 @@ export class StoreConnection {
     this.#isReplaced = isReplaced;
   }
 
-  get isOpen(): boolean {
-    return this.#db !== undefined;
-  }
-
   /** Opens it where it is not open; never another file, and none where it is missing. */
   open(): DatabaseSync {
     if (this.#db !== undefined) return this.#db;
@@ -93,11 +89,11 @@ export class StoreConnection {
  */
 export async function promoteState(request: PromotionRequest, tools: PromotionTools): Promise<Promotion> {
   const { connection } = tools;
-  if (!connection.isOpen && tools.isReplaced()) return REPLACED;
   let db: DatabaseSync;
   try {
     db = connection.open();
   } catch (error) {
+    if (tools.isReplaced()) return REPLACED;
     return { kind: 'refused', reason: 'backend-unavailable', detail: String(error) };
   }
   return await promoteOn(db, request, tools);
@@ -113,7 +109,7 @@ export async function promoteOn(
   try {
     promotion = await retryWhileBusy(() => promoteNow(db, request, tools), { deadlineMs: tools.busyTimeoutMs });
   } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
+    if ((error as Partial<EffectMatchError>).code !== 'ERR_EM_STORE_BUSY') throw error;
     return refuse(db, { kind: 'refused', reason: 'busy', detail: String(error) });
   }
   if (promotion.kind === 'confirmed') tools.reached('adapter:commit-returned');

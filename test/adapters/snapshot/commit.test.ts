@@ -183,6 +183,26 @@ test('any other failure of COMMIT proves nothing, with the transaction open or o
   await assertUnknown(/ours/, { commit: fails(new EffectMatchError('ERR_EM_INVARIANT', 'ours')) }, false);
 });
 
+test('a connection whose COMMIT ended in an unknown way is given up, with the transaction open or over', async () => {
+  for (const commit of [fails(failure(IOERR)), runsAndFails(failure(IOERR))]) {
+    let dropped = 0;
+    const connection = { drop: () => (dropped += 1) } as unknown as StoreConnection;
+    const { promotion } = await promote({ commit, tools: { connection } });
+    assert.deepEqual([promotion.kind, dropped], ['unknown', 1]);
+  }
+});
+
+test('busy is tried again only after a rollback that returned', async () => {
+  let tries = 0;
+  const commit = () => {
+    tries += 1;
+    throw failure(BUSY);
+  };
+  const given = { commit, rollback: fails(failure(IOERR)), tools: { busyTimeoutMs: 1000 } };
+  await assertUnknown(/SQLite said 10/, given, false);
+  assert.equal(tries, 1);
+});
+
 test('a rollback that fails or does not end the transaction proves nothing', async () => {
   await assertUnknown(/SQLite said 10/, { commit: fails(failure(BUSY)), rollback: fails(failure(IOERR)) }, false);
   await assertUnknown(/did not end/, { commit: fails(failure(BUSY)), rollback: () => {} }, false);
@@ -215,12 +235,12 @@ test('a connection is used again only after a promotion that is known to be over
   let met: boolean | undefined;
   const stop = () => {
     queueMicrotask(() => {
-      met = connection.isOpen;
+      met = first.isOpen;
     });
-    throw new Error('stopped inside the transaction');
+    throw new EffectMatchError('ERR_EM_INVARIANT', 'stopped inside the transaction');
   };
   await assert.rejects(promoting(stop), /stopped inside/);
-  assert.deepEqual([first.isOpen, met], [false, false], 'not even the next task of the process meets the transaction');
+  assert.equal(met, false, 'not even the next task of the process meets the transaction');
   const second = connection.open();
   assert.deepEqual(await promoting(unobserved), { kind: 'confirmed' });
   assert.equal(connection.open(), second);
