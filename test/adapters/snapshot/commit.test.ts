@@ -194,11 +194,11 @@ test('a connection whose COMMIT ended in an unknown way is given up, with the tr
 
 test('busy is tried again only after a rollback that returned', async () => {
   let tries = 0;
-  const commit = () => {
+  const rollback = () => {
     tries += 1;
-    throw failure(BUSY);
+    throw failure(IOERR);
   };
-  const given = { commit, rollback: fails(failure(IOERR)), tools: { busyTimeoutMs: 1000 } };
+  const given = { commit: fails(failure(BUSY)), rollback, tools: { busyTimeoutMs: 1000 } };
   await assertUnknown(/SQLite said 10/, given, false);
   assert.equal(tries, 1);
 });
@@ -250,6 +250,8 @@ test('a connection is used again only after a promotion that is known to be over
   connection.close();
   assert.ok(!second.isOpen);
   assert.throws(() => connection.open(), /closed/);
+  const late = await promoting(unobserved);
+  assert.equal(late.kind === 'refused' && late.reason, 'backend-unavailable');
 });
 
 test('a connection that was given up is opened again only for the same file', async () => {
