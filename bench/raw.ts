@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Where studies leave what they found: EFFECTMATCH_BENCH_RESULTS, `bench/results` unless told. */
 export function resultsFolder(): string {
@@ -45,6 +46,8 @@ export class RawRecords {
     const record = { run: name, ...(await work()) };
     this.#records.set(name, record);
     appendFileSync(this.#file, `${JSON.stringify(record)}\n`);
+    // A run may never wait for anything, and Ctrl-C is noticed only between two turns.
+    await nextTurn();
     return record;
   }
 
