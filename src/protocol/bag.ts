@@ -36,13 +36,20 @@ export function rowText(row: Row): string {
 
 /** The number that is the whole key; undefined where the key is something else. Cheaper to look up than a text. */
 export function numberOf(key: Row | undefined): number | undefined {
+  const found = scalarOf(key);
+  return typeof found === 'number' ? found : undefined;
+}
+
+/** The number or string that is the whole key; undefined where the key is something else. */
+export function scalarOf(key: Row | undefined): number | string | undefined {
   let found: unknown;
   let count = 0;
   for (const column in key) {
     found = key[column];
     count += 1;
   }
-  return count === 1 && typeof found === 'number' && !Object.is(found, -0) ? found : undefined;
+  if (count !== 1) return undefined;
+  return typeof found === 'string' || (typeof found === 'number' && !Object.is(found, -0)) ? found : undefined;
 }
 
 /** Column names in the order of their UTF-16 code units. */

@@ -1,14 +1,16 @@
 import type { z } from 'zod';
-import { writeKey, writeText } from './canon.ts';
+import { MAX_LENGTH } from './canon.ts';
 import {
-  append,
   type Field,
+  isText,
+  mayBeIndex,
   type Pass,
   type Reader,
   readFields,
   readItems,
   readMembers,
   readPlain,
+  writeCopy,
 } from './one-pass.ts';
 import { PLAIN_PATTERNS } from './patterns.ts';
 import { plainSchema } from './value.ts';
@@ -30,9 +32,10 @@ export function compileReader(
   const read = compile(schema);
   if (read === undefined) return undefined;
   return (input, maxObjects) => {
-    const pass: Pass = { text: '', objectsLeft: maxObjects };
+    const pass: Pass = { objectsLeft: maxObjects, charactersLeft: MAX_LENGTH, inOrder: true };
     const copy = read(input, pass, 0);
-    return copy === undefined ? undefined : { copy, text: pass.text };
+    const text = copy === undefined ? undefined : writeCopy(copy, pass);
+    return text === undefined ? undefined : { copy, text };
   };
 }
 
@@ -121,9 +124,9 @@ function compileString(def: DefOf<'string'>): Reader | undefined {
   const hasForm = compileForm(def);
   if (hasForm === undefined) return undefined;
   const isPlain = readBounds(def.checks)?.patterns.some((pattern) => PLAIN_PATTERNS.has(pattern));
-  const write = isPlain ? (text: string) => `"${text}"` : writeText;
-  return (value, pass) =>
-    typeof value === 'string' && hasForm(value) && append(write(value), pass) ? value : undefined;
+  return isPlain
+    ? (value) => (typeof value === 'string' && hasForm(value) ? value : undefined)
+    : (value, pass) => (typeof value === 'string' && hasForm(value) && isText(value, pass) ? value : undefined);
 }
 
 /** Safe integers, the only numbers that records have outside of values. */
@@ -139,14 +142,11 @@ function compileInteger(def: DefOf<'number'>): Reader | undefined {
 
 /** One of some texts, truth values or positive integers; zero has a negative twin that is no plain value. */
 function compileChoice(values: readonly unknown[]): Reader | undefined {
-  const texts = new Map<unknown, string>();
-  for (const value of values) {
-    const isChoice =
-      typeof value === 'string' || typeof value === 'boolean' || (Number.isInteger(value) && Number(value) > 0);
-    if (!isChoice) return undefined;
-    texts.set(value, JSON.stringify(value));
-  }
-  return (value, pass) => (append(texts.get(value), pass) ? value : undefined);
+  const isChoice = (value: unknown) =>
+    typeof value === 'string' || typeof value === 'boolean' || (Number.isInteger(value) && Number(value) > 0);
+  if (!values.every(isChoice)) return undefined;
+  const choices = new Set(values);
+  return (value) => (choices.has(value) ? value : undefined);
 }
 
 function compileNullable(def: DefOf<'nullable'>): Reader | undefined {
@@ -184,9 +184,8 @@ function compileObject(def: DefOf<'object'>): Reader | undefined {
     const field = defOf(schema);
     const optional = field.type === 'optional';
     const read = compile(optional ? field.innerType : schema);
-    const keyText = writeKey(key);
-    if (read === undefined || keyText === undefined) return undefined;
-    fields.push({ key, keyText, optional, read });
+    if (read === undefined || mayBeIndex(key)) return undefined;
+    fields.push({ key, optional, read });
   }
   if (def.catchall?._zod.def.type !== 'never') return undefined;
   return (value, pass, depth) => readFields(value, fields, pass, depth);
@@ -196,11 +195,9 @@ function compileUnion(def: DefOf<'union'>): Reader | undefined {
   const readers = compileAll(def.options);
   if (readers === undefined || def.inclusive === false) return undefined;
   return (value, pass, depth) => {
-    const { text } = pass;
     for (const read of readers) {
       const copy = read(value, pass, depth);
       if (copy !== undefined) return copy;
-      pass.text = text;
     }
     return undefined;
   };

@@ -1,4 +1,4 @@
-import { comparisonKey, numberOf, sameValue } from './bag.ts';
+import { comparisonKey, sameValue, scalarOf } from './bag.ts';
 import type { Effect, Op } from './effect.ts';
 import type { Row } from './value.ts';
 
@@ -11,17 +11,17 @@ interface Entry {
 }
 
 /**
- * Finds exact effects of A by what an observed effect says. Most rows have one integer as their key and one effect:
- * these are found by that integer and compared column by column, which is several times faster than making a text of
- * the whole effect. Everything else is found by its comparison key.
+ * Finds exact effects of A by what an observed effect says. Most rows have one number or string as their key and one
+ * effect: these are found by that and compared column by column, which is several times faster than making a text of the
+ * whole effect. Everything else is found by its comparison key.
  */
 export class ExactIndex {
-  readonly #rows = new Map<string, { readonly [op in Op]: Map<number, Entry> }>();
+  readonly #rows = new Map<string, { readonly [op in Op]: Map<number | string, Entry> }>();
   readonly #texts = new Map<string, number>();
 
   /** Enters an effect that is not yet there. */
   add(effect: Effect, skip: Skip, position: number): void {
-    const id = numberOf(effect.key);
+    const id = scalarOf(effect.key);
     if (id !== undefined) {
       let rows = this.#rows.get(effect.target);
       if (rows === undefined) {
@@ -38,7 +38,7 @@ export class ExactIndex {
 
   /** The position of the exact effect that this one equals, volatile columns aside. */
   find(effect: Effect, skip: Skip): number | undefined {
-    const id = numberOf(effect.key);
+    const id = scalarOf(effect.key);
     const entry = id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op].get(id);
     if (entry !== undefined && sameImages(entry.effect, effect, skip)) return entry.position;
     return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));

@@ -88,13 +88,10 @@ export function establish(
 ): Observation {
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
-  const gaps = [
-    ...findAbsentChannels(evidence.channels, requiredChannels),
-    ...findSilentChannels(evidence.channels),
-    ...evidence.channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered })),
-    ...findUnregistered(tally, registered),
-    ...findUnattributed(evidence.unattributed),
-  ];
+  const gaps = findAbsentChannels(evidence.channels, requiredChannels);
+  gaps.push(...findSilentChannels(evidence.channels));
+  for (const report of evidence.channels) gaps.push(...findDisagreements(report, { evidence, tally, registered }));
+  gaps.push(...findUnregistered(tally, registered), ...findUnattributed(evidence.unattributed));
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
   return { kind: 'complete', effects: canonObserved(registration, evidence.records) };
 }
@@ -117,17 +114,20 @@ function tallyRecords(records: readonly ChangeRecord[]): Tally {
 function findAbsentChannels(reports: readonly ChannelReport[], required: readonly string[]): string[] {
   const answers = new Map<string, number>();
   for (const { channel } of reports) answers.set(channel, 1 + (answers.get(channel) ?? 0));
-  const absent = required.filter((channel) => !answers.has(channel));
-  const repeated = [...answers].filter(([, count]) => count > 1);
-  return [
-    ...absent.map((channel) => `Channel ${quote(channel)} is required and did not report.`),
-    ...repeated.map(([channel, count]) => `Channel ${quote(channel)} reported ${count} times instead of once.`),
-  ];
+  const gaps: string[] = [];
+  for (const channel of required) {
+    if (!answers.has(channel)) gaps.push(`${nameOf(channel)} is required and did not report.`);
+  }
+  for (const [channel, count] of answers) {
+    if (count > 1) gaps.push(`${nameOf(channel)} reported ${count} times instead of once.`);
+  }
+  return gaps;
 }
 
 /** One sentence for each reason: channels that depend on the same answer are silent together. */
 function findSilentChannels(reports: readonly ChannelReport[]): string[] {
-  const silent = reports.flatMap((report) => (report.kind === 'silent' ? [report] : []));
+  const silent = reports.filter((report) => report.kind === 'silent');
+  if (silent.length === 0) return [];
   return [...Map.groupBy(silent, ({ why }) => why)].map(([why, group]) => {
     const channels = group.map(({ channel }) => quote(channel)).join(', ');
     return `Channel${group.length > 1 ? 's' : ''} ${channels} gave no answer: ${why.toWellFormed()}`;
@@ -141,20 +141,22 @@ interface Reported {
 }
 
 function findDisagreements(report: ChannelReport, { evidence, tally, registered }: Reported): string[] {
-  const channel = `Channel ${quote(report.channel)}`;
+  const { channel } = report;
   switch (report.kind) {
     case 'silent':
       return []; // said by findSilentChannels
     case 'records':
       if (report.count === evidence.records.length) return [];
-      return [`${channel} produced ${report.count} records, but ${evidence.records.length} were handed over.`];
+      return [`${nameOf(channel)} produced ${report.count} records, but ${evidence.records.length} were handed over.`];
     case 'touched': {
       const touched = new Set(report.targets);
       const unseen = [...tally.keys()].filter((target) => !touched.has(target));
       const unknown = [...touched].filter((target) => !registered.has(target));
       return [
-        ...unseen.map((target) => `${channel} did not see ${quote(target)} touched, but there are records of it.`),
-        ...unknown.map((target) => `${channel} saw ${quote(target)} touched, which is not registered.`),
+        ...unseen.map(
+          (target) => `${nameOf(channel)} did not see ${quote(target)} touched, but there are records of it.`,
+        ),
+        ...unknown.map((target) => `${nameOf(channel)} saw ${quote(target)} touched, which is not registered.`),
       ];
     }
     case 'counts':
@@ -163,17 +165,19 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
       return findOddCount(channel, report.counts) ?? findUnrecorded(channel, report, tally);
     case 'stable':
       if (report.before === report.after) return [];
-      return [`${channel} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`];
+      return [
+        `${nameOf(channel)} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`,
+      ];
     default:
       // The types rule this out; an adapter of another version does not.
-      return [`${channel} gave a kind of report that is not known here, so it cannot be checked.`];
+      return [`${nameOf(channel)} gave a kind of report that is not known here, so it cannot be checked.`];
   }
 }
 
 /** Counts are added up, so one that is below zero or in parts could make up for another that is too high. */
 function findOddCount(channel: string, counts: readonly TargetCount[]): string[] | undefined {
   const odd = counts.find(({ count }) => !Number.isSafeInteger(count) || count < 0);
-  return odd && [`${channel} counted what is no number of writes on ${quote(odd.target)}.`];
+  return odd && [`${nameOf(channel)} counted what is no number of writes on ${quote(odd.target)}.`];
 }
 
 function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {
@@ -184,7 +188,7 @@ function findMiscounts(channel: string, counts: readonly TargetCount[], tally: T
       const seen = witnessed.get(target)?.[op] ?? 0;
       const recorded = tally.get(target)?.[op] ?? 0;
       if (seen === recorded) continue;
-      gaps.push(`${channel} counted ${seen} of ${op} on ${quote(target)}, but there are ${recorded} records.`);
+      gaps.push(`${nameOf(channel)} counted ${seen} of ${op} on ${quote(target)}, but there are ${recorded} records.`);
     }
   }
   return gaps;
@@ -211,13 +215,15 @@ function findUnrecorded(
     for (const op of ['insert', 'update', 'delete'] as const) {
       const seen = witnessed.get(target)?.[op] ?? 0;
       if (seen >= records[op]) continue;
-      gaps.push(`${channel} counted ${seen} of ${op} on ${quote(target)}, but there are ${records[op]} records.`);
+      gaps.push(
+        `${nameOf(channel)} counted ${seen} of ${op} on ${quote(target)}, but there are ${records[op]} records.`,
+      );
     }
   }
   const written = counts.reduce((sum, { count }) => sum + count, 0);
   const rolledBack = intact && written > recorded;
   if (written !== recorded && !rolledBack)
-    gaps.push(`${channel} counted ${written} writes, of which ${recorded} were recorded.`);
+    gaps.push(`${nameOf(channel)} counted ${written} writes, of which ${recorded} were recorded.`);
   return gaps;
 }
 
@@ -233,6 +239,11 @@ function findUnregistered(tally: Tally, registered: ReadonlySet<string>): string
 function findUnattributed(unattributed: number): string[] {
   if (unattributed === 0) return [];
   return [`Records that could not be attributed to this execution: ${unattributed}.`];
+}
+
+/** Only for sentences: almost always there is nothing to say. */
+function nameOf(channel: string): string {
+  return `Channel ${quote(channel)}`;
 }
 
 /** Quoted so that a name cannot pass for a part of the sentence; JSON escapes also keep the text well-formed. */

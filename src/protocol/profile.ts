@@ -29,16 +29,24 @@ export function canonObserved(registration: Registration, records: readonly Chan
 /** The registered relation of a name. */
 type Relations = (name: string) => Relation | undefined;
 
-/** Each is prepared when a record first names it: the cost grows with what was written, not with what is registered. */
-function relationsOf({ targets }: Registration): Relations {
-  const known = new Map<string, Relation | undefined>();
-  return (name) => {
-    if (known.has(name)) return known.get(name);
-    const target = targets.find((candidate) => candidate.name === name);
-    const relation = target && new Relation(target);
-    known.set(name, relation);
-    return relation;
-  };
+const kept = new WeakMap<Registration, Map<string, Relation>>();
+
+/**
+ * Each is prepared when a record first names it: the cost grows with what was written, not with what is registered. Where
+ * the registration is frozen, as an admitted one is, that is once for all observations.
+ */
+function relationsOf(registration: Registration): Relations {
+  const known = kept.get(registration) ?? new Map<string, Relation>();
+  if (known.size === 0 && Object.isFrozen(registration)) kept.set(registration, known);
+  return (name) => known.get(name) ?? prepareRelation(registration, name, known);
+}
+
+function prepareRelation({ targets }: Registration, name: string, known: Map<string, Relation>): Relation | undefined {
+  const target = targets.find((candidate) => candidate.name === name);
+  if (target === undefined) return undefined;
+  const relation = new Relation(target);
+  known.set(name, relation);
+  return relation;
 }
 
 function listEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {

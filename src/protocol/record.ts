@@ -130,7 +130,8 @@ function fits(text: string, maxBytes: number): boolean {
   return Buffer.byteLength(text) <= maxBytes;
 }
 
-function freezeDeep<V>(value: V): V {
+/** Freezes plain data through and through, in place. */
+export function freezeDeep<V>(value: V): V {
   if (typeof value !== 'object' || value === null) return value;
   for (const inner of Object.values(value)) freezeDeep(inner);
   return Object.freeze(value);

@@ -69,12 +69,21 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
     return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
   }
-  if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
+  if (!isRegistered(admitted, approved)) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
   }
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
   return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);
+}
+
+/**
+ * Whether the outcome was approved for what is registered here. Parts of a parsed record list their keys in canonical
+ * order, so that the engine writes their canonical text; were it another one, the digest would decide.
+ */
+export function isRegistered({ registrationText, frame }: Admitted, { registration }: Approved): boolean {
+  if (JSON.stringify(registration) === registrationText) return true;
+  return digestValueOf('effectmatch/registration/v1', registration) === frame.registration;
 }
 
 /** Whether the license may be used at this moment. At the final gate it is the last question, because others take time. */
@@ -104,7 +113,7 @@ export function checkPresupposed(
 ): Refusal | undefined {
   const { license } = signed;
   const { adapter } = admitted;
-  if (identityText(adapter.identity) !== admitted.identity || admitted.identityDigest !== license.identity) {
+  if (!isSameIdentity(adapter.identity, admitted.identity) || admitted.identityDigest !== license.identity) {
     const here = `here it is ${adapter.identity.kind}`;
     return refuse(
       'adapter-changed',
@@ -134,9 +143,8 @@ export async function checkPlan({ ledgers }: Deployment, { license }: Attempt): 
   return refuse('plan-superseded', `plan revision ${announced} replaced ${planRevision} of task "${task}"`);
 }
 
-/** Who an adapter says it is, as text. */
-export function identityText({ kind, backend, code }: Admitted['adapter']['identity']): string {
-  return canonical({ kind, backend, code });
+function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): boolean {
+  return now.kind === then.kind && now.backend === then.backend && now.code === then.code;
 }
 
 /** Salted with A's salt, so that it does not betray the values in the action. */
@@ -197,9 +205,10 @@ export async function claimAuthority(
   deployment.reached('path:validated');
 
   const { issuer, nonce } = license;
-  const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
-    occurrenceId({ issuer, nonce, license: attempt.lineage, index }),
+  const further = Array.from({ length: license.occurrences - 1 }, (_, index) =>
+    occurrenceId({ issuer, nonce, license: attempt.lineage, index: index + 1 }),
   );
+  const occurrences = [attempt.occurrence, ...further];
   const fields = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
   const binding = deployment.sealer.seal(bindingRecord, fields);
   const bindingDigest = digestRecord(bindingRecord, binding.record);

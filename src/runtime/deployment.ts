@@ -8,6 +8,7 @@ import { EffectMatchError } from '../errors.ts';
 import type { Frame, Policy } from '../protocol/frame.ts';
 import type { classify } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
+import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Operation } from './operation.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -18,8 +19,11 @@ export interface Admitted<A extends Adapter = Adapter> {
   readonly adapter: A;
   readonly frame: Frame;
   readonly frameDigest: Digest;
+  /** What the adapter had registered when it was admitted, as frozen data of our own and as canonical text. */
+  readonly registration: Registration;
+  readonly registrationText: string;
   /** Who the adapter said it was when it was admitted. */
-  readonly identity: string;
+  readonly identity: Readonly<A['identity']>;
   readonly identityDigest: Digest;
 }
 

@@ -1,11 +1,12 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
-import { digestRecord, digestValueOf } from '../crypto/digest.ts';
+import { digestRecord } from '../crypto/digest.ts';
 import { claimRecord } from '../protocol/binding.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { permitRecord } from '../protocol/permit.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { AttemptFacts } from './attempt.ts';
+import { isRegistered } from './authority.ts';
 import {
   type Admitted,
   type AdmittedPromotable,
@@ -124,7 +125,7 @@ async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, e
   if (approved === undefined) {
     return unresolved('the approved outcome was stored as digests only; resolve it with evidence');
   }
-  if (digestValueOf('effectmatch/registration/v1', approved.registration) !== admitted.frame.registration) {
+  if (!isRegistered(admitted, approved)) {
     return unresolved(
       'it was approved for other registered targets than are configured here, so nothing here sees them',
     );

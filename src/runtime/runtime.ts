@@ -14,14 +14,15 @@ import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from '../ledger/sqlite/index.ts';
 import type { Survey } from '../protocol/boundary.ts';
+import { canonical } from '../protocol/canon.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { classify as classifyOutcome } from '../protocol/outcome.ts';
-import type { OccurrenceId } from '../protocol/record.ts';
+import { freezeDeep, type OccurrenceId } from '../protocol/record.ts';
+import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
-import { identityText } from './authority.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
@@ -250,21 +251,25 @@ async function admitAdapter(deployment: Deployment, name: string, factory: Adapt
   const adapter = await factory.open({ name, clock, reached });
   try {
     await admit({ name, sealer, ids }, adapter);
-    const identity = identityText(adapter.identity);
-    const digest = digestText('effectmatch/identity/v1', identity);
+    const { kind, backend, code } = adapter.identity;
+    const identity = Object.freeze({ kind, backend, code });
+    const identityDigest = digestValueOf('effectmatch/identity/v1', identity);
+    const registrationText = canonical(adapter.registration);
     const operations = identifyOperations(deployment.operations.values(), name);
     const frame = frameRecord.parse({
       version: 1,
       adapter: name,
       capability: adapter.capability,
-      registration: digestValueOf('effectmatch/registration/v1', adapter.registration),
-      identity: digest,
+      registration: digestText('effectmatch/registration/v1', registrationText),
+      identity: identityDigest,
       channels: [...adapter.channels],
       policy: deployment.policyDigest,
       contract: deployment.contract,
       ...(operations !== undefined && { operations }),
     });
-    return { name, adapter, frame, frameDigest: digestRecord(frameRecord, frame), identity, identityDigest: digest };
+    const frameDigest = digestRecord(frameRecord, frame);
+    const registration = freezeDeep(JSON.parse(registrationText) as Registration);
+    return { name, adapter, frame, frameDigest, registration, registrationText, identity, identityDigest };
   } catch (error) {
     await adapter.close();
     throw error;
