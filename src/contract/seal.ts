@@ -15,7 +15,7 @@ export interface Sealer {
   open<T>(kind: RecordKind<T>, text: string, seal: { readonly key: string; readonly mac: string }): Sealed<T>;
   /**
    * The same for a sealed record in hand, as ledgers check it before an insert. Text and seal decide what the record is:
-   * what this sealer sealed itself comes back as it is, everything else is opened.
+   * what this sealer sealed lately comes back as it was sealed, everything else is parsed again.
    */
   check<T>(kind: RecordKind<T>, sealed: Sealed<T>): Sealed<T>;
   /**

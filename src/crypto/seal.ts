@@ -1,21 +1,39 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
-import type { Sealer } from '../contract/seal.ts';
+import type { Sealed, Sealer } from '../contract/seal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import type { Digest } from '../protocol/record.ts';
+import type { Digest, RecordKind } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
+
+/** How much of what was sealed lately is remembered: more than one execution seals, and never much memory. */
+const RECENT = 64;
+const RECENT_CHARACTERS_MAX = 16 * 1024;
 
 /**
  * Seals with HMAC-SHA-256 over `domain + "\n" + text`, under a key that belongs to one record kind. Opening checks
  * the seal before anything is parsed, so the parser only ever sees text that this deployment wrote.
  */
 export function createSealer(keyring: Keyring): Sealer {
-  // What was sealed here, with its kind. Record, text and seal are frozen, so they still fit each other.
-  const made = new WeakMap<object, object>();
+  // What was sealed here lately, by its MAC. Record, text and seal are frozen and still fit each other; and a MAC depends
+  // on nothing but kind, key and text, so where those are the same it holds, and the record is the one at hand.
+  const recent = new Map<string, { readonly kind: unknown; readonly sealed: Sealed<unknown> }>();
+  const remember = <T>(kind: RecordKind<T>, sealed: Sealed<T>): void => {
+    if (sealed.text.length > RECENT_CHARACTERS_MAX) return;
+    const [oldest] = recent.size < RECENT ? [] : recent.keys();
+    if (oldest !== undefined) recent.delete(oldest);
+    recent.set(sealed.seal.mac, { kind, sealed });
+  };
+  const recall = <T>(kind: RecordKind<T>, text: string, seal: Sealed<T>['seal']): Sealed<T> | undefined => {
+    const known = recent.get(seal.mac);
+    if (known === undefined || known.kind !== kind) return undefined;
+    return known.sealed.text === text && known.sealed.seal.key === seal.key ? (known.sealed as Sealed<T>) : undefined;
+  };
   const open: Sealer['open'] = (kind, text, seal) => {
+    const known = recall(kind, text, seal);
+    if (known !== undefined) return known;
     const key = knownKey(keyring, seal.key, kind.kind);
     if (!holds(key, kind.domain, text, seal.mac)) {
       throw new EffectMatchError(
@@ -32,11 +50,11 @@ export function createSealer(keyring: Keyring): Sealer {
       const mac = computeMac(knownKey(keyring, keyring.current, kind.kind), kind.domain, text);
       const seal = Object.freeze({ key: keyring.current, mac });
       const sealed = Object.freeze({ record: copy, text, seal });
-      made.set(sealed, kind);
+      remember(kind, sealed);
       return sealed;
     },
     open,
-    check: (kind, sealed) => (made.get(sealed) === kind ? sealed : open(kind, sealed.text, sealed.seal)),
+    check: (kind, sealed) => open(kind, sealed.text, sealed.seal),
     mac: (key, domain, text) => computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()) as Digest,
   };
 }
