@@ -18,16 +18,17 @@ export function readFields<F extends string>(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw invalid(what, 'neither an object nor the JSON text of one');
   }
-  const found = Reflect.ownKeys(value);
-  if (found.length !== fields.length || !fields.every((field) => found.includes(field))) {
-    throw invalid(what, `it has exactly the fields ${fields.join(', ')}`);
-  }
-  const entries = fields.map((field) => {
+  const count = Reflect.ownKeys(value).length;
+  const found = {} as { [field in F]: unknown };
+  for (const field of fields) {
     const property = Object.getOwnPropertyDescriptor(value, field);
-    if (property === undefined || !('value' in property)) throw invalid(what, `${field} is not a data field`);
-    return [field, property.value];
-  });
-  return Object.fromEntries(entries) as { readonly [field in F]: unknown };
+    if (property === undefined || count !== fields.length) {
+      throw invalid(what, `it has exactly the fields ${fields.join(', ')}`);
+    }
+    if (property.get !== undefined || property.set !== undefined) throw invalid(what, `${field} is not a data field`);
+    found[field] = property.value;
+  }
+  return found;
 }
 
 /** JSON with a repeated key is refused: two readers could take different values from it, and only one was shown. */

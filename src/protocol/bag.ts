@@ -52,7 +52,7 @@ export function scalarOf(key: Row | undefined): number | string | undefined {
   return typeof found === 'string' || (typeof found === 'number' && !Object.is(found, -0)) ? found : undefined;
 }
 
-/** Column names in the order of their UTF-16 code units. */
+/** Column names in the order of their UTF-16 code units, whatever order they were added in. */
 export function sortedColumns(row: object): readonly string[] {
   return isSorted(row) ? Object.keys(row) : Object.keys(row).sort();
 }
@@ -80,13 +80,11 @@ function columnsText(columns: Row | undefined, skip?: ReadonlySet<string>): stri
   if (columns === undefined) return 'r0:';
   let text = '';
   let count = 0;
-  const write = (column: string): void => {
-    if (skip?.has(column)) return;
+  for (const column of sortedColumns(columns)) {
+    if (skip?.has(column)) continue;
     count += 1;
     text += `${column.length}:${column}${valueText(columns[column])}`;
-  };
-  if (isSorted(columns)) for (const column in columns) write(column);
-  else for (const column of Object.keys(columns).sort()) write(column);
+  }
   return `r${count}:${text}`;
 }
 

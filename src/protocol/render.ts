@@ -1,4 +1,5 @@
 import { unreachable } from '../errors.ts';
+import { sortedColumns } from './bag.ts';
 import type { CountedEffect, Diff } from './diff.ts';
 import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
 import type { Approved } from './manifest.ts';
@@ -152,7 +153,7 @@ function renderColumns({ op, before = {}, after = {} }: ApprovedEffect, renderin
     case 'update':
       // Fields that are compared as they are read back have no side before.
       if (Object.keys(before).length === 0) return renderCells(after, rendering);
-      return columnsOf({ ...before, ...after })
+      return sortedColumns({ ...before, ...after })
         .map(
           (column) =>
             `${renderColumn(column)}: ${renderSide(before, column, rendering)} -> ${renderSide(after, column, rendering)}`,
@@ -169,7 +170,7 @@ function renderSide(cells: CellRow, column: string, rendering: Rendering): strin
 }
 
 function renderCells(cells: CellRow, rendering: Rendering): string {
-  return columnsOf(cells)
+  return sortedColumns(cells)
     .map((column) => `${renderColumn(column)}=${renderSide(cells, column, rendering)}`)
     .join(', ');
 }
@@ -179,7 +180,7 @@ function renderRequirement({ target, key, row }: Requirement, rendering: Renderi
 }
 
 function renderRow(row: Row, rendering: Rendering): string {
-  const columns = columnsOf(row).map(
+  const columns = sortedColumns(row).map(
     (column) => `${renderColumn(column)} = ${renderValue(row[column] ?? null, rendering)}`,
   );
   return columns.length === 0 ? 'exists' : columns.join(', ');
@@ -190,7 +191,7 @@ function renderStateRead({ target, key, columns }: StateRead, rendering: Renderi
 }
 
 function renderKey(target: string, key: Row, rendering: Rendering): string {
-  const columns = columnsOf(key).map(
+  const columns = sortedColumns(key).map(
     (column) => `${renderColumn(column)}=${renderValue(key[column] ?? null, rendering)}`,
   );
   return `${renderTarget(target)} ${columns.join(', ')}`;
@@ -210,11 +211,6 @@ function asApproved(effect: CountedEffect): ApprovedEffect {
 
 function asCells(row: Row): CellRow {
   return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
-}
-
-/** Sorted, so that the text does not depend on the order in which an object was built. */
-function columnsOf(row: object): string[] {
-  return Object.keys(row).sort();
 }
 
 function sumCounts(effects: readonly ApprovedEffect[]): number {
