@@ -45,8 +45,7 @@ export function createSealer(keyring: Keyring): Sealer {
   };
   return {
     seal(kind, record) {
-      const copy = kind.parse(record);
-      const text = kind.text(copy);
+      const { record: copy, text } = kind.read(record);
       const mac = computeMac(knownKey(keyring, keyring.current, kind.kind), kind.domain, text);
       const seal = Object.freeze({ key: keyring.current, mac });
       const sealed = Object.freeze({ record: copy, text, seal });

@@ -16,7 +16,7 @@ export class ExactCount {
   /** Observed effects on targets with volatile columns that an exact effect accounts for. */
   readonly taken: Effect[] = [];
   readonly #prepared: Prepared;
-  readonly #left: Float64Array;
+  readonly #left: number[];
 
   constructor(prepared: Prepared, observed: readonly Effect[]) {
     this.#prepared = prepared;

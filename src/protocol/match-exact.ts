@@ -16,7 +16,7 @@ interface Entry {
  * whole effect. Everything else is found by its comparison key.
  */
 export class ExactIndex {
-  readonly #rows = new Map<string, { readonly [op in Op]: Map<number | string, Entry> }>();
+  readonly #rows = new Map<string, { [op in Op]?: Map<number | string, Entry> }>();
   readonly #texts = new Map<string, number>();
 
   /** Enters an effect that is not yet there. */
@@ -25,11 +25,12 @@ export class ExactIndex {
     if (id !== undefined) {
       let rows = this.#rows.get(effect.target);
       if (rows === undefined) {
-        rows = { insert: new Map(), update: new Map(), delete: new Map() };
+        rows = {};
         this.#rows.set(effect.target, rows);
       }
-      if (!rows[effect.op].has(id)) {
-        rows[effect.op].set(id, { effect, position });
+      rows[effect.op] ??= new Map();
+      if (!rows[effect.op]?.has(id)) {
+        rows[effect.op]?.set(id, { effect, position });
         return;
       }
     }
@@ -39,7 +40,7 @@ export class ExactIndex {
   /** The position of the exact effect that this one equals, volatile columns aside. */
   find(effect: Effect, skip: Skip): number | undefined {
     const id = scalarOf(effect.key);
-    const entry = id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op].get(id);
+    const entry = id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op]?.get(id);
     if (entry !== undefined && sameImages(entry.effect, effect, skip)) return entry.position;
     return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));
   }

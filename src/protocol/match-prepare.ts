@@ -15,7 +15,7 @@ export interface Prepared {
   /** Finds exact effects: position in `exact` and `counts`. */
   readonly index: Pick<ExactIndex, 'find'>;
   readonly exact: readonly ApprovedEffect[];
-  readonly counts: Float64Array;
+  readonly counts: readonly number[];
   /** The shapes of effects with constraints, by their text. */
   readonly shapes: ReadonlyMap<string, Shape>;
   readonly constrained: readonly Wanted[];
@@ -54,13 +54,14 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
       counts[position] = (counts[position] ?? 0) + effect.count;
     }
   }
-  return { volatile, index, exact, counts: Float64Array.from(counts), shapes, constrained };
+  return { volatile, index, exact, counts, shapes, constrained };
 }
 
 /** Key columns identify the row that A names, so they are compared even where they are declared volatile. */
 function volatileColumns(registration: Registration): ReadonlyMap<string, ReadonlySet<string>> {
   const volatile = new Map<string, ReadonlySet<string>>();
   for (const target of registration.targets) {
+    if (target.volatile.length === 0) continue;
     const columns = target.volatile.filter((column) => !target.key.includes(column));
     if (columns.length > 0) volatile.set(target.name, new Set(columns));
   }

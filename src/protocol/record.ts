@@ -40,6 +40,8 @@ export interface RecordKind<T> {
    * frozen copy of its own.
    */
   parse(input: unknown): T;
+  /** The same, with the canonical text for whoever keeps both together. */
+  read(input: unknown): { readonly record: T; readonly text: string };
   /** Parses canonical text; text that is not its own canonical form is refused. */
   parseText(text: string): T;
   /** The canonical text, checked against the schema and the size limit. */
@@ -87,6 +89,15 @@ export function defineRecord<S extends z.ZodType>(
     const found = readOnce(input, Number.POSITIVE_INFINITY);
     return keep(found === undefined ? freezeDeep(checked(input, text)) : (found.copy as T), text);
   };
+  const read = (input: unknown): { readonly record: T; readonly text: string } => {
+    if (isKnown(input)) return { record: input, text: known.get(input) ?? canonical(input) };
+    const found = readOnce(input, KEPT_AFTER);
+    if (found !== undefined) return { record: found.copy as T, text: found.text };
+    const text = canonical(input);
+    // Before it is read: the text of a small graph can be long, and what is read from it is many times larger.
+    demandFits(text);
+    return { record: parseOwn(JSON.parse(text), text), text };
+  };
   return {
     kind,
     version,
@@ -95,13 +106,10 @@ export function defineRecord<S extends z.ZodType>(
     schema: schema as unknown as z.ZodType<T>,
     parse(input) {
       if (isKnown(input)) return input;
-      const found = readOnce(input, KEPT_AFTER);
-      if (found !== undefined) return keep(found.copy as T, found.text);
-      const text = canonical(input);
-      // Before it is read: the text of a small graph can be long, and what is read from it is many times larger.
-      demandFits(text);
-      return parseOwn(JSON.parse(text), text);
+      const { record, text } = read(input);
+      return keep(record, text);
     },
+    read,
     parseText(text) {
       if (!fits(text, maxBytes)) {
         throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: more than ${maxBytes} bytes`);

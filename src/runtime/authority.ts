@@ -211,7 +211,7 @@ export async function claimAuthority(
   const occurrences = [attempt.occurrence, ...further];
   const fields = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
   const binding = deployment.sealer.seal(bindingRecord, fields);
-  const bindingDigest = digestRecord(bindingRecord, binding.record);
+  const bindingDigest = digestText(bindingRecord.domain, binding.text);
   const isDigested = approved.registration.values === 'digest';
   const result = await deployment.ledgers.claim({
     license,
@@ -240,7 +240,7 @@ export async function claimAuthority(
   });
   if (result.kind === 'refused') return { kind: 'refused', refusal: result };
   const sealed = result.claim;
-  const claim = { sealed, digest: digestRecord(claimRecord, sealed.record) } as Claim;
+  const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
   deployment.reached('path:claimed');
   return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence } };
 }

@@ -10,6 +10,7 @@ import type { classify } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
+import type { Leases } from './lease.ts';
 import type { Operation } from './operation.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -56,6 +57,7 @@ export interface Deployment {
   /** Digest of the protocol and runtime code. */
   readonly contract: Digest;
   readonly leaseMs: number;
+  readonly leases: Leases;
 }
 
 /** The adapter of that name, or an error that says which ones there are. */

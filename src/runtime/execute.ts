@@ -5,7 +5,6 @@ import { claimAuthority, openAttempt } from './authority.ts';
 import { certify, describeOutlets } from './boundary.ts';
 import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
-import { keepLease } from './lease.ts';
 import { executePromotable } from './promotable.ts';
 import { executeRemote } from './remote.ts';
 import { endingOf, traced } from './telemetry.ts';
@@ -49,7 +48,7 @@ async function executeLicense(
     return finish(deployment, rejection(deployment, opened, 'authority', authority.refusal));
   }
   const { attempt, claim } = authority;
-  using _lease = keepLease(deployment, attempt);
+  using _lease = deployment.leases.keep(attempt);
 
   const boundary = await certify(deployment, admitted, claim);
   if (boundary.kind === 'refused') {

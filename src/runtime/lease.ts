@@ -1,15 +1,28 @@
+import type { Ledgers } from '../contract/ledgers.ts';
 import type { AttemptFacts } from './attempt.ts';
-import type { Deployment } from './deployment.ts';
+
+/** The leases of the attempts that are under way here. */
+export interface Leases {
+  /** Renews a live attempt's lease until disposed, so that recovery leaves it alone. */
+  keep(attempt: AttemptFacts): Disposable;
+  close(): void;
+}
 
 /**
- * Renews a live attempt's lease until disposed, so that recovery leaves it alone. A missed renewal is harmless: the
- * marker decides, whatever recovery believes about this process.
+ * Renews them all with one timer: starting one for every attempt takes longer than most of what an attempt does. A missed
+ * renewal is harmless: the marker decides, whatever recovery believes about this process.
  */
-export function keepLease(deployment: Deployment, attempt: AttemptFacts): Disposable {
-  const { ledgers, leaseMs } = deployment;
+export function openLeases(ledgers: Ledgers, leaseMs: number): Leases {
+  const live = new Set<AttemptFacts>();
   const timer = setInterval(() => {
-    ledgers.renew(attempt.occurrence, attempt.execution, leaseMs).catch(() => {});
+    for (const { occurrence, execution } of live) ledgers.renew(occurrence, execution, leaseMs).catch(() => {});
   }, leaseMs / 3);
   timer.unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  return {
+    keep(attempt) {
+      live.add(attempt);
+      return { [Symbol.dispose]: () => live.delete(attempt) };
+    },
+    close: () => clearInterval(timer),
+  };
 }

@@ -26,6 +26,7 @@ import { admit } from './admit.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
+import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
 import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
@@ -131,10 +132,12 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await store.open({ sealer, digest: digestText });
+  const leases = openLeases(ledgers, leaseMs);
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
   const close = async () => {
     quietly(unwatch);
+    leases.close();
     for (const { adapter } of adapters.values()) await adapter.close();
     await ledgers.close();
   };
@@ -157,6 +160,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     issuerKeys: new Map(Object.entries(config.issuers).map(([name, issuer]) => [name, [issuer.key].flat()])),
     contract: digestFolders([new URL('../protocol/', import.meta.url), new URL('./', import.meta.url)]),
     leaseMs,
+    leases,
   };
   try {
     for (const [name, factory] of Object.entries(config.adapters)) {

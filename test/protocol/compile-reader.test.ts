@@ -252,6 +252,29 @@ test('what a careless path writes to the functions of built-in objects does not 
   }
 });
 
+test('what is written where every object inherits from has no say in the text', () => {
+  const schema = z.strictObject({ a: z.array(z.string()), b: plainSchema });
+  const input = { a: ['x'], b: { c: [1], d: { toJSON: 'own' } } };
+  const expected = compileReader(schema)?.(input, 10);
+  assert.equal(expected?.text, canonical(input));
+  for (const owner of [Object.prototype, Array.prototype]) {
+    Object.defineProperty(owner, 'toJSON', { value: () => 'forged', configurable: true, writable: true });
+    try {
+      assert.deepEqual(compileReader(schema)?.(input, 10), expected);
+    } finally {
+      Reflect.deleteProperty(owner, 'toJSON');
+    }
+  }
+});
+
+test('a text that no string can hold is left to the steps, whatever makes it long', () => {
+  const read = compileReader(plainSchema);
+  const long = 'x'.repeat(2 ** 27);
+  assert.equal(read?.([long, long, long], 10), undefined);
+  assert.equal(read?.({ [long]: long, y: 'x' }, 10), undefined);
+  assert.equal(read?.(['\u0001'.repeat(2 ** 27)], 10), undefined, 'six characters for each');
+});
+
 test('a small graph with a large copy is left to the steps, which refuse it without making the copy', () => {
   let value: unknown = [1];
   for (let level = 0; level < 50; level += 1) value = [value, value];

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { canonical } from '../../src/protocol/canon.ts';
 import type { ApprovedEffect, Effect } from '../../src/protocol/effect.ts';
 import { matchBags, prepareApproved } from '../../src/protocol/match.ts';
+import type { Value } from '../../src/protocol/value.ts';
 import { any, bruteForce, compare, countedCase, is, smallCase, touchedCase } from './match-cases.ts';
 
 for (const [what, cases, numRuns, often] of [
@@ -109,6 +110,35 @@ test('values are compared as they are stored, not as they compare', () => {
     assert.equal(compare([wanted], [seen]).kind, 'different', canonical([approved, observed]));
     assert.equal(compare([wanted], [{ ...seen, after: { b: 0, a: approved } }]).kind, 'equal', canonical(approved));
   }
+});
+
+test('property: exact effects are equal exactly when their texts are, whatever kind of key finds them', () => {
+  const id = fc.constantFrom<Value>(0, 1, '', '0', '1', 'r1:2:idd1;', null, ['1'], { $int: '1' }, { $dec: '1' });
+  const effect = fc
+    .record({ op: fc.constantFrom('insert', 'delete'), id, a: fc.nat(1) })
+    .map(({ op, id, a }): Effect => ({ op, target: 't', key: { id }, [op === 'insert' ? 'after' : 'before']: { a } }));
+  const approve = ({ op, target, key = {}, before, after }: Effect): ApprovedEffect => ({
+    ...{ op, target, key: is(key), count: 1 },
+    ...(before && { before: is(before) }),
+    ...(after && { after: is(after) }),
+  });
+  const verdicts = { equal: 0, different: 0 };
+  const bags = fc.array(effect, { maxLength: 4 }).chain((observed) =>
+    fc.record({
+      observed: fc.constant(observed),
+      approved: fc.oneof(fc.shuffledSubarray(observed, { minLength: observed.length }), fc.array(effect)),
+    }),
+  );
+  fc.assert(
+    fc.property(bags, ({ observed, approved }) => {
+      const texts = (effects: readonly Effect[]) => effects.map(canonical).sort().join();
+      const expected = texts(observed) === texts(approved) ? 'equal' : 'different';
+      assert.equal(compare(approved.map(approve), observed).kind, expected);
+      verdicts[expected] += 1;
+    }),
+    { numRuns: 2000 },
+  );
+  assert.ok(Math.min(verdicts.equal, verdicts.different) > 300, canonical(verdicts));
 });
 
 test('nothing approved and nothing observed is equal; anything on one side alone is not', () => {

@@ -27,6 +27,8 @@ test('a parsed record is a frozen copy, and what it was made from stays as it wa
       const record = kind.parse(input);
       assert.deepEqual(JSON.parse(JSON.stringify(record)), JSON.parse(JSON.stringify(input)));
       assert.equal(kind.text(record), canonical(record));
+      assert.deepEqual(kind.read(input), { record, text: kind.text(record) });
+      assert.equal(kind.read(record).record, record);
       assert.ok(isFrozenDeep(record) && !Object.isFrozen(input) && !Object.isFrozen(input.list));
       assert.deepEqual(kind.parseText(kind.text(record)), record);
     }),
