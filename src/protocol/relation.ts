@@ -104,9 +104,11 @@ export class Relation {
   }
 
   #demandPairs(before: Row, after: Row): void {
-    const lone = findLone(before, after) ?? findLone(after, before);
-    if (lone === undefined) return;
-    throw this.fault('update', `column ${JSON.stringify(lone)} is in one of its images only`);
+    for (const column of this.#columns) {
+      const paired =
+        (this.#readColumn(before, column) === undefined) === (this.#readColumn(after, column) === undefined);
+      if (!paired) throw this.fault('update', `column ${JSON.stringify(column)} is in one of its images only`);
+    }
   }
 
   /** Own columns only: a column may be named like something that every object inherits. */
@@ -150,11 +152,6 @@ export class Relation {
     }
     return newKey;
   }
-}
-
-/** A column of one row that another one does not have. */
-function findLone(row: Row, other: Row): string | undefined {
-  return Object.keys(row).find((column) => !Object.hasOwn(other, column));
 }
 
 export interface Changes {
