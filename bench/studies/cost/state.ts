@@ -1,15 +1,13 @@
 // What holding costs on STATE tasks: the same calls on the same state, saved by one durable write, or executed under a
 // license by the runtime with its ledger on disk, or held by the barest path with the same flushes. All stores are SQLite
 // files with WAL and synchronous = full.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
 import { atMost, type Cell, exactly, figure, median, reproduced } from '../../study.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import { replayVariant, Simulator } from '../public-outcomes/replay.ts';
 import {
   approveHeld,
@@ -108,39 +106,36 @@ async function measureTask(
     tools: [...execution.tools, RESET],
     calls: orders.flatMap(() => [...calls, ...reset.calls]),
   };
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    const times = { direct: [] as number[], held: [] as number[], bare: [] as number[], right: 0 };
-    {
-      using plain = openPlain(folder, initial);
-      using bare = openBare(folder, initial);
-      await using runtime = await openHeld(deployed, folder);
-      for (const [index, order] of orders.entries()) {
-        const license = structuredClone(await approveHeld(runtime, execution));
-        const approval = bare.approve(JSON.stringify(license));
-        const ways: { readonly [way in Way]: () => Promise<void> } = {
-          direct: async () => runDirect(plain, execution),
-          held: () => demandCommit(runtime, license, execution),
-          bare: async () => bare.run(approval, execution),
-        };
-        for (const way of order) {
-          const spent = await time(ways[way]);
-          if (index >= warmups) times[way].push(spent);
-        }
-        const states = [readPlain(folder), readSnapshot(folder)];
-        if (!isDeepStrictEqual(bare.read(), reference)) throw new Error('the bare path left another state');
-        plain.write(JSON.stringify(initial));
-        bare.reset();
-        await demandCommit(runtime, await approveHeld(runtime, reset), reset);
-        if (index >= warmups) times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
+  const times = { direct: [] as number[], held: [] as number[], bare: [] as number[], right: 0 };
+  {
+    using plain = openPlain(folder, initial);
+    using bare = openBare(folder, initial);
+    await using runtime = await openHeld(deployed, folder);
+    for (const [index, order] of orders.entries()) {
+      const license = structuredClone(await approveHeld(runtime, execution));
+      const approval = bare.approve(JSON.stringify(license));
+      const ways: { readonly [way in Way]: () => Promise<void> } = {
+        direct: async () => runDirect(plain, execution),
+        held: () => demandCommit(runtime, license, execution),
+        bare: async () => bare.run(approval, execution),
+      };
+      for (const way of order) {
+        const spent = await time(ways[way]);
+        if (index >= warmups) times[way].push(spent);
       }
+      const states = [readPlain(folder), readSnapshot(folder)];
+      if (!isDeepStrictEqual(bare.read(), reference)) throw new Error('the bare path left another state');
+      plain.write(JSON.stringify(initial));
+      bare.reset();
+      await demandCommit(runtime, await approveHeld(runtime, reset), reset);
+      if (index >= warmups) times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
     }
-    const begun = performance.now();
-    await using _again = await openHeld(deployed, folder);
-    return { ...times, opening: performance.now() - begun };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
   }
+  const begun = performance.now();
+  await using _again = await openHeld(deployed, folder);
+  return { ...times, opening: performance.now() - begun };
 }
 
 async function demandCommit(runtime: Runtime, license: SignedLicense, execution: Execution): Promise<void> {
