@@ -94,7 +94,10 @@ function splitByLabels({ admission, found }: Field, pairings: readonly Pairing[]
       return { label, text, token: tokenText(wanted.shape.slots[slot]?.place as string, text) };
     });
     const agrees = claims.every(
-      ({ label, text, token }) => (values.get(label) ?? text) === text && (takers.get(token) ?? label) === label,
+      ({ label, text, token }) =>
+        (values.get(label) ?? text) === text &&
+        (takers.get(token) ?? label) === label &&
+        claims.every((other) => other.token !== token || other.label === label),
     );
     (agrees ? agreed : against).push(pairing);
     if (!agrees) continue;

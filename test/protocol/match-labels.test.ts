@@ -320,6 +320,27 @@ test('different labels of one column have different values, of different columns
   assert.equal(compare(columns, [row(0, 4, 4)], { assigned }).kind, 'equal');
 });
 
+test('an update whose two labels of one column have the same value is shown as the row that breaks them', () => {
+  const update = (id: number, a: number): Effect => ({
+    ...{ op: 'update', target: 't', key: { id } },
+    ...{ before: { a }, after: { a } },
+  });
+  const approve = (id: CellRow, before: CellRow, after: CellRow): ApprovedEffect => ({
+    ...{ op: 'update', target: 't', key: id },
+    ...{ before, after, count: 1 },
+  });
+  const broken = approve({ id: gen('row') }, { a: gen('was') }, { a: gen('is') });
+  const approved = [broken, approve({ id: any }, is({ a: 2 }), is({ a: 2 }))];
+  const assigned = ['id', 'a'].map((column) => ({ target: 't', column, above: '0', upTo: '9' }));
+  const result = compare(approved, [update(2, 2), update(1, 3)], { assigned });
+  assert.ok(result.kind === 'different' && result.reason === 'labels');
+  assert.deepEqual(result.diff.missing, [broken]);
+  assert.deepEqual(
+    result.diff.extra.map(({ key }) => key),
+    [{ id: 1 }],
+  );
+});
+
 test('labels that share nothing but a column still compete for its values', () => {
   // x may take 1 or 2, the three others 1, 3 or 4: x has to take 2, which only shows when the others are tried.
   const approved = [
