@@ -159,26 +159,34 @@ export async function prepareFingerprint(
     return replies[0]?.rows[0];
   };
   let last: (Moment & { readonly content: string }) | undefined;
+  let busyLooks = 0;
   return {
     async read(own) {
-      const standsStill = async (before: Snapshot, after: Snapshot) => {
-        if (endedOnly(own, before, after)) return true;
+      const before = last;
+      const stands = async (now: Moment) => {
+        if (now.beside !== before?.beside) return false;
+        if (endedOnly(own, before.snapshot, now.snapshot)) return true;
         // The server shows the end of a transaction to others before it tells whoever ended it.
         await setImmediate();
-        return endedOnly(own, before, after);
+        return endedOnly(own, before.snapshot, now.snapshot);
       };
-      const now = last && readMoment(await ask({ prepared: 'effectmatch_moment' }));
-      if (last !== undefined && now?.beside === last.beside && (await standsStill(last.snapshot, now.snapshot))) {
-        last = { ...last, snapshot: now.snapshot };
+      const asked = before && busyLooks < BUSY_LOOKS && readMoment(await ask({ prepared: 'effectmatch_moment' }));
+      if (before && asked && (await stands(asked))) {
+        last = { ...before, snapshot: asked.snapshot };
+        busyLooks = 0;
       } else {
         const row = await ask({ prepared: 'effectmatch_fingerprint', values: [oids] });
         last = { ...readMoment(row), content: row?.[2] ?? '' };
+        busyLooks = asked || !(await stands(last)) ? busyLooks + 1 : 0;
       }
       for (const id of own) if (id < last.snapshot.start) own.delete(id);
       return `${last.content} ${last.beside}`;
     },
   };
 }
+
+/** After so many looks in a row that met strangers the catalogues are read without asking first, until one meets none. */
+const BUSY_LOOKS = 8;
 
 interface Moment {
   readonly snapshot: Snapshot;

@@ -122,6 +122,7 @@ test('it does not depend on the way in which the server finds the rows', async (
 });
 
 test('only transactions that are named keep the catalogues from being read again', async () => {
+  await fingerprints.read(new Set()); // so that the next look meets nobody, and asks before it reads
   const first = await fingerprints.read(new Set());
   const session = new pg.Client({ connectionString: site.db.url() });
   await session.connect();
@@ -139,6 +140,32 @@ test('only transactions that are named keep the catalogues from being read again
   } finally {
     await session.end();
   }
+});
+
+test('where every look meets strangers the question before the reading is left out, until one meets none', async () => {
+  const { control } = site;
+  const sent: string[] = [];
+  const watched: Parameters<typeof prepareFingerprint>[0] = {
+    query: (...asked) => control.query(...asked),
+    prepare: (named) => control.prepare(named),
+    run(statements) {
+      for (const statement of statements) if ('prepared' in statement) sent.push(statement.prepared);
+      return control.run(statements);
+    },
+  };
+  const looking = await prepareFingerprint(watched, (await site.survey()).roles);
+  const first = await looking.read(new Set());
+  for (let look = 0; look < 10; look += 1) {
+    await site.apply(['select pg_current_xact_id()']);
+    assert.equal(await looking.read(new Set()), first);
+  }
+  const [question, reading] = ['effectmatch_moment', 'effectmatch_fingerprint'];
+  const among = sent.splice(0);
+  assert.deepEqual(among.slice(0, 3), [reading, question, reading]);
+  assert.deepEqual(among.slice(-2), [reading, reading]);
+  for (let look = 0; look < 3; look += 1) assert.equal(await looking.read(new Set()), first);
+  assert.deepEqual(sent, [reading, question, question]);
+  fingerprints = looking;
 });
 
 test('what was begun before the last look is seen when it ends: prepared, in a savepoint, or in another database', async () => {
