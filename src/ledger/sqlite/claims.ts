@@ -1,16 +1,16 @@
-import type { ClaimEntry, ClaimRequest, ClaimResult } from '../../contract/ledgers.ts';
+import type { AttemptName, ClaimEntry, ClaimRequest, ClaimResult, Standing } from '../../contract/ledgers.ts';
 import { invariant } from '../../errors.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { CLAIM_SLOT, type OpenedRow, tampered, terminalSlot } from '../journal.ts';
 import { nonceReused, planSuperseded, spent } from '../refusals.ts';
 import { type CheckedRequest, makeClaim } from '../rules.ts';
-import { countClaim, findStanding, insertIssuance, openIssuance } from './issuances.ts';
+import { countClaim, findIssued, insertIssuance, openIssuance } from './issuances.ts';
 import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
 /** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
 export function claimOccurrence(session: Session, checked: CheckedRequest, request: ClaimRequest): ClaimResult {
   const { license, binding } = checked;
-  const { announced, issued, traces } = findStanding(session, checked);
+  const { announced, issued, traces } = findIssued(session, checked);
   if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
   if (issued !== undefined && issued.binding !== binding.text) return nonceReused(license);
 
@@ -55,12 +55,6 @@ function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
 const CLAIMED_TRACE =
   "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
 
-/** The highest plan revision announced for a task. */
-export function announcedRevision(session: Session, task: string): number | undefined {
-  const row = session.sql('select revision from plan where task = ?').get(task);
-  return row === undefined ? undefined : Number(row.revision);
-}
-
 /** Raises the announced revision; a lower one changes nothing. */
 export function raiseRevision(session: Session, task: string, revision: number): void {
   session
@@ -81,14 +75,16 @@ const RENEW =
   `update unsettled set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) ` +
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
-/** Whether the claim in the journal, and as long as it is unsettled its entry, name this execution. */
-export function holdsOccurrence(session: Session, occurrence: string, execution: ExecutionId): boolean {
-  return session.sql(HOLDS).get(occurrence, execution) !== undefined || isHolder(session, occurrence, execution);
+/** Whether the claim in the journal, and as long as it is unsettled its entry, name this execution; and the plan. */
+export function findStanding(session: Session, task: string, { occurrence, execution }: AttemptName): Standing {
+  const row = session.sql(STANDING).get(task, occurrence, execution) as { announced: number | null; holds: number };
+  const holds = row.holds === 1 || isHolder(session, occurrence, execution);
+  return { announced: row.announced ?? undefined, holds };
 }
 
-const HOLDS =
-  'select 1 from journal join unsettled on claim = seq ' +
-  `where occurrence = ? and slot = '${CLAIM_SLOT}' and execution = ?`;
+const STANDING =
+  'select (select revision from plan where task = ?) as announced, exists (select 1 from journal ' +
+  `join unsettled on claim = seq where occurrence = ? and slot = '${CLAIM_SLOT}' and execution = ?) as holds`;
 
 function isHolder(session: Session, occurrence: string, execution: ExecutionId): boolean {
   const row = findRow(session, occurrence, CLAIM_SLOT);

@@ -34,13 +34,13 @@ export function createSession(context: LedgerContext, db: DatabaseSync, patience
 }
 
 /** One transaction that is on disk when its result is returned. `body` may run again when the file is busy. */
-export async function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
-  return await immediate(session.db, body, session.patience);
+export function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
+  return immediate(session.db, body, session.patience);
 }
 
 /** One transaction that other processes see when its result is returned, and that the next flushed one makes durable. */
-export async function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
-  return await immediateUnflushed(session.db, body, session.patience);
+export function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
+  return immediateUnflushed(session.db, body, session.patience);
 }
 
 /** The time on the store's clock, in the form that records carry. */
@@ -57,24 +57,22 @@ export function appendRow(
   { record, text, seal }: Sealed<{ readonly occurrence: OccurrenceId }>,
   issuance: number | null = null,
 ): JournalRow {
-  const seq = positionIn(session.sql(COUNT_POSITION).get());
+  const seq = lastSeq(session) + 1;
   const { occurrence } = record;
   const digest = rowDigest(session.context, { seq, kind, slot, text, sealKey: seal.key });
   session.sql(APPEND).run(seq, kind, occurrence, slot, text, seal.key, seal.mac, digest, issuance);
+  session.sql(GIVE_AWAY).run(seq);
   return { seq, kind, occurrence, slot, text, sealKey: seal.key, sealMac: seal.mac, digest };
 }
 
-const COUNT_POSITION = 'update unsettled set positions = positions + 1 where claim = 0 returning positions';
+const GIVE_AWAY = 'update unsettled set positions = ? where claim = 0';
 const APPEND =
   'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
   'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
 
 /** The last position that was ever given away, whether or not its row is still there. */
 export function lastSeq(session: Session): number {
-  return positionIn(session.sql('select positions from unsettled where claim = 0').get());
-}
-
-function positionIn(row: Record<string, unknown> | undefined): number {
+  const row = session.sql('select positions from unsettled where claim = 0').get();
   if (typeof row?.positions !== 'number') throw tampered('the count of positions', 'it is missing');
   return row.positions;
 }

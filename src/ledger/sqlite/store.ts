@@ -1,4 +1,5 @@
 import type {
+  AttemptName,
   ClaimEntry,
   ClaimRequest,
   ClaimResult,
@@ -7,6 +8,7 @@ import type {
   LedgerContext,
   Ledgers,
   PermitState,
+  Standing,
 } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import { EffectMatchError } from '../../errors.ts';
@@ -21,15 +23,7 @@ import { asFault, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/c
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
-import {
-  announcedRevision,
-  claimOccurrence,
-  findHolder,
-  holdsOccurrence,
-  listUnsettled,
-  raiseRevision,
-  renewLease,
-} from './claims.ts';
+import { claimOccurrence, findHolder, findStanding, listUnsettled, raiseRevision, renewLease } from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
 import { type Store, unusable } from './open.ts';
@@ -71,10 +65,6 @@ export class SqliteLedgers implements Ledgers {
     await this.#write((session) => raiseRevision(session, task, planRevision));
   }
 
-  async announcedPlan(task: string): Promise<number | undefined> {
-    return await this.#read((session) => announcedRevision(session, task));
-  }
-
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     const checked = checkRequest(this.#context, request);
     return await this.#guard(this.#claims.run((session) => claimOccurrence(session, checked, request)));
@@ -85,8 +75,8 @@ export class SqliteLedgers implements Ledgers {
     return await this.#writeRelaxed((session) => renewLease(session, occurrence, execution, leaseMs));
   }
 
-  async holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
-    return await this.#read((session) => holdsOccurrence(session, occurrence, execution));
+  async standing(task: string, attempt: AttemptName): Promise<Standing> {
+    return await this.#read((session) => findStanding(session, task, attempt));
   }
 
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {
