@@ -111,7 +111,8 @@ export interface Ledgers {
 /** What a claim needs: the license, its binding, and how to make the record once an occurrence was chosen. */
 export interface ClaimRequest {
   readonly license: License;
-  readonly binding: Sealed<Binding>;
+  /** The claim, which is sealed, names its digest. */
+  readonly binding: Binding;
   readonly leaseMs: number;
   readonly claim: (occurrence: OccurrenceId) => Sealed<ClaimRecord>;
   /** The approved outcome as it may be stored (plain or with digested values), for people to read later. */

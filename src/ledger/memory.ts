@@ -97,15 +97,15 @@ class MemoryLedgers implements Ledgers {
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     const { plans, issuances, leases } = this.#memory;
     const checked = checkRequest(this.#context, request);
-    const { license, binding, approvedText } = checked;
+    const { license, binding, bindingText, approvedText } = checked;
     const announced = plans.get(license.task);
     if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
 
     const key = `${license.issuer}\n${license.nonce}`;
-    const issued = issuances.get(key) ?? { bindingText: binding.text, license, approvedText };
-    if (issued.bindingText !== binding.text) return nonceReused(license);
+    const issued = issuances.get(key) ?? { bindingText, license, approvedText };
+    if (issued.bindingText !== bindingText) return nonceReused(license);
 
-    const occurrence = binding.record.occurrences.find((candidate) => !leases.has(candidate));
+    const occurrence = binding.occurrences.find((candidate) => !leases.has(candidate));
     if (occurrence === undefined) return spent(license);
     const claim = makeClaim(this.#context, checked, request.claim, occurrence);
     invariant(

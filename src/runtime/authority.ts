@@ -200,9 +200,8 @@ export async function claimAuthority(
   const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
     occurrenceId({ issuer, nonce, license: attempt.lineage, index }),
   );
-  const fields = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
-  const binding = deployment.sealer.seal(bindingRecord, fields);
-  const bindingDigest = digestRecord(bindingRecord, binding.record);
+  const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: attempt.lineage, occurrences });
+  const bindingDigest = digestRecord(bindingRecord, binding);
   const isDigested = approved.registration.values === 'digest';
   const result = await deployment.ledgers.claim({
     license,

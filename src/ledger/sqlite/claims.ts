@@ -9,12 +9,12 @@ import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
 /** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
 export function claimOccurrence(session: Session, checked: CheckedRequest, request: ClaimRequest): ClaimResult {
-  const { license, binding } = checked;
+  const { license, bindingText } = checked;
   const { announced, issued, traces } = findIssued(session, checked);
   if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
-  if (issued !== undefined && issued.binding !== binding.text) return nonceReused(license);
+  if (issued !== undefined && issued.binding !== bindingText) return nonceReused(license);
 
-  const { occurrences } = binding.record;
+  const { occurrences } = checked.binding;
   const occurrence = issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
   const untouched = issued === undefined && traces === 0;
@@ -24,11 +24,16 @@ export function claimOccurrence(session: Session, checked: CheckedRequest, reque
   const { execution } = claim.record;
   invariant(untouched || !findRow(session, occurrence, terminalSlot(execution)), 'an attempt claims before it ends');
   if (issued !== undefined) countClaim(session, issued.id);
-  const row = appendRow(session, 'claim', CLAIM_SLOT, claim, issued?.id ?? insertIssuance(session, checked));
-  session.sql(ENTER).run(row.seq, execution, Math.ceil(request.leaseMs));
-  session.own.remember(row, claim);
+  const issuance = issued?.id ?? insertIssuance(session, checked, claim.seal.key);
+  const seq = appendRow(session, 'claim', CLAIM_SLOT, claim, issuance);
+  session.sql(ENTER).run(seq, execution, Math.ceil(request.leaseMs));
+  if (session.underWay.size === UNDER_WAY_MAX) session.underWay.clear();
+  session.underWay.add(occurrence);
   return { kind: 'claimed', claim };
 }
+
+/** Attempts that another process ended would else add up. */
+const UNDER_WAY_MAX = 256;
 
 const ENTER = `insert into unsettled (claim, execution, lease_until_ms) values (?, ?, ${NOW_MS} + ?)`;
 

@@ -22,24 +22,23 @@ const ISSUED =
   'from (select 1) left join issuance on issuer = ? and nonce = ?';
 
 /** A binding that is not the one in hand, which was checked, is checked here. */
-export function findIssued({ context, sql }: Session, { license, binding }: CheckedRequest): Issued {
-  const first = binding.record.occurrences[0] ?? null;
+export function findIssued({ context, sql }: Session, { license, binding, bindingText }: CheckedRequest): Issued {
+  const first = binding.occurrences[0] ?? null;
   const row = sql(ISSUED).get(license.task, first, license.issuer, license.nonce) as unknown as IssuedRow;
   const { traces, id } = row;
   const announced = row.announced ?? undefined;
   if (id === null) return { announced, traces, issued: undefined };
-  if (row.binding !== binding.text) openBinding(context, sql(BY_ID).get(id) as unknown as IssuanceRow);
+  if (row.binding !== bindingText) openBinding(context, sql(BY_ID).get(id) as unknown as IssuanceRow);
   return { announced, traces, issued: { id, claimed: row.claimed, binding: row.binding } };
 }
 
-/** Keeps what was signed, for the first claim under it. */
-export function insertIssuance(session: Session, checked: CheckedRequest): number {
-  const { license, licenseText, approvedText, binding } = checked;
-  const { key } = binding.seal;
-  const mac = macIssuance(session.context, key, binding.text, approvedText);
+/** Keeps what was signed, for the first claim under it, which was sealed with that key. */
+export function insertIssuance(session: Session, checked: CheckedRequest, key: string): number {
+  const { license, licenseText, approvedText, bindingText } = checked;
+  const mac = macIssuance(session.context, key, bindingText, approvedText);
   const { lastInsertRowid } = session
     .sql(INSERT)
-    .run(license.issuer, license.nonce, licenseText, approvedText, binding.text, key, mac);
+    .run(license.issuer, license.nonce, licenseText, approvedText, bindingText, key, mac);
   return Number(lastInsertRowid);
 }
 

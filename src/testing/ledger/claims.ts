@@ -88,13 +88,12 @@ export function claimTests(kit: LedgerKit): void {
     await claimFixture(bench.ledgers, bench.context, 'other task', { license: { planRevision: 0 } });
   });
 
-  test('a binding or claim that this deployment did not seal is refused and spends nothing', async () => {
+  test('a claim that this deployment did not seal is refused and spends nothing', async () => {
     await using bench = await openBench(kit);
     const license = fixtureLicense('forged');
     const execution = fixtureExecution('forger');
     const honest = fixtureRequest(bench.context, license, execution);
     const forged = fixtureRequest(fixtureContext('another deployment'), license, execution);
-    await failsWith('ERR_EM_SEAL_INVALID', bench.ledgers.claim({ ...honest, binding: forged.binding }));
     await failsWith('ERR_EM_SEAL_INVALID', bench.ledgers.claim({ ...honest, claim: forged.claim }));
     assert.deepEqual(await bench.ledgers.journal(), []);
     assert.equal((await bench.ledgers.claim(honest)).kind, 'claimed');
@@ -104,10 +103,12 @@ export function claimTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     const honest = fixtureRequest(bench.context, fixtureLicense('honest'), fixtureExecution('honest'));
     const other = fixtureRequest(bench.context, fixtureLicense('other'), fixtureExecution('honest'));
-    const elsewhere = occurrenceId({ issuer: 'x', nonce: 'y', license: other.binding.record.license, index: 0 });
+    const elsewhere = occurrenceId({ issuer: 'x', nonce: 'y', license: other.binding.license, index: 0 });
     await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, claim: () => honest.claim(elsewhere) }));
     await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, claim: other.claim }));
     await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, binding: other.binding }));
+    const rebound = { ...honest.binding, occurrences: [elsewhere] };
+    await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, binding: rebound }));
     assert.deepEqual(await bench.ledgers.journal(), []);
     assert.equal((await bench.ledgers.claim(honest)).kind, 'claimed');
   });

@@ -75,10 +75,10 @@ export function fixtureRequest(
   const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
     occurrenceId({ issuer, nonce, license: lineage, index }),
   );
-  const binding = { version: 1 as const, issuer, nonce, license: lineage, occurrences };
+  const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: lineage, occurrences });
   return {
     license,
-    binding: sealer.seal(bindingRecord, binding),
+    binding,
     leaseMs,
     approvedText: JSON.stringify({ outcome: license.approved }),
     claim: (occurrence) =>
