@@ -200,17 +200,17 @@ export class SqliteLedgers implements Ledgers {
     }
   }
 
-  async #write<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(decideFlushed(this.#session, () => body(this.#session)));
+  #write<T>(body: (session: Session) => T): Promise<T> {
+    return this.#guard(decideFlushed(this.#session, () => body(this.#session)));
   }
 
-  async #writeRelaxed<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(decideRelaxed(this.#session, () => body(this.#session)));
+  #writeRelaxed<T>(body: (session: Session) => T): Promise<T> {
+    return this.#guard(decideRelaxed(this.#session, () => body(this.#session)));
   }
 
   /** Reads see what is committed, relaxed or not, as other processes do. */
-  async #read<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(retryWhileBusy(() => body(this.#session), this.#session.patience));
+  #read<T>(body: (session: Session) => T): Promise<T> {
+    return this.#guard(retryWhileBusy(() => body(this.#session), this.#session.patience));
   }
 
   async #guard<T>(work: Promise<T>): Promise<T> {
