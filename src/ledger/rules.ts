@@ -36,9 +36,9 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
 }
 
 /**
- * Ties the text of A that is kept for people to read to the binding it was kept for, under the key generation that sealed the first claim.
- * With digested values that text no longer has the digest that was signed, so without this it could be exchanged. A
- * binding is one line, so the two cannot run into each other.
+ * Ties the text of A that is kept for people to read to the binding it was kept for, under the key generation that sealed
+ * the first claim. With digested values that text no longer has the digest that was signed, so without this it could be
+ * exchanged. A binding is one line, so the two cannot run into each other.
  */
 export function macIssuance({ sealer }: LedgerContext, key: string, binding: string, approvedText: string): Digest {
   return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n${approvedText}`);

@@ -80,7 +80,7 @@ const RENEW =
   `update unsettled set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) ` +
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
-/** Whether the claim in the journal, and as long as it is unsettled its entry, name this execution; and the plan. */
+/** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */
 export function findStanding(session: Session, task: string, { occurrence, execution }: AttemptName): Standing {
   const row = session.sql(STANDING).get(task, occurrence, execution) as { announced: number | null; holds: number };
   const holds = row.holds === 1 || isHolder(session, occurrence, execution);
