@@ -6,6 +6,7 @@ import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { nameSchema } from '../protocol/record.ts';
 import type { Arguments } from './arguments.ts';
 import { ask, canAsk, confirm } from './ask.ts';
+import { configNameIn } from './config-name.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
 import { chooseRelations } from './init/choose.ts';
@@ -39,7 +40,10 @@ or an answer says so, and keys never are.`,
     approver: { value: 'NAME', about: 'make a key for this approver (NAME.key.json), or use it if it is there' },
     force: { about: `replace ${CONFIG} if there is one` },
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
-    out: { value: 'FILE', about: `where to write the configuration (default: ${CONFIG})` },
+    out: {
+      value: 'FILE',
+      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES modules)`,
+    },
     profile: { value: 'WORD', about: `what is compared: ${PROFILES.join(', ')}` },
     relations: { value: 'LIST', about: 'tables to register, separated by commas (default: all that can be)' },
     roles: { value: 'SUFFIX', about: 'PostgreSQL: ends the names of the three roles that provision makes' },
@@ -51,7 +55,7 @@ or an answer says so, and keys never are.`,
     'effectmatch init books.db --relations invoice,notification --yes',
   ],
   async run(args, output) {
-    const file = resolve(args.value('out') ?? CONFIG);
+    const file = resolve(args.value('out') ?? configNameIn(process.cwd()));
     const asks = canAsk(output) && !args.has('yes');
     if (existsSync(file) && !args.has('force') && !(asks && (await confirm(`${file} exists. Replace it?`)))) {
       throw new GuidedError(
@@ -159,14 +163,21 @@ function listTables({ tables }: FoundDatabase, { line, paint }: Output): void {
 
 async function askRelations(args: Arguments, asks: boolean): Promise<string> {
   const question = 'Which tables may operations write? Names separated by commas, or';
-  return args.value('relations') ?? (asks ? await ask(question, 'all') : 'all');
+  return args.value('relations') ?? (asks ? answered(await ask(question, 'all')) : 'all');
 }
 
 async function chooseApprover(args: Arguments, asks: boolean): Promise<string | undefined> {
   const named = args.value('approver');
   if (named !== undefined || !asks) return named;
-  const answer = await ask('Who approves? A name makes a key here; - is for later.', userInfo().username);
+  const answer = answered(await ask('Who approves? A name makes a key here; - is for later.', userInfo().username));
   return answer === '-' ? undefined : answer;
+}
+
+/** Ctrl-C takes no offer. */
+function answered(answer: string | undefined): string {
+  if (answer !== undefined) return answer;
+  const next = 'run it again and answer, or take what is offered with --yes';
+  throw new GuidedError('ERR_EM_USAGE', 'the question was not answered, and nothing was written', next);
 }
 
 function chooseName(args: Arguments, { suggestedName }: FoundDatabase): string {

@@ -4,10 +4,11 @@ import { pathToFileURL } from 'node:url';
 import { EffectMatchError } from '../errors.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments } from './arguments.ts';
+import { CONFIG_NAMES, configNameIn } from './config-name.ts';
 import { GuidedError } from './guided-error.ts';
 import { CONFIG_EXAMPLE } from './help.ts';
 
-const NAMES = ['effectmatch.config.ts', 'effectmatch.config.js', 'effectmatch.config.mjs'];
+const AS_MODULE = 'rename it to effectmatch.config.mts, or write "type": "module" into package.json';
 
 /**
  * The deployment that `--config` names, or the one of the current folder. From here on the process works in the
@@ -24,7 +25,11 @@ export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
     const words = cause instanceof Error ? cause.message : String(cause);
     const [, missing] = /^Cannot find package '([^']+)'/.exec(words) ?? [];
     if (missing !== undefined) throw notInstalled(file, missing, cause);
-    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `${file} cannot be loaded: ${words}`, { cause });
+    const message = `${file} cannot be loaded: ${words}`;
+    if (/import statement outside a module|Unexpected token 'export'/.test(words)) {
+      throw new GuidedError('ERR_EM_CONFIG_INVALID', message, `${AS_MODULE}; nothing was done`, { cause });
+    }
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message, { cause });
   }
   return checkConfig(file, module.default);
 }
@@ -40,16 +45,16 @@ function notInstalled(file: string, name: string, cause: unknown): GuidedError<'
 }
 
 function findConfig(named: string | undefined): string {
-  const names = named === undefined ? NAMES : [named];
+  const names = named === undefined ? CONFIG_NAMES : [named];
   const found = names.map((name) => resolve(name)).find((file) => existsSync(file) && statSync(file).isFile());
   if (found !== undefined) return found;
   const message =
     named === undefined
-      ? `no configuration in ${process.cwd()}: none of ${NAMES.join(', ')} is there`
+      ? `no configuration in ${process.cwd()}: none of ${CONFIG_NAMES.join(', ')} is there`
       : `no configuration at ${resolve(named)}`;
   const next =
     'write one with `effectmatch init DATABASE`, name the file with --config FILE, or create ' +
-    `${named === undefined ? NAMES[0] : basename(named)}:\n\n${CONFIG_EXAMPLE}`;
+    `${named === undefined ? configNameIn(process.cwd()) : basename(named)}:\n\n${CONFIG_EXAMPLE}`;
   throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next);
 }
 
