@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { EffectMatchError } from '../errors.ts';
+import { checkConfiguration } from '../runtime/configuration.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments } from './arguments.ts';
 import { CONFIG_NAMES, configNameIn } from './config-name.ts';
@@ -31,7 +32,13 @@ export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
     }
     throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message, { cause });
   }
-  return checkConfig(file, module.default);
+  const config = module.default;
+  if (config === undefined) {
+    const what = 'it has no default export; write `export default defineConfig({ … })`';
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `${file}: ${what}`);
+  }
+  checkConfiguration(config, file);
+  return config;
 }
 
 function notInstalled(file: string, name: string, cause: unknown): GuidedError<'ERR_EM_CONFIG_INVALID'> {
@@ -56,33 +63,4 @@ function findConfig(named: string | undefined): string {
     'write one with `effectmatch init DATABASE`, name the file with --config FILE, or create ' +
     `${named === undefined ? configNameIn(process.cwd()) : basename(named)}:\n\n${CONFIG_EXAMPLE}`;
   throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next);
-}
-
-/** Names the first part that is missing or of the wrong kind. What the parts say is checked where they are used. */
-function checkConfig(file: string, value: unknown): RuntimeConfig {
-  const wrong = (what: string) => new EffectMatchError('ERR_EM_CONFIG_INVALID', `${file}: ${what}`);
-  if (!isObject(value)) throw wrong('it has no default export; write `export default defineConfig({ … })`');
-  const { store, keyring, issuers, adapters } = value;
-  if (!isText(store) && !(isObject(store) && typeof store.open === 'function')) {
-    throw wrong('`store` is missing; give the path of the ledger file, for example "effectmatch.db"');
-  }
-  if (!isText(keyring) && !isObject(keyring)) {
-    throw wrong('`keyring` is missing; give the path of the keyring file, or { env: "EFFECTMATCH_KEYS" }');
-  }
-  if (!isObject(issuers)) throw wrong('`issuers` is missing; name who may approve, with a public key for each');
-  if (!isObject(adapters)) throw wrong('`adapters` is missing; name at least one backend');
-  for (const [name, adapter] of Object.entries(adapters)) {
-    if (!isObject(adapter) || typeof adapter.open !== 'function') {
-      throw wrong(`adapter "${name}" is not an adapter; use a factory such as sqlite({ file, relations })`);
-    }
-  }
-  return value as unknown as RuntimeConfig;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }
