@@ -7,8 +7,8 @@ import type { PrepareRequest } from '../../src/runtime/prepare.ts';
 import { deploy, invoiceWorld } from './deploy.ts';
 
 const request = {
-  ...{ adapter: 'books', task: 'invoice-4711', planRevision: 1 },
-  effects: [update('invoice', { id: 4711 }, { status: ['pending', 'paid'] })],
+  ...{ adapter: 'books', task: 'invoice-1', planRevision: 1 },
+  effects: [update('invoice', { id: 1 }, { status: ['pending', 'paid'] })],
 };
 
 const WRONG: readonly (readonly [unknown, RegExp])[] = [
@@ -19,10 +19,10 @@ const WRONG: readonly (readonly [unknown, RegExp])[] = [
     /"id":8\} to be \{"blocked":0\}, but there is none now/,
   ],
   [
-    { ...request, requires: [row('invoice', { id: 4711 }, { status: 'paid' })] },
+    { ...request, requires: [row('invoice', { id: 1 }, { status: 'paid' })] },
     /to be \{"status":"paid"\}, but it is \{"status":"pending"\} now/,
   ],
-  [{ ...request, requires: [absent('invoice', { id: 4711 })] }, /"id":4711\} not to exist, but it is \{.*\} now/],
+  [{ ...request, requires: [absent('invoice', { id: 1 })] }, /"id":1\} not to exist, but it is \{.*\} now/],
 ];
 
 for (const [wrong, what] of WRONG) {
