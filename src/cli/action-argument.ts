@@ -18,6 +18,8 @@ export type Asked =
   | { readonly kind: 'action'; readonly action: unknown }
   | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
 
+const INPUT = `--input '{"invoice": 4711}'`;
+
 /** One statement, a file, or an operation with its input: exactly one of them, with only the flags that belong to it. */
 export function readAsked(args: Arguments, verb: string): Asked {
   const { sql, action, operation } = {
@@ -31,11 +33,12 @@ export function readAsked(args: Arguments, verb: string): Asked {
   if (args.has('values') && sql === undefined) throw usageError('--values belongs to --sql', verb);
   if (args.has('input') && operation === undefined) throw usageError('--input belongs to --operation', verb);
   if (operation !== undefined) {
-    return { kind: 'operation', name: operation, input: parseJson(args.value('input') ?? 'null', '--input') };
+    return { kind: 'operation', name: operation, input: parseJson(args.value('input') ?? 'null', '--input', INPUT) };
   }
   if (action !== undefined) {
     const text = readTextFile(action, 'give --action the path of a JSON file');
-    return { kind: 'action', action: parseJson(text, `the file ${action}`) };
+    const example = 'a file with { "sql": "update …", "values": [] }';
+    return { kind: 'action', action: parseJson(text, `the file ${action}`, example) };
   }
   const values = args.value('values');
   return { kind: 'action', action: { sql, ...(values !== undefined && { values: parseJson(values, '--values') }) } };
@@ -54,12 +57,13 @@ export async function actionOf({ operations = {} }: RuntimeConfig, asked: Asked)
   );
 }
 
-function parseJson(text: string, what: string): unknown {
+function parseJson(text: string, what: string, example = '--values \'["paid", 4711]\''): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const next = 'write JSON, for example --values \'["paid", 4711]\'; nothing was done';
-    throw new GuidedError('ERR_EM_USAGE', `${what} is not JSON: ${String(cause)}`, next, { cause });
+    const words = cause instanceof Error ? cause.message : String(cause);
+    const next = `write JSON, for example ${example}; nothing was done`;
+    throw new GuidedError('ERR_EM_USAGE', `${what} is not JSON: ${words}`, next, { cause });
   }
 }
 

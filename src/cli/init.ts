@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
-import { generateApprover, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
+import { loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { nameSchema } from '../protocol/record.ts';
 import type { Arguments } from './arguments.ts';
@@ -14,7 +14,7 @@ import { type ConfigPlan, configText, describeTable, literal } from './init/conf
 import { type FoundDatabase, strayTriggers, usableTables } from './init/found.ts';
 import { inspectSqlite } from './init/inspect-sqlite.ts';
 import { reachPostgres } from './init/reach-postgres.ts';
-import { keyFileOf } from './keygen.ts';
+import { keyFileOf, newApprover } from './keygen.ts';
 import { type Output, printableLine } from './output.ts';
 import { writePrivateFile } from './private-file.ts';
 import { showProgress } from './progress.ts';
@@ -78,7 +78,7 @@ or an answer says so, and keys never are.`,
     if (known !== undefined && known.issuer !== approver) {
       throw usageError(`${keyFile} is the key of "${known.issuer}", not of "${approver}"`, 'init');
     }
-    const key = approver === undefined ? undefined : (known ?? generateApprover(approver));
+    const key = approver === undefined ? undefined : (known ?? newApprover(approver, 'init'));
     const [adapter, profile] = [chooseName(args, found), chooseProfile(args, found)];
     const { reach, written } = await found.reach();
     const made = [...written];

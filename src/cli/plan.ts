@@ -79,6 +79,9 @@ configuration is not rehearsed: its contract computes the outcome from the input
         ? 'Computed by the operation from its input and the state it read: nothing was run.'
         : 'Rehearsed twice and rolled back: no data was changed.',
     );
+    if (approved.effects.length === 0) {
+      output.line(output.paint('caution', 'It changed nothing: look at its conditions and its values.'));
+    }
     for (const line of renderResidue(residue)) output.line(output.paint('caution', printableLine(line)));
     output.line(
       out === undefined
@@ -119,9 +122,10 @@ function adviseRehearsal(message: string): string {
   if (/boundary cannot be certified/.test(message)) {
     return 'run `effectmatch doctor`: it names what is open and the statements that close it';
   }
-  if (/not registered|outlet-denied|permission denied|\b42501\b/.test(message)) {
+  if (/not registered|permission denied|\b42501\b/.test(message)) {
     return 'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action';
   }
+  if (/outlet-denied/.test(message)) return 'leave what the message names out of the action: no approval allows it';
   if (/action failed/.test(message)) return 'correct the statement and plan again';
   if (/could not be established/.test(message)) {
     return 'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary';

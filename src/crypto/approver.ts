@@ -14,7 +14,7 @@ import { signLicense } from './signature.ts';
 export { randomIds } from './random-ids.ts';
 
 /** A license that is valid for longer than this is a standing permission, which is not what an approval is. */
-const MAX_VALID_MS = 30 * 86_400_000;
+export const MAX_VALID_MS = 30 * 86_400_000;
 const LATEST_MS = Date.UTC(9999, 0);
 /** The clocks of two machines differ. A license cannot be used before it exists, so backdating gives nothing away. */
 const CLOCK_SKEW_MS = 60_000;
