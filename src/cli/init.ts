@@ -219,7 +219,9 @@ function report({ found, plan, file, made, keyFile }: Written, output: Output): 
   const strays = strayTriggers(found, plan.relations);
   const { adapter, relations } = plan;
   output.document({ adapter, written: [file, ...made], relations, leftOut, strays, next: next.map(([step]) => step) });
-  line(`${paint('good', 'written')}  ${shown(file)}: ${plan.adapter}, ${plan.relations.length} tables registered`);
+  line(
+    `${paint('good', 'written')}  ${shown(file)}: ${plan.adapter}, ${plan.relations.length} ${plan.relations.length === 1 ? 'table' : 'tables'} registered`,
+  );
   for (const path of made) line(`${paint('good', 'written')}  ${shown(path)}: secret, keep it out of version control`);
   for (const { name, unusable } of leftOut) {
     line(`${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable ?? 'not chosen'}`)}`);

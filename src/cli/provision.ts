@@ -1,4 +1,4 @@
-import type { AdapterFactory, Provisioning } from '../contract/adapter.ts';
+import type { AdapterFactory, LeftOut, Provisioning } from '../contract/adapter.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
@@ -51,10 +51,10 @@ transaction. It needs a superuser the first time, later a login that owns the ta
     output.line(
       remove
         ? `took away what EffectMatch had in the database of "${name}" (${steps} statements)`
-        : `the database of "${name}" is prepared (${steps} statements)`,
+        : `the database of "${name}" is prepared (${steps} statements)${leftOut.length > 0 ? ', apart from what was left out:' : ''}`,
     );
-    for (const { statement, needs } of leftOut) {
-      output.line(`${output.paint('caution', 'left out')}  needs ${needs}: ${printableLine(statement).slice(0, 100)}`);
+    for (const [line, times] of countEqual(leftOut.map(describeLeftOut))) {
+      output.line(`${output.paint('caution', 'left out')}  ${line}${times > 1 ? `… (${times} such statements)` : ''}`);
     }
     if (leftOut.length > 0) {
       output.line('Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;');
@@ -63,6 +63,16 @@ transaction. It needs a superuser the first time, later a login that owns the ta
     return EXIT.done;
   },
 };
+
+const describeLeftOut = ({ statement, needs }: LeftOut) =>
+  `needs ${needs}: ${printableLine(statement.replace(/\s+/g, ' ')).slice(0, 100)}`;
+
+/** How often each line comes, in the order in which they first come. */
+function countEqual(lines: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1);
+  return counts;
+}
 
 async function apply(provisioning: Provisioning, what: string) {
   using progress = showProgress(what);
