@@ -28,10 +28,11 @@ for (const [name, make] of Object.entries(ADAPTERS)) {
     for (const none of [undefined, null, 'books.db']) {
       await assert.rejects(async () => await make(none).open(context), refusal(/must be an object/));
     }
+    await assert.rejects(async () => await make({}).open(context), refusal(/ must be | are the two names/));
   });
 }
 
-test('so does a relation, a collection and the sessions', async () => {
+test('so does a relation, a collection, the sessions and the service', async () => {
   const cases: readonly (readonly [AdapterFactory<never>, RegExp])[] = [
     [
       postgres({ control: '', execution: '', relations: [{ name: 'invoice', volatil: ['at'] } as { name: string }] }),
@@ -48,6 +49,11 @@ test('so does a relation, a collection and the sessions', async () => {
         tools: {},
       }),
       /collection "orders": unknown option "volatil"/,
+    ],
+    [snapshot({ file: 'state.db', collections: {} } as never), /tools must be an object/],
+    [
+      mediatedHttp({ service: { url: 'https://bank', cas: 'PEM' } as never, targets: {}, operations: {} }),
+      /service: unknown option "cas" \(did you mean "ca"\?\)/,
     ],
   ] as never;
   for (const [factory, message] of cases) {

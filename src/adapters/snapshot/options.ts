@@ -73,7 +73,10 @@ const COLLECTION: OptionNames<CollectionOption> = {
 export function checkOptionNames(options: SnapshotOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
-  for (const [name, collection] of Object.entries(options.collections ?? {})) {
+  for (const part of ['collections', 'tools'] as const) {
+    if (typeof options[part] !== 'object' || options[part] === null) throw refused(`${part} must be an object`);
+  }
+  for (const [name, collection] of Object.entries(options.collections)) {
     const wrong = misnamedOption(collection, COLLECTION);
     if (wrong !== undefined) throw refused(`collection "${name}": ${wrong}`);
   }
