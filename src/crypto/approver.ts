@@ -85,6 +85,9 @@ export function approver(options: {
   readonly clock?: Clock;
   readonly ids?: IdSource;
 }): Approver {
+  if (typeof options?.privateKey !== 'string') {
+    throw new EffectMatchError('ERR_EM_USAGE', 'an approver needs the key pair of generateApprover or loadApproverKey');
+  }
   const { issuer, clock = systemClock, ids = randomIds } = options;
   checkIssuer(issuer);
   const { key, publicKey } = parsePrivateKey(options.privateKey);
