@@ -1,3 +1,4 @@
+import type { Operation } from '../runtime/operation.ts';
 import { parseInput } from '../runtime/propose.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments, Flags } from './arguments.ts';
@@ -45,16 +46,19 @@ export function readAsked(args: Arguments, verb: string): Asked {
 }
 
 /** The action that is asked for; an operation's is computed from its checked input, as when it was proposed. */
-export async function actionOf({ operations = {} }: RuntimeConfig, asked: Asked): Promise<unknown> {
+export async function actionOf(config: RuntimeConfig, asked: Asked): Promise<unknown> {
   if (asked.kind === 'action') return asked.action;
-  const operation = Object.hasOwn(operations, asked.name) ? operations[asked.name] : undefined;
-  if (operation !== undefined) return operation.action(await parseInput(operation, asked.input));
+  const operation = operationNamed(config, asked.name);
+  return operation.action(await parseInput(operation, asked.input));
+}
+
+/** The operation of the configuration with this name. */
+export function operationNamed({ operations = {} }: RuntimeConfig, name: string): Operation {
+  const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+  if (operation !== undefined) return operation;
   const known = Object.keys(operations).join(', ') || 'none';
-  throw new GuidedError(
-    'ERR_EM_NOT_FOUND',
-    `no operation named "${asked.name}" is configured; nothing was done`,
-    `the configuration has: ${known}`,
-  );
+  const message = `no operation named "${name}" is configured; nothing was done`;
+  throw new GuidedError('ERR_EM_NOT_FOUND', message, `the configuration has: ${known}`);
 }
 
 function parseJson(text: string, what: string, example = '--values \'["paid", 4711]\''): unknown {

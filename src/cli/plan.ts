@@ -7,7 +7,7 @@ import { type Residue, renderResidue } from '../protocol/residue.ts';
 import type { ProposeOptions } from '../runtime/propose.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, type Asked, chooseAdapterName, readAsked } from './action-argument.ts';
+import { ACTION_FLAGS, type Asked, chooseAdapterName, operationNamed, readAsked } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError } from './guided-error.ts';
@@ -99,6 +99,7 @@ async function propose(
   request: (action: unknown) => PlanRequest,
   terms: ProposeOptions,
 ): Promise<{ readonly proposal: Proposal; readonly residue: readonly Residue[] }> {
+  if (asked.kind === 'operation') operationNamed(config, asked.name);
   assertKeyring(config);
   using _progress = showProgress('planning');
   await using runtime = await openRuntime(config);

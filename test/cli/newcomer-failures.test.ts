@@ -189,18 +189,20 @@ test('a wrong file, name or flag is met with what would have been right', async 
     [['provision'], /ERR_EM_USAGE: no adapter of this configuration needs/, /effectmatch doctor/],
     [['doctor', '--adapter', 'boks'], /ERR_EM_USAGE: there is no adapter "boks"; there are books/, /doctor --help/],
     [['plan', '--action', 'not.json'], /the file not\.json is not JSON/, /\{ "sql": /],
+    [['plan', '--operation', 'pay'], /ERR_EM_NOT_FOUND: no operation named "pay"/, /the configuration has: none/],
     [['plan', '--sql', 'drop table log'], /changes the schema, which is not allowed/, /leave .* out of the action/],
     [['journal', '--verify', '--against', 'none'], /ERR_EM_NOT_FOUND: .*none does not exist/, /--checkpoint --export/],
   ];
   const before = readdirSync(desk.folder).sort();
-  for (const [words, what, next] of cases) {
+  const calls = cases.map(async ([words, what, next]) => {
     const { code, stdout, stderr } = await desk.run(words, { env: { EFFECTMATCH_ADMIN_URL: '' } });
     assert.equal(code, 1, words.join(' '));
     assert.equal(stdout, '', words.join(' '));
     assert.match(stderr, what);
     assert.match(stderr.slice(stderr.indexOf('\nnext: ')), next);
     assert.doesNotMatch(stderr, /restore the keyring|correct the configuration/);
-  }
+  });
+  await Promise.all(calls);
   assert.deepEqual(readdirSync(desk.folder).sort(), before);
 });
 
