@@ -26,7 +26,7 @@ import { CHANNELS } from './evidence.ts';
 import { admitLayout, type Layout, withWholeLists } from './layout.ts';
 import { faultOf, markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
-import type { SnapshotOptions } from './options.ts';
+import { checkOptionNames, type SnapshotOptions } from './options.ts';
 import { StoreConnection } from './promotion.ts';
 import { readView } from './reading.ts';
 import { openStage, type SnapshotStage } from './stage.ts';
@@ -36,6 +36,7 @@ import { viewDocument } from './view.ts';
 
 /** Opens the file, with the initial state where it is new, and refuses what could not be compared. */
 export async function openAdapter(options: SnapshotOptions, context: AdapterContext): Promise<SnapshotAdapter> {
+  checkOptionNames(options);
   const busyTimeoutMs = readTimeout(options.busyTimeoutMs ?? 5000, 'busyTimeoutMs');
   const toolTimeoutMs = readTimeout(options.toolTimeoutMs ?? 30_000, 'toolTimeoutMs');
   if (typeof options.file !== 'string') throw refused('file must be the path of a file');
