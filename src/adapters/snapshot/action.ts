@@ -1,5 +1,6 @@
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
+import { readPlain } from '../../protocol/one-pass.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import { listKnown } from './known-names.ts';
 
@@ -44,6 +45,9 @@ export function parseAction(input: unknown, tools: readonly string[]): CheckedAc
 }
 
 function copyPlain(input: unknown): Value {
+  const pass = { text: '', objectsLeft: 100000 };
+  const copy = readPlain(input, pass, 0);
+  if (copy !== undefined && pass.text.length <= MAX_CHARACTERS) return copy as Value;
   let text: string;
   try {
     text = canonical(input);
@@ -89,26 +93,26 @@ const MIN_QUOTED = 4;
  * any case and Unicode form, and inside a longer text, since a tool may take it out of there.
  */
 export function chosenBy(action: CheckedAction): (text: string) => boolean {
-  const texts = new Set<string>();
+  const texts: string[] = [];
   const collect = (value: Value): void => {
-    if (typeof value !== 'object' || value === null) texts.add(fold(String(value)));
+    if (typeof value !== 'object' || value === null) texts.push(String(value));
     else if (!isObject(value)) value.forEach(collect);
     else
-      for (const [key, inner] of Object.entries(value)) {
-        texts.add(fold(key));
-        collect(inner);
+      for (const key of Object.keys(value)) {
+        texts.push(key);
+        collect(value[key] as Value);
       }
   };
   for (const { args } of action.calls) collect(args);
-  const all = [...texts].join('\n');
+  const all = fold(texts.join('\n'));
   return (text) => {
     const folded = fold(text);
-    return texts.has(folded) || (folded.length >= MIN_QUOTED && all.includes(folded));
+    return folded.length < MIN_QUOTED ? texts.some((one) => fold(one) === folded) : all.includes(folded);
   };
 }
 
-/** Most texts are printable ASCII, whose only other form is the case. */
-const ASCII = /^[\x20-\x7e]*$/;
+/** Most texts are ASCII, whose only other form is the case. */
+const ASCII = /^[\n\x20-\x7e]*$/;
 
 function fold(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase().trim();

@@ -126,10 +126,13 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   readonly #opened: Opened;
   readonly #stages = new Set<SnapshotStage>();
   readonly #connection: StoreConnection;
+  /** What every survey finds as long as nothing has changed: every execution asks twice. */
+  readonly #asOpened: Survey;
 
   constructor(opened: Opened) {
     const { db, layout, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
+    this.#asOpened = surveyStore({ backend, file: opened.identity, layout, problems: [] });
     this.#connection = new StoreConnection(opened.file, () => this.#isReplaced());
     this.registration = layout.registration;
     this.identity = { kind: 'snapshot', backend, code: adapterCode(layout) };
@@ -159,12 +162,12 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async survey(): Promise<Survey> {
-    const { backend, layout } = this.#opened;
+    const { backend, layout, identity } = this.#opened;
     const problem = await this.#trying(findProblem);
-    const problems = problem === undefined ? [] : [problem];
     const file = identifyFile(this.#opened.file);
-    if (file !== this.#opened.identity) problems.push('another file, or other rights, since it was opened; reopen it');
-    return surveyStore({ backend, file, layout, problems });
+    if (problem === undefined && file === identity) return this.#asOpened;
+    const replaced = file === identity ? [] : ['another file, or other rights, since it was opened; reopen it'];
+    return surveyStore({ backend, file, layout, problems: [...(problem === undefined ? [] : [problem]), ...replaced] });
   }
 
   async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {

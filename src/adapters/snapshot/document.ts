@@ -1,11 +1,20 @@
 import { EffectMatchError } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
+import { MAX_DEPTH as CANON_DEPTH, canonical } from '../../protocol/canon.ts';
+import { readPlain } from '../../protocol/one-pass.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
 
 /** Records carry values inside further objects, and canonical texts end at 64 levels. */
 const MAX_DEPTH = 48;
 const MAX_CHARACTERS = 64 * 1024 * 1024;
+/** More are rare, and one that stands in many places would be copied for each of them. */
+const MAX_OBJECTS = 2 ** 20;
+
+/** A state as its canonical text and as what that says, which no tool ever gets. */
+export interface Document {
+  readonly text: string;
+  readonly state: Value;
+}
 
 /**
  * The canonical text of a state. Whatever is not plain JSON is refused, so that two equal texts are two equal states
@@ -21,6 +30,15 @@ export function writeDocument(state: unknown): string {
 /** A copy of the state that nobody else holds. */
 export function readDocument(text: string): Value {
   return JSON.parse(text) as Value;
+}
+
+/** Both of what somebody else may still hold, in one pass where nothing speaks against it. */
+export function takeDocument(state: unknown): Document {
+  const pass = { text: '', objectsLeft: MAX_OBJECTS };
+  const copy = readPlain(state, pass, CANON_DEPTH - MAX_DEPTH);
+  if (copy !== undefined && pass.text.length <= MAX_CHARACTERS) return { text: pass.text, state: copy as Value };
+  const text = writeDocument(state);
+  return { text, state: readDocument(text) };
 }
 
 /** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy. */

@@ -49,7 +49,7 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
       { channel: 'state', kind: 'stable', before: held.digest, after: digest },
     ],
     unattributed: 0,
-    assigned: after === before ? [] : assignedValues(held, before, after),
+    assigned: changes.length === 0 ? [] : assignedValues(layout, held.action, before, changes),
     window: held.window,
   };
 }
@@ -79,43 +79,49 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
 
 /**
  * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
- * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
+ * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments. Only a
+ * record that was added or changed can hold a new one, so what was there before is looked through only for those.
  */
-function assignedValues({ layout, action }: Held, before: View, after: View): readonly Assigned[] {
-  // Only asked where something is new.
+export function assignedValues(
+  { generated }: Layout,
+  action: CheckedAction,
+  before: View,
+  changes: readonly ChangeRecord[],
+): readonly Assigned[] {
   let isChosen: ((text: string) => boolean) | undefined;
-  const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
-  return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
-    generated.flatMap((column) => {
-      const used = columnValues(before, target, column);
-      const known = new Set(used.map(valueText));
-      const added = columnValues(after, target, column).filter(
-        (value) => isIdentifier(value) && !known.has(valueText(value)),
-      );
-      if (added.length === 0) return [];
-      isChosen ??= chosenBy(action);
-      const wasChosen = isChosen;
-      const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
-      const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
-      const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
-      return fresh.length === 0 ? [] : [{ target, column, fresh }];
-    }),
-  );
-}
-
-function columnValues(view: View, target: string, column: string): Value[] {
-  const values: Value[] = [];
-  const collect = (row: Row): boolean => {
-    const value = Object.hasOwn(row, column) ? row[column] : undefined;
-    if (value !== undefined) values.push(value);
-    return value !== undefined;
-  };
-  for (const { key, fields } of view.collections.get(target)?.records.values() ?? []) collect(key) || collect(fields);
-  for (const row of view.elements.get(target) ?? []) collect(row);
-  return values;
+  const assigned: Assigned[] = [];
+  for (const { target, column } of generated) {
+    const written = changes.flatMap((change) => (change.target === target ? writtenIdentifiers(change, column) : []));
+    if (written.length === 0) continue;
+    const used = columnValues(before, target, column);
+    const known = new Set(used.map(valueText));
+    const added = written.filter((value) => !known.has(valueText(value)));
+    if (added.length === 0) continue;
+    isChosen ??= chosenBy(action);
+    const wasChosen = isChosen;
+    const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
+    const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
+    const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
+    if (fresh.length > 0) assigned.push({ target, column, fresh });
+  }
+  return assigned;
 }
 
 /** Tools generate texts and numbers; nothing else names a record. */
-function isIdentifier(value: Value): value is string | number {
-  return typeof value === 'string' || typeof value === 'number';
+function writtenIdentifiers({ op, key, after }: ChangeRecord, column: string): readonly (string | number)[] {
+  const value = (op === 'insert' ? ownValue(key, column) : undefined) ?? ownValue(after, column);
+  return typeof value === 'string' || typeof value === 'number' ? [value] : [];
+}
+
+function columnValues(view: View, target: string, column: string): Value[] {
+  const records = [...(view.collections.get(target)?.records.values() ?? [])];
+  const values = [
+    ...records.map(({ key, fields }) => ownValue(key, column) ?? ownValue(fields, column)),
+    ...(view.elements.get(target) ?? []).map((row) => ownValue(row, column)),
+  ];
+  return values.filter((value) => value !== undefined);
+}
+
+function ownValue(row: Row | null, column: string): Value | undefined {
+  return row !== null && Object.hasOwn(row, column) ? row[column] : undefined;
 }
