@@ -1,7 +1,6 @@
 import { EffectMatchError } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
-import { readPlain } from '../../protocol/one-pass.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';
+import { type Document, takePlain } from './document.ts';
 import { listKnown } from './known-names.ts';
 
 /** One call of a registered tool. */
@@ -45,19 +44,16 @@ export function parseAction(input: unknown, tools: readonly string[]): CheckedAc
 }
 
 function copyPlain(input: unknown): Value {
-  const pass = { text: '', objectsLeft: 100000 };
-  const copy = readPlain(input, pass, 0);
-  if (copy !== undefined && pass.text.length <= MAX_CHARACTERS) return copy as Value;
-  let text: string;
+  let taken: Document;
   try {
-    text = canonical(input);
+    taken = takePlain(input);
   } catch (cause) {
     // A proxy may throw anything it likes.
     const why = cause instanceof EffectMatchError ? `: ${cause.message}` : '';
     throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, { cause });
   }
-  if (text.length > MAX_CHARACTERS) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
-  return JSON.parse(text) as Value;
+  if (taken.text.length > MAX_CHARACTERS) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
+  return taken.state;
 }
 
 function parseCall(call: Value, where: string, tools: readonly string[]): CheckedCall {

@@ -200,11 +200,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
-    try {
-      return await retryWhileBusy(() => attempt(this.#connection.open()), { deadlineMs: this.#opened.busyTimeoutMs });
-    } catch (error) {
-      throw faultOf(error);
-    }
+    return await this.#connection.read(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
   }
 
   #isReplaced(): boolean {

@@ -1,16 +1,14 @@
 import { EffectMatchError } from '../../errors.ts';
-import { MAX_DEPTH as CANON_DEPTH, canonical } from '../../protocol/canon.ts';
-import { readPlain } from '../../protocol/one-pass.ts';
-import { encodeData, isObject, type Value } from '../../protocol/value.ts';
+import { canonical } from '../../protocol/canon.ts';
+import { compileReader } from '../../protocol/compile-reader.ts';
+import { encodeData, isObject, plainSchema, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
 
 /** Records carry values inside further objects, and canonical texts end at 64 levels. */
 const MAX_DEPTH = 48;
 const MAX_CHARACTERS = 64 * 1024 * 1024;
-/** More are rare, and one that stands in many places would be copied for each of them. */
-const MAX_OBJECTS = 2 ** 20;
 
-/** A state as its canonical text and as what that says, which no tool ever gets. */
+/** Plain data as its canonical text and as what that says, which no tool ever gets. */
 export interface Document {
   readonly text: string;
   readonly state: Value;
@@ -22,23 +20,37 @@ export interface Document {
  */
 export function writeDocument(state: unknown): string {
   const text = canonical(state);
+  demandLimits(text, state);
+  return text;
+}
+
+function demandLimits(text: string, state: unknown): void {
   if (text.length > MAX_CHARACTERS) throw unusable(`it is longer than ${MAX_CHARACTERS} characters`);
   if (isDeeper(state, MAX_DEPTH)) throw unusable(`it is nested deeper than ${MAX_DEPTH} levels`);
-  return text;
+}
+
+/** The text and a copy of a state that somebody else may still hold. */
+export function takeDocument(state: unknown): Document {
+  const taken = takePlain(state);
+  demandLimits(taken.text, taken.state);
+  return taken;
+}
+
+const readPlain = compileReader(plainSchema);
+/** More are rare, and one that stands in many places would be copied for each of them. */
+const MAX_OBJECTS = 2 ** 20;
+
+/** The same of any plain data. The quick way never says why it refuses, so the other one is asked then. */
+export function takePlain(input: unknown): Document {
+  const read = readPlain?.(input, MAX_OBJECTS);
+  if (read !== undefined) return { text: read.text, state: read.copy as Value };
+  const text = canonical(input);
+  return { text, state: readDocument(text) };
 }
 
 /** A copy of the state that nobody else holds. */
 export function readDocument(text: string): Value {
   return JSON.parse(text) as Value;
-}
-
-/** Both of what somebody else may still hold, in one pass where nothing speaks against it. */
-export function takeDocument(state: unknown): Document {
-  const pass = { text: '', objectsLeft: MAX_OBJECTS };
-  const copy = readPlain(state, pass, CANON_DEPTH - MAX_DEPTH);
-  if (copy !== undefined && pass.text.length <= MAX_CHARACTERS) return { text: pass.text, state: copy as Value };
-  const text = writeDocument(state);
-  return { text, state: readDocument(text) };
 }
 
 /** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy. */
@@ -65,7 +77,9 @@ export function copyDocument(state: Value): Value {
 
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+  if (levels === 0) return true;
+  for (const inner of Object.values(value)) if (isDeeper(inner, levels - 1)) return true;
+  return false;
 }
 
 function unusable(why: string): EffectMatchError {
