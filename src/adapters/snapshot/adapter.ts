@@ -199,8 +199,8 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     if (this.#opened.db.isOpen) this.#opened.db.close();
   }
 
-  async #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
-    return await this.#connection.read(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
+  #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
+    return this.#connection.read(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
   }
 
   #isReplaced(): boolean {

@@ -115,8 +115,8 @@ export class SnapshotStage implements Stage {
     await this.discard();
   }
 
-  async #durable(): Promise<Version> {
-    return await this.#tools.connection.read(readVersion, { deadlineMs: this.#tools.busyTimeoutMs });
+  #durable(): Promise<Version> {
+    return this.#tools.connection.read(readVersion, { deadlineMs: this.#tools.busyTimeoutMs });
   }
 
   #end(): void {

@@ -35,8 +35,8 @@ const { hasOwn } = Object;
  * end. In between nothing relies on them: all that comes out of a call is the text of a state, and a new one is written
  * once more after the last look, when it is known that nothing stood in the way. That text is compared and promoted.
  */
-export async function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
-  return await overAction((isIntact) => runInOrder(bench, base, action, isIntact));
+export function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
+  return overAction((isIntact) => runInOrder(bench, base, action, isIntact));
 }
 
 async function runInOrder(
