@@ -24,10 +24,9 @@ export interface StageTools extends PromotionTools {
 
 /**
  * Runs the calls once on a private copy of the durable state and holds what they made of it. Nothing is locked
- * meanwhile: the promotion is conditional on the version that the copy was made from.
+ * meanwhile: the promotion is conditional on the version that the copy was made from, and on the file at the path.
  */
 export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
-  if (tools.isReplaced()) return REPLACED;
   const base = await tools.connection.read((db) => readBase(db, occurrence), { deadlineMs: tools.busyTimeoutMs });
   if (base.backend !== tools.backend) return REPLACED;
   if (base.isDecided)
