@@ -24,3 +24,9 @@ export function keepTemporary(before: (signal: NodeJS.Signals) => Promise<void> 
     });
   }
 }
+
+/** A folder of one run, which goes with its scope. */
+export function temporaryFolder(): Disposable & { readonly path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}

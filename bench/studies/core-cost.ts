@@ -1,7 +1,5 @@
 // What the core costs by itself: a 5-effect operation through license, claim, certificate, comparison, final gate,
 // marker and terminal, with the SQLite ledger, on a backend in memory whose own calls are timed and taken out.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { AdapterFactory, Stage } from '../../src/contract/adapter.ts';
@@ -21,6 +19,7 @@ import {
 } from '../../src/testing/world.ts';
 import { approveAll } from '../licenses.ts';
 import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
+import { temporaryFolder } from '../temporary.ts';
 
 const TARGETS = [
   { name: 'invoice', columns: ['id', 'status', 'amount'], key: ['id'], volatile: [] },
@@ -106,12 +105,8 @@ function durableRow(file: string): (id: number) => void {
 }
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
-  try {
-    return await measure(folder, quick, progress);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = temporaryFolder();
+  return await measure(folder.path, quick, progress);
 }
 
 async function measure(folder: string, quick: boolean, progress: (line: string) => void): Promise<readonly Cell[]> {

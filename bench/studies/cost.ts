@@ -47,6 +47,6 @@ function oneOfEachDomain(tasks: readonly StateTask[]): readonly StateTask[] {
 export const costStudy: Study = {
   name: 'cost',
   about: '18 STATE tasks held and direct, certification on PostgreSQL off and on, comparison of 1 to 500 effects',
-  seeded: 'which half of each direct/held pair comes first',
+  seeded: 'the order of the executions in each direct/held pair',
   run,
 };

@@ -1,6 +1,4 @@
 // Whether a fresh worker decides rightly after the process that executed has ended, wherever it ended.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Step } from '../../src/contract/steps.ts';
@@ -9,6 +7,7 @@ import { MCPMARK_FILES } from '../data/mcpmark.ts';
 import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
+import { temporaryFolder } from '../temporary.ts';
 import { replayVariant } from './public-outcomes/replay.ts';
 import { approveHeld, type Execution, KEYS, openHeld, readSnapshot } from './public-outcomes/state-conditions.ts';
 import { approvedEffects } from './public-outcomes/state-effects.ts';
@@ -70,26 +69,19 @@ const SCENARIOS: readonly Scenario[] = [
 
 /** One task, executed by one process and looked at by others. */
 async function runTask(start: Start, { execution, reference }: Prepared, exitAt: Step | undefined): Promise<CaseRun> {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    {
-      await using office = await openHeld(execution, folder);
-      const license = await approveHeld(office, execution, [CONTINUATION]);
-      writeCase(folder, { work: { kind: 'state', execution }, license, publicKey: KEYS.publicKey });
-    }
-    return await runCase(start, folder, exitAt, async () => isDeepStrictEqual(readSnapshot(folder), reference));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
+  {
+    await using office = await openHeld(execution, folder);
+    const license = await approveHeld(office, execution, [CONTINUATION]);
+    writeCase(folder, { work: { kind: 'state', execution }, license, publicKey: KEYS.publicKey });
   }
+  return await runCase(start, folder, exitAt, async () => isDeepStrictEqual(readSnapshot(folder), reference));
 }
 
 async function run(options: StudyOptions): Promise<readonly Cell[]> {
-  const compiled = mkdtempSync(join(tmpdir(), 'effectmatch-compiled-'));
-  try {
-    return await runScenarios(options, starter(compiled));
-  } finally {
-    rmSync(compiled, { recursive: true, force: true });
-  }
+  using compiled = temporaryFolder();
+  return await runScenarios(options, starter(compiled.path));
 }
 
 async function runScenarios({ quick, data, progress }: StudyOptions, start: Start): Promise<readonly Cell[]> {

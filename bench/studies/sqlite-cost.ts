@@ -1,7 +1,5 @@
 // What protection costs on SQLite: a 5-effect operation under a license against the same statements in a plain
 // durable transaction, and against the floor of two durable writes (claim, business commit).
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
@@ -11,6 +9,7 @@ import { generated, insert, update } from '../../src/protocol/draft.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { approveAll } from '../licenses.ts';
 import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
+import { temporaryFolder } from '../temporary.ts';
 
 const SCHEMA = `
   pragma journal_mode = wal;
@@ -84,12 +83,8 @@ function durableRow(file: string): (id: number) => void {
 }
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
-  try {
-    return await measure(folder, quick, progress);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = temporaryFolder();
+  return await measure(folder.path, quick, progress);
 }
 
 async function measure(folder: string, quick: boolean, progress: (line: string) => void): Promise<readonly Cell[]> {

@@ -31,6 +31,7 @@ test('the tasks are those of the table, and every execution leaves the right sta
   const cells = await costStudy.run({ quick: true, seed: 3, progress: () => {} });
   const cellOf = (name: string) => cells.find((cell) => cell.name === name);
   assert.equal(cellOf('STATE: executions with the right state')?.value, 18, 'three tasks, three pairs, two halves');
+  assert.ok(cellOf('STATE: the barest path with the same flushes, over direct'));
   const ratios = cells.filter(({ name }) => /^STATE .+\/.+: held over direct$/.test(name));
   assert.equal(ratios.length, 3);
   for (const { name, paper } of ratios) {

@@ -1,6 +1,4 @@
 // Cases of their own on SQLite: an invoice that is paid, with a trigger that may leave more than was approved.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
@@ -9,6 +7,7 @@ import { update } from '../../../src/protocol/draft.ts';
 import { classify } from '../../../src/protocol/outcome.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
 import { createRuntime, type Internals } from '../../../src/runtime/runtime.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 
 const EXTRA = 'notification';
@@ -31,38 +30,35 @@ interface Case {
 
 /** Pays the invoice and reads back what became durable. */
 async function pay({ hasTrigger, signer, internals }: Case) {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
   const file = join(folder, 'books.db');
-  try {
-    {
-      using db = new DatabaseSync(file);
-      db.exec(`pragma journal_mode = wal; ${TABLES} ${hasTrigger ? TRIGGER : ''}`);
-    }
-    let terminal: Terminal;
-    {
-      await using runtime = await createRuntime(
-        {
-          store: join(folder, 'ledger.db'),
-          keyring: join(folder, 'keys.json'),
-          issuers: { owner: { key: OWNER.publicKey, may: ['books'] } },
-          adapters: { books: sqlite({ file, relations: ['invoice', EXTRA] }) },
-        },
-        internals,
-      );
-      const effects = [update('invoice', { id: 4711 }, { status: ['pending', 'paid'] })];
-      const proposal = await runtime.prepare({ adapter: 'books', task: 'invoice 4711', planRevision: 1, effects });
-      const license = approver(signer).sign(proposal, { expiresIn: '10m' });
-      terminal = await runtime.execute(license, { sql: `update invoice set status = 'paid' where id = 4711` });
-    }
-    using db = new DatabaseSync(file, { readOnly: true });
-    return {
-      why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
-      paid: db.prepare('select status from invoice').get()?.status === 'paid',
-      extra: Number(db.prepare(`select count(*) as n from ${EXTRA}`).get()?.n),
-    };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  {
+    using db = new DatabaseSync(file);
+    db.exec(`pragma journal_mode = wal; ${TABLES} ${hasTrigger ? TRIGGER : ''}`);
   }
+  let terminal: Terminal;
+  {
+    await using runtime = await createRuntime(
+      {
+        store: join(folder, 'ledger.db'),
+        keyring: join(folder, 'keys.json'),
+        issuers: { owner: { key: OWNER.publicKey, may: ['books'] } },
+        adapters: { books: sqlite({ file, relations: ['invoice', EXTRA] }) },
+      },
+      internals,
+    );
+    const effects = [update('invoice', { id: 4711 }, { status: ['pending', 'paid'] })];
+    const proposal = await runtime.prepare({ adapter: 'books', task: 'invoice 4711', planRevision: 1, effects });
+    const license = approver(signer).sign(proposal, { expiresIn: '10m' });
+    terminal = await runtime.execute(license, { sql: `update invoice set status = 'paid' where id = 4711` });
+  }
+  using db = new DatabaseSync(file, { readOnly: true });
+  return {
+    why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
+    paid: db.prepare('select status from invoice').get()?.status === 'paid',
+    extra: Number(db.prepare(`select count(*) as n from ${EXTRA}`).get()?.n),
+  };
 }
 
 /** E without the additional write counts as complete. */

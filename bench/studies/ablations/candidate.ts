@@ -1,6 +1,5 @@
 // Files: the candidate that was checked says paid; another one, which says cancelled, is put in its place.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from '../../../src/adapters/files/index.ts';
 import type { AdapterFactory, CandidateFacts, PromotableAdapter, Stage } from '../../../src/contract/adapter.ts';
@@ -8,6 +7,7 @@ import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { update } from '../../../src/protocol/draft.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { overlay } from '../../../src/testing/world.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 
 const PATH = 'invoice-4711';
@@ -61,27 +61,24 @@ function presenting(first: Stage, last: Stage, removed: boolean): Stage {
 }
 
 async function pay(swap: Swap) {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
   const root = join(folder, 'invoices');
-  try {
-    mkdirSync(root, { mode: 0o755 });
-    writeFileSync(join(root, PATH), 'pending\n', { mode: 0o644 });
-    await using runtime = await createRuntime({
-      store: join(folder, 'ledger.db'),
-      keyring: join(folder, 'keys.json'),
-      issuers: { owner: { key: OWNER.publicKey, may: ['invoices'] } },
-      adapters: { invoices: swapping(files({ root, adopt: true }), swap) },
-    });
-    const effects = [update('file', { path: PATH }, { content: ['pending\n', 'paid\n'] })];
-    const proposal = await runtime.prepare({ adapter: 'invoices', task: 'invoice 4711', planRevision: 1, effects });
-    const terminal = await runtime.execute(approver(OWNER).sign(proposal, { expiresIn: '10m' }), write('paid'));
-    return {
-      status: readFileSync(join(root, PATH), 'utf8').trim(),
-      why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
-    };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  mkdirSync(root, { mode: 0o755 });
+  writeFileSync(join(root, PATH), 'pending\n', { mode: 0o644 });
+  await using runtime = await createRuntime({
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { owner: { key: OWNER.publicKey, may: ['invoices'] } },
+    adapters: { invoices: swapping(files({ root, adopt: true }), swap) },
+  });
+  const effects = [update('file', { path: PATH }, { content: ['pending\n', 'paid\n'] })];
+  const proposal = await runtime.prepare({ adapter: 'invoices', task: 'invoice 4711', planRevision: 1, effects });
+  const terminal = await runtime.execute(approver(OWNER).sign(proposal, { expiresIn: '10m' }), write('paid'));
+  return {
+    status: readFileSync(join(root, PATH), 'utf8').trim(),
+    why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
+  };
 }
 
 async function replace(removed: boolean): Promise<Ending> {

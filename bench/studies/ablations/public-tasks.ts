@@ -1,7 +1,4 @@
 // Ablations on public tasks: result comparison, the instance that an approval is for, and the final recheck.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { quoteName } from '../../../src/postgres/identifier.ts';
@@ -9,6 +6,7 @@ import { overlayAdapter } from '../../../src/testing/world.ts';
 import { approveState } from '../../approvals/index.ts';
 import type { TaskName } from '../../data/mcpmark.ts';
 import type { StateTask } from '../../data/state-bench.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import { type Watch, watched } from '../boundary/watch.ts';
 import type { prepareTask } from '../public-outcomes/database.ts';
 import { FIXTURES } from '../public-outcomes/database.ts';
@@ -166,12 +164,8 @@ function stateCases({ all, chosen }: StateTasks, variants: typeof VARIANTS): rea
 }
 
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    return await work(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = temporaryFolder();
+  return await work(folder.path);
 }
 
 function lookIn(folder: string, { execution, target }: StateCase, decision: Decision): Found {

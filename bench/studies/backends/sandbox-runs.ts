@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { snapshot } from '../../../src/adapters/snapshot/index.ts';
@@ -8,6 +6,7 @@ import { insert, remove, update } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import type { SandboxRow, SandboxState } from '../../data/toolsandbox.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import { sandboxTools } from './sandbox-tools.ts';
 
 export interface SandboxCall {
@@ -26,19 +25,18 @@ const KEYS = generateApprover('study');
 
 /** Tools work on the durable state, and their answers are trusted. */
 export function runDirect(initial: SandboxState, calls: readonly SandboxCall[], now: number): SandboxEnd {
-  return inFolder((folder) => {
-    using db = new DatabaseSync(join(folder, 'plain.db'));
-    db.exec('pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)');
-    db.prepare('insert into state values (?)').run(JSON.stringify(initial));
-    const tools = sandboxTools(now);
-    const read = () => JSON.parse(String(db.prepare('select text from state').get()?.text)) as SandboxState;
-    for (const { tool, args } of calls) {
-      const state = read();
-      tools[tool]?.(state, args);
-      db.prepare('update state set text = ?').run(JSON.stringify(state));
-    }
-    return { committed: true, durable: read() };
-  });
+  using folder = temporaryFolder();
+  using db = new DatabaseSync(join(folder.path, 'plain.db'));
+  db.exec('pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)');
+  db.prepare('insert into state values (?)').run(JSON.stringify(initial));
+  const tools = sandboxTools(now);
+  const read = () => JSON.parse(String(db.prepare('select text from state').get()?.text)) as SandboxState;
+  for (const { tool, args } of calls) {
+    const state = read();
+    tools[tool]?.(state, args);
+    db.prepare('update state set text = ?').run(JSON.stringify(state));
+  }
+  return { committed: true, durable: read() };
 }
 
 /** The same calls under a license for the approved state. */
@@ -48,37 +46,34 @@ export async function runHeld(
   now: number,
   approved: SandboxState,
 ): Promise<SandboxEnd> {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
   const file = join(folder, 'state.db');
-  try {
-    const collections = Object.entries(KEYED).map(([table, key]) => [
-      table,
-      { path: `/${table}`, key, order: 'ignored' as const },
-    ]);
-    await using runtime = await createRuntime({
-      store: join(folder, 'ledger.db'),
-      keyring: join(folder, 'keys.json'),
-      issuers: { study: { key: KEYS.publicKey, may: ['phone'] } },
-      adapters: {
-        phone: snapshot({
-          file,
-          initial,
-          collections: Object.fromEntries(collections),
-          // Two messages share an id, so they compare as whole rows.
-          unordered: ['/MESSAGING'],
-          tools: sandboxTools(now),
-        }),
-      },
-    });
-    const effects = sandboxEffects(initial, approved);
-    const proposal = await runtime.prepare({ adapter: 'phone', task: 'task', planRevision: 1, effects });
-    const terminal = await runtime.execute(approver(KEYS).sign(proposal, { expiresIn: '10m' }), { calls });
-    using db = new DatabaseSync(file, { readOnly: true });
-    const row = db.prepare('select text from effectmatch_state').get();
-    return { committed: terminal.kind === 'committed', durable: JSON.parse(String(row?.text)) };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const collections = Object.entries(KEYED).map(([table, key]) => [
+    table,
+    { path: `/${table}`, key, order: 'ignored' as const },
+  ]);
+  await using runtime = await createRuntime({
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { study: { key: KEYS.publicKey, may: ['phone'] } },
+    adapters: {
+      phone: snapshot({
+        file,
+        initial,
+        collections: Object.fromEntries(collections),
+        // Two messages share an id, so they compare as whole rows.
+        unordered: ['/MESSAGING'],
+        tools: sandboxTools(now),
+      }),
+    },
+  });
+  const effects = sandboxEffects(initial, approved);
+  const proposal = await runtime.prepare({ adapter: 'phone', task: 'task', planRevision: 1, effects });
+  const terminal = await runtime.execute(approver(KEYS).sign(proposal, { expiresIn: '10m' }), { calls });
+  using db = new DatabaseSync(file, { readOnly: true });
+  const row = db.prepare('select text from effectmatch_state').get();
+  return { committed: terminal.kind === 'committed', durable: JSON.parse(String(row?.text)) };
 }
 
 /** What must change so that the approved rows come out of the initial ones. Messages never change in these scenarios. */
@@ -103,13 +98,4 @@ export function sandboxEffects(initial: SandboxState, approved: SandboxState): r
 
 function rest(row: SandboxRow, key: string): SandboxRow {
   return Object.fromEntries(Object.entries(row).filter(([column]) => column !== key));
-}
-
-function inFolder<T>(work: (folder: string) => T): T {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    return work(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }

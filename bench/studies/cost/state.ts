@@ -1,14 +1,13 @@
 // What holding costs on STATE tasks: the same calls on the same state, saved by one durable write, or executed under a
-// license by the runtime with its ledger on disk. Both stores are SQLite files with WAL and synchronous = full.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+// license by the runtime with its ledger on disk, or held by the barest path with the same flushes. All stores are SQLite
+// files with WAL and synchronous = full.
 import { isDeepStrictEqual } from 'node:util';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
 import { atMost, type Cell, exactly, figure, median, reproduced } from '../../study.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import { replayVariant, Simulator } from '../public-outcomes/replay.ts';
 import {
   approveHeld,
@@ -21,6 +20,7 @@ import {
 } from '../public-outcomes/state-conditions.ts';
 import { approvedEffects } from '../public-outcomes/state-effects.ts';
 import { describeApplication } from '../public-outcomes/state-runs.ts';
+import { openBare } from './bare.ts';
 import { PAPER_ROWS, PAPER_STATE } from './paper.ts';
 
 export interface StateSize {
@@ -32,6 +32,7 @@ export interface StateSize {
 interface TaskTimes {
   readonly direct: readonly number[];
   readonly held: readonly number[];
+  readonly bare: readonly number[];
   /** Opening a runtime on stores that exist; in no other time. */
   readonly opening: number;
   readonly right: number;
@@ -40,7 +41,7 @@ interface TaskTimes {
 /** Brings the state back between two executions, under a license of its own. */
 const RESET = 'bench_reset';
 
-/** Measures every task. `draw` decides which half of a pair comes first. */
+/** Measures every task. `draw` decides in which order direct and held come, and whether the bare path is before or after. */
 export async function measureState(
   all: readonly StateTask[],
   tasks: readonly StateTask[],
@@ -52,11 +53,18 @@ export async function measureState(
     const name = nameOf(task);
     progress(`STATE ${name}: ${size.pairs} pairs`);
     // Drawn even when the task was measured before the interruption, so that the others get the same order.
-    const directFirst = Array.from({ length: size.warmups + size.pairs }, () => draw() < 0.5);
-    const times = await raw.run(`state|${name}`, () => measureTask(prepare(task, all), directFirst, size.warmups));
+    const orders = Array.from({ length: size.warmups + size.pairs }, () => drawOrder(draw));
+    const times = await raw.run(`state|${name}`, () => measureTask(prepare(task, all), orders, size.warmups));
     measured.push({ name, times });
   }
   return [...measured.flatMap(({ name, times }) => cellsOf(name, times)), ...summarise(measured, size)];
+}
+
+type Way = 'direct' | 'held' | 'bare';
+
+function drawOrder(draw: () => number): readonly Way[] {
+  const pair: readonly Way[] = draw() < 0.5 ? ['direct', 'held'] : ['held', 'direct'];
+  return draw() < 0.5 ? ['bare', ...pair] : [...pair, 'bare'];
 }
 
 function nameOf({ packet }: StateTask): string {
@@ -78,10 +86,14 @@ function prepare(task: StateTask, all: readonly StateTask[]): Prepared {
 }
 
 /**
- * All pairs on the same two stores, which are reset in between. Stores, runtime and license exist before the clock
- * starts; both states are read after it, by connections that took no part.
+ * All pairs on the same stores, which are reset in between. Stores, runtime and license exist before the clock starts;
+ * the states are read after it, those of a pair by connections that took no part.
  */
-async function measureTask(prepared: Prepared, directFirst: readonly boolean[], warmups: number): Promise<TaskTimes> {
+async function measureTask(
+  prepared: Prepared,
+  orders: readonly (readonly Way[])[],
+  warmups: number,
+): Promise<TaskTimes> {
   const { execution, reference } = prepared;
   const { calls, initial } = execution;
   const reset: Execution = {
@@ -92,35 +104,38 @@ async function measureTask(prepared: Prepared, directFirst: readonly boolean[], 
   const deployed: Execution = {
     ...execution,
     tools: [...execution.tools, RESET],
-    calls: directFirst.flatMap(() => [...calls, ...reset.calls]),
+    calls: orders.flatMap(() => [...calls, ...reset.calls]),
   };
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    const times = { direct: [] as number[], held: [] as number[], right: 0 };
-    {
-      using plain = openPlain(folder, initial);
-      await using runtime = await openHeld(deployed, folder);
-      for (const [index, isFirst] of directFirst.entries()) {
-        const license = structuredClone(await approveHeld(runtime, execution));
-        const direct = async () => runDirect(plain, execution);
-        const held = async () => await demandCommit(runtime, license, execution);
-        const early = await time(isFirst ? direct : held);
-        const late = await time(isFirst ? held : direct);
-        const states = [readPlain(folder), readSnapshot(folder)];
-        plain.write(JSON.stringify(initial));
-        await demandCommit(runtime, await approveHeld(runtime, reset), reset);
-        if (index < warmups) continue;
-        times.direct.push(isFirst ? early : late);
-        times.held.push(isFirst ? late : early);
-        times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
+  const times = { direct: [] as number[], held: [] as number[], bare: [] as number[], right: 0 };
+  {
+    using plain = openPlain(folder, initial);
+    using bare = openBare(folder, initial);
+    await using runtime = await openHeld(deployed, folder);
+    for (const [index, order] of orders.entries()) {
+      const license = structuredClone(await approveHeld(runtime, execution));
+      const approval = bare.approve(JSON.stringify(license));
+      const ways: { readonly [way in Way]: () => Promise<void> } = {
+        direct: async () => runDirect(plain, execution),
+        held: () => demandCommit(runtime, license, execution),
+        bare: async () => bare.run(approval, execution),
+      };
+      for (const way of order) {
+        const spent = await time(ways[way]);
+        if (index >= warmups) times[way].push(spent);
       }
+      const states = [readPlain(folder), readSnapshot(folder)];
+      if (!isDeepStrictEqual(bare.read(), reference)) throw new Error('the bare path left another state');
+      plain.write(JSON.stringify(initial));
+      bare.reset();
+      await demandCommit(runtime, await approveHeld(runtime, reset), reset);
+      if (index >= warmups) times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
     }
-    const begun = performance.now();
-    await using _again = await openHeld(deployed, folder);
-    return { ...times, opening: performance.now() - begun };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
   }
+  const begun = performance.now();
+  await using _again = await openHeld(deployed, folder);
+  return { ...times, opening: performance.now() - begun };
 }
 
 async function demandCommit(runtime: Runtime, license: SignedLicense, execution: Execution): Promise<void> {
@@ -178,6 +193,11 @@ function summarise(measured: readonly { readonly times: TaskTimes }[], { pairs }
       ),
       paper: PAPER_STATE.added,
     },
+    figure(
+      'STATE: the barest path with the same flushes, over direct',
+      over(({ direct, bare }) => median(bare) / median(direct)),
+      'x',
+    ),
     figure(
       'STATE: opening a runtime, in no other figure',
       over(({ opening }) => opening),

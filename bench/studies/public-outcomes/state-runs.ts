@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
+import { temporaryFolder } from '../../temporary.ts';
 import type { ReplayedCall } from './replay.ts';
 import type { Condition, Execution } from './state-conditions.ts';
 import { approvedEffects, schemaOf } from './state-effects.ts';
@@ -105,13 +103,10 @@ async function runTask(plan: StatePlan, task: StateTask, application: Applicatio
 }
 
 async function runOnce(condition: Condition, execution: Execution, target: Snapshot) {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
-  try {
-    const decision = await condition.run(execution, folder);
-    const durable = condition.readBack(folder);
-    const isApproved = isDeepStrictEqual(durable, target);
-    return { ...decision, isApproved, isInitial: isDeepStrictEqual(durable, execution.initial) };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using temporary = temporaryFolder();
+  const folder = temporary.path;
+  const decision = await condition.run(execution, folder);
+  const durable = condition.readBack(folder);
+  const isApproved = isDeepStrictEqual(durable, target);
+  return { ...decision, isApproved, isInitial: isDeepStrictEqual(durable, execution.initial) };
 }
