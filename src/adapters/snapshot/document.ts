@@ -75,10 +75,12 @@ export function copyDocument(state: Value): Value {
   return copy;
 }
 
+/** Of plain data, so that nothing else is met on the way. Makes no lists: a state has as many objects as it has records. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  for (const inner of Object.values(value)) if (isDeeper(inner, levels - 1)) return true;
+  if (isArray(value)) return value.some((item) => isDeeper(item, levels - 1));
+  for (const name in value) if (isDeeper(value[name as keyof typeof value], levels - 1)) return true;
   return false;
 }
 
