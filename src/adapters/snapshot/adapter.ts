@@ -127,10 +127,13 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   readonly #opened: Opened;
   readonly #stages = new Set<SnapshotStage>();
   readonly #connection: StoreConnection;
+  /** What every survey finds as long as nothing has changed: every execution asks twice. */
+  readonly #asOpened: Survey;
 
   constructor(opened: Opened) {
     const { db, layout, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
+    this.#asOpened = surveyStore({ backend, file: opened.identity, layout, problems: [] });
     this.#connection = new StoreConnection(opened.file, () => this.#isReplaced());
     this.registration = layout.registration;
     this.identity = { kind: 'snapshot', backend, code: adapterCode(layout) };
@@ -160,12 +163,12 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async survey(): Promise<Survey> {
-    const { backend, layout } = this.#opened;
+    const { backend, layout, identity } = this.#opened;
     const problem = await this.#trying(findProblem);
-    const problems = problem === undefined ? [] : [problem];
     const file = identifyFile(this.#opened.file);
-    if (file !== this.#opened.identity) problems.push('another file, or other rights, since it was opened; reopen it');
-    return surveyStore({ backend, file, layout, problems });
+    if (problem === undefined && file === identity) return this.#asOpened;
+    const replaced = file === identity ? [] : ['another file, or other rights, since it was opened; reopen it'];
+    return surveyStore({ backend, file, layout, problems: [...(problem === undefined ? [] : [problem]), ...replaced] });
   }
 
   async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
@@ -197,12 +200,8 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     if (this.#opened.db.isOpen) this.#opened.db.close();
   }
 
-  async #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
-    try {
-      return await retryWhileBusy(() => attempt(this.#connection.open()), { deadlineMs: this.#opened.busyTimeoutMs });
-    } catch (error) {
-      throw faultOf(error);
-    }
+  #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
+    return this.#connection.read(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
   }
 
   #isReplaced(): boolean {
