@@ -174,16 +174,23 @@ function readSeed(text: string | undefined): number {
   process.exit(1);
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
+function readArguments() {
+  const options = {
     quick: { type: 'boolean' },
     json: { type: 'boolean' },
     data: { type: 'string' },
     seed: { type: 'string' },
     help: { type: 'boolean' },
-  },
-});
+  } as const;
+  try {
+    return parseArgs({ allowPositionals: true, options });
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
+    process.exit(1);
+  }
+}
+
+const { values, positionals } = readArguments();
 const [name, ...others] = positionals;
 const { quick = false, json = false, data } = values;
 const how: How = { quick, json, data, seed: readSeed(values.seed) };

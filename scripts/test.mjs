@@ -1,10 +1,11 @@
 // Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many random faults;
-// `--only <part>` keeps files whose path contains the part. Test files that need PostgreSQL share one server, which
+// `--only <part>`, or the part alone, keeps files whose path contains it. Test files that need PostgreSQL share one server, which
 // starts before them and ends after them, however they end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
 
 const SLOW = [
   'test/bench/',
@@ -27,14 +28,21 @@ const SLOW = [
   'test/postgres/server-crash.test.ts',
   'test/postgres/volatile-commit.test.ts',
 ];
-const fast = process.argv.includes('--fast');
-const only = process.argv.indexOf('--only');
-const part = only === -1 ? '' : process.argv[only + 1];
+const { values, positionals } = parseArgs({
+  options: { fast: { type: 'boolean', default: false }, only: { type: 'string' } },
+  allowPositionals: true,
+});
+const { fast, only } = values;
+const parts = only === undefined ? positionals : [...positionals, only];
 const files = globSync('test/**/*.test.ts')
-  .filter((file) => !(fast && SLOW.some((slow) => file.startsWith(slow))) && file.includes(part))
+  .filter(
+    (file) =>
+      !(fast && SLOW.some((slow) => file.startsWith(slow))) &&
+      (parts.length === 0 || parts.some((part) => file.includes(part))),
+  )
   .sort();
 if (files.length === 0) {
-  console.error('no test files found: run this from the project root');
+  console.error(`no test file has ${parts.join(' or ')} in its path; run this from the project root`);
   process.exit(1);
 }
 const reporter = process.env.CI ? 'spec' : 'dot';

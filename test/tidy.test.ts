@@ -114,7 +114,7 @@ test('a shadow has no way to claim, to permit, to promote or to record a verdict
       assert.doesNotMatch(code, banned, `src/runtime/${name}.ts uses ${banned}`);
     }
     const asked = [...code.matchAll(/ledgers\.(\w+)/g)].map(([, method]) => method);
-    assert.deepEqual([...new Set(asked)].sort(), name === 'shadow' ? ['recordShadow'] : ['holder']);
+    assert.deepEqual([...new Set(asked)].sort(), name === 'shadow' ? ['recordShadow'] : ['holder', 'standing']);
   }
 });
 

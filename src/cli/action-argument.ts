@@ -1,3 +1,4 @@
+import type { Operation } from '../runtime/operation.ts';
 import { parseInput } from '../runtime/propose.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments, Flags } from './arguments.ts';
@@ -18,6 +19,8 @@ export type Asked =
   | { readonly kind: 'action'; readonly action: unknown }
   | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
 
+const INPUT = `--input '{"invoice": 4711}'`;
+
 /** One statement, a file, or an operation with its input: exactly one of them, with only the flags that belong to it. */
 export function readAsked(args: Arguments, verb: string): Asked {
   const { sql, action, operation } = {
@@ -31,35 +34,40 @@ export function readAsked(args: Arguments, verb: string): Asked {
   if (args.has('values') && sql === undefined) throw usageError('--values belongs to --sql', verb);
   if (args.has('input') && operation === undefined) throw usageError('--input belongs to --operation', verb);
   if (operation !== undefined) {
-    return { kind: 'operation', name: operation, input: parseJson(args.value('input') ?? 'null', '--input') };
+    return { kind: 'operation', name: operation, input: parseJson(args.value('input') ?? 'null', '--input', INPUT) };
   }
   if (action !== undefined) {
     const text = readTextFile(action, 'give --action the path of a JSON file');
-    return { kind: 'action', action: parseJson(text, `the file ${action}`) };
+    const example = 'a file with { "sql": "update …", "values": [] }';
+    return { kind: 'action', action: parseJson(text, `the file ${action}`, example) };
   }
   const values = args.value('values');
   return { kind: 'action', action: { sql, ...(values !== undefined && { values: parseJson(values, '--values') }) } };
 }
 
 /** The action that is asked for; an operation's is computed from its checked input, as when it was proposed. */
-export async function actionOf({ operations = {} }: RuntimeConfig, asked: Asked): Promise<unknown> {
+export async function actionOf(config: RuntimeConfig, asked: Asked): Promise<unknown> {
   if (asked.kind === 'action') return asked.action;
-  const operation = Object.hasOwn(operations, asked.name) ? operations[asked.name] : undefined;
-  if (operation !== undefined) return operation.action(await parseInput(operation, asked.input));
-  const known = Object.keys(operations).join(', ') || 'none';
-  throw new GuidedError(
-    'ERR_EM_NOT_FOUND',
-    `no operation named "${asked.name}" is configured; nothing was done`,
-    `the configuration has: ${known}`,
-  );
+  const operation = operationNamed(config, asked.name);
+  return operation.action(await parseInput(operation, asked.input));
 }
 
-function parseJson(text: string, what: string): unknown {
+/** The operation of the configuration with this name. */
+export function operationNamed({ operations = {} }: RuntimeConfig, name: string): Operation {
+  const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+  if (operation !== undefined) return operation;
+  const known = Object.keys(operations).join(', ') || 'none';
+  const message = `no operation named "${name}" is configured; nothing was done`;
+  throw new GuidedError('ERR_EM_NOT_FOUND', message, `the configuration has: ${known}`);
+}
+
+function parseJson(text: string, what: string, example = '--values \'["paid", 4711]\''): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const next = 'write JSON, for example --values \'["paid", 4711]\'; nothing was done';
-    throw new GuidedError('ERR_EM_USAGE', `${what} is not JSON: ${String(cause)}`, next, { cause });
+    const words = cause instanceof Error ? cause.message : String(cause);
+    const next = `write JSON, for example ${example}; nothing was done`;
+    throw new GuidedError('ERR_EM_USAGE', `${what} is not JSON: ${words}`, next, { cause });
   }
 }
 

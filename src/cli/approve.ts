@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { approver, loadApproverKey } from '../crypto/approver.ts';
+import { approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
+import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
@@ -7,14 +8,15 @@ import { renderLicense } from '../protocol/render-license.ts';
 import type { Arguments } from './arguments.ts';
 import { canAsk, confirm, confirmShortened } from './ask.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { GuidedError, usageError } from './guided-error.ts';
+import { GuidedError, usageError, withNext } from './guided-error.ts';
 import type { Output } from './output.ts';
 import { leafThrough, pageOf, printRendering } from './print-rendering.ts';
-import { writePrivateFile } from './private-file.ts';
+import { assertFree, writePrivateFile } from './private-file.ts';
 import { readTextFile } from './text-file.ts';
 import type { Verb } from './verb.ts';
 
 const EXPIRES = '10m';
+const ASK_HELP = 'run `effectmatch approve --help`; nothing was signed';
 
 /** Shows what a proposal says and signs it. It needs the key alone: no configuration, store, database or network. */
 export const approve: Verb = {
@@ -43,11 +45,15 @@ license buys one execution whose outcome is exactly this, until it expires.`,
   async run(args, output) {
     const page = args.count('page', 1);
     const [out, keyFile] = page === undefined ? [needed(args, 'out'), needed(args, 'key')] : ['', ''];
-    const text = readTextFile(args.positionals[0] ?? '', 'name the file that `effectmatch plan --out` wrote');
-    const proposal = parseProposal(text);
+    const wanted = 'name the file that `effectmatch plan --out` wrote';
+    const text = readTextFile(args.positionals[0] ?? '', wanted);
+    const proposal = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was signed`, () => parseProposal(text));
     if (page !== undefined) return printPage(proposal, page, output);
     const key = loadKey(keyFile);
     const expiresIn = args.value('expires') ?? EXPIRES;
+    // What would fail after the answer is refused before the question.
+    withNext('ERR_EM_USAGE', ASK_HELP, () => parseDuration(expiresIn, MAX_VALID_MS));
+    assertFree(resolve(out), { force: args.has('force') });
     const signer = approver(key);
     const full = args.has('full');
     const whole = () => renderLicense(proposal.draft, proposal.approved, { full: true });
@@ -98,7 +104,8 @@ function needed(args: Arguments, flag: string): string {
 
 function loadKey(file: string) {
   try {
-    return loadApproverKey(file);
+    const next = 'give --key the file that `effectmatch keygen` wrote; nothing was signed';
+    return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));
   } catch (cause) {
     if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_NOT_FOUND') throw cause;
     const next = 'make a key with `effectmatch keygen NAME` and put its public key into the configuration';

@@ -19,7 +19,10 @@ export const COMMON_FLAGS = {
 
 /** Verbs that need a deployment take this one too. */
 export const CONFIG_FLAG = {
-  config: { value: 'FILE', about: 'configuration file (default: effectmatch.config.ts, .js or .mjs in this folder)' },
+  config: {
+    value: 'FILE',
+    about: 'configuration file (default: effectmatch.config.ts, .mts, .js or .mjs in this folder)',
+  },
 } satisfies Flags;
 
 /** What a verb was called with: every flag is known, given once, and has a value where it takes one. */

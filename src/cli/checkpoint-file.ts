@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
 import type { Sealed, Sealer } from '../contract/seal.ts';
 import type { Keyring } from '../crypto/keyring.ts';
 import { createSigner, verifyReceipt } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
 import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
 import { GuidedError } from './guided-error.ts';
+import { readTextFile } from './text-file.ts';
+
+const WANTED = 'name a file that `effectmatch journal --checkpoint --export FILE` wrote';
 
 /** An exported checkpoint as a file: the sealed text and its seal, everything a later check needs. */
 export function formatCheckpoint({ text, seal }: Sealed<Checkpoint>): string {
@@ -21,9 +23,10 @@ export function formatSignedCheckpoint(keyring: Keyring, { record }: Sealed<Chec
  * nothing.
  */
 export function readCheckpoint({ sealer, keyring }: Keys, file: string): Sealed<Checkpoint> {
+  const text = readTextFile(file, WANTED);
   let content: unknown;
   try {
-    content = JSON.parse(readFileSync(file, 'utf8'));
+    content = JSON.parse(text);
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
     throw unusable(`${file} cannot be read as an exported checkpoint: ${words}`, cause);
@@ -59,6 +62,5 @@ function isExported(content: unknown): content is Exported {
 }
 
 function unusable(message: string, cause?: unknown): GuidedError<'ERR_EM_USAGE'> {
-  const next = 'name a file that `effectmatch journal --checkpoint --export FILE` wrote';
-  return new GuidedError('ERR_EM_USAGE', message, next, { cause });
+  return new GuidedError('ERR_EM_USAGE', message, WANTED, { cause });
 }

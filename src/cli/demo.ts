@@ -15,8 +15,9 @@ export const demo: Verb = {
   about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: cleanly, with a trigger that
 writes more than was approved, with a stale approval, with an approval used twice, and with a process that is
 killed at the worst moment. \`demo payments\` tells another story: a payment at a bank on loopback whose answer is
-lost, first by a client that tries again, then by one that does not. Every verdict printed is one that was really reached, in part by other processes. The
-demo checks itself and fails when anything comes out differently. It leaves nothing behind.`,
+lost, first by a client that tries again, then by one that does not. Every verdict printed is one that was really
+reached, in part by other processes. The demo checks itself and fails when anything comes out differently. It leaves
+nothing behind.`,
   positionals: [],
   optional: ['story'],
   flags: {},

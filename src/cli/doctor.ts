@@ -1,10 +1,10 @@
 import type { AdapterFactory } from '../contract/adapter.ts';
 import { systemClock } from '../contract/clock.ts';
 import { unobserved } from '../contract/steps.ts';
-import { EffectMatchError } from '../errors.ts';
 import { type Outlet, type Remedy, type Survey, unclassified } from '../protocol/boundary.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
+import { usageError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
@@ -18,7 +18,7 @@ export const doctor: Verb = {
   about: `Asks each backend for every route by which an agent's operation could persist or send something, and shows
 which are observed, which are denied and which are neither. One open outlet refuses every operation on that
 backend before anything is staged. For each, the report names the object, why it is reachable and what closes
-it. Nothing is changed. The exit code is 0 when everything is closed, and 2 when operations would be refused.`,
+it. No row of yours is changed; SQLite files get three small tables of EffectMatch's when first opened. The exit code is 0 when everything is closed, and 2 when operations would be refused.`,
   positionals: [],
   flags: {
     adapter: { value: 'NAME', about: 'only this adapter' },
@@ -33,7 +33,7 @@ it. Nothing is changed. The exit code is 0 when everything is closed, and 2 when
     const chosen = Object.entries(adapters).filter(([name]) => wanted === undefined || name === wanted);
     if (chosen.length === 0) {
       const names = Object.keys(adapters).join(', ');
-      throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `there is no adapter "${wanted}"; there are ${names}`);
+      throw usageError(`there is no adapter "${wanted}"; there are ${names}`, 'doctor');
     }
     const surveys: { readonly name: string; readonly survey: Survey }[] = [];
     for (const [name, factory] of chosen) {

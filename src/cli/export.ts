@@ -125,7 +125,10 @@ async function exportKeys({ keyring }: Store, { file, force }: Request, output: 
   const lines = keys.map(({ publicKey }) => publicKey);
   if (file !== undefined) await writePrivateFile(file, lines, { force });
   output.document({ keys, ...(file !== undefined && { file }) });
-  for (const line of file === undefined ? lines : [`${lines.length} public keys written to ${file}`]) output.line(line);
+  for (const line of file === undefined
+    ? lines
+    : [`${lines.length} public ${lines.length === 1 ? 'key' : 'keys'} written to ${file}`])
+    output.line(line);
   return EXIT.done;
 }
 

@@ -70,6 +70,16 @@ function hasOurCode(error: unknown): error is EffectMatchError {
   );
 }
 
+/** Does something of which a verb knows better than the table what to do next when it fails with this code. */
+export function withNext<T>(code: ErrorCode, next: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    if (!hasOurCode(cause) || cause.code !== code) throw cause;
+    throw new GuidedError(code, cause.message, next, { cause });
+  }
+}
+
 /** A mistake on the command line: nothing was done, and the help of the verb says how it goes. */
 export function usageError(message: string, verb?: string): GuidedError<'ERR_EM_USAGE'> {
   const help = verb === undefined ? 'effectmatch help' : `effectmatch ${verb} --help`;

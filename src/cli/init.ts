@@ -1,11 +1,12 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
-import { generateApprover, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
+import { loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { nameSchema } from '../protocol/record.ts';
 import type { Arguments } from './arguments.ts';
 import { ask, canAsk, confirm } from './ask.ts';
+import { configNameIn } from './config-name.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
 import { chooseRelations } from './init/choose.ts';
@@ -13,7 +14,7 @@ import { type ConfigPlan, configText, describeTable, literal } from './init/conf
 import { type FoundDatabase, strayTriggers, usableTables } from './init/found.ts';
 import { inspectSqlite } from './init/inspect-sqlite.ts';
 import { reachPostgres } from './init/reach-postgres.ts';
-import { keyFileOf } from './keygen.ts';
+import { keyFileOf, newApprover } from './keygen.ts';
 import { type Output, printableLine } from './output.ts';
 import { writePrivateFile } from './private-file.ts';
 import { showProgress } from './progress.ts';
@@ -39,7 +40,10 @@ or an answer says so, and keys never are.`,
     approver: { value: 'NAME', about: 'make a key for this approver (NAME.key.json), or use it if it is there' },
     force: { about: `replace ${CONFIG} if there is one` },
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
-    out: { value: 'FILE', about: `where to write the configuration (default: ${CONFIG})` },
+    out: {
+      value: 'FILE',
+      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES modules)`,
+    },
     profile: { value: 'WORD', about: `what is compared: ${PROFILES.join(', ')}` },
     relations: { value: 'LIST', about: 'tables to register, separated by commas (default: all that can be)' },
     roles: { value: 'SUFFIX', about: 'PostgreSQL: ends the names of the three roles that provision makes' },
@@ -51,7 +55,7 @@ or an answer says so, and keys never are.`,
     'effectmatch init books.db --relations invoice,notification --yes',
   ],
   async run(args, output) {
-    const file = resolve(args.value('out') ?? CONFIG);
+    const file = resolve(args.value('out') ?? configNameIn(process.cwd()));
     const asks = canAsk(output) && !args.has('yes');
     if (existsSync(file) && !args.has('force') && !(asks && (await confirm(`${file} exists. Replace it?`)))) {
       throw new GuidedError(
@@ -74,7 +78,7 @@ or an answer says so, and keys never are.`,
     if (known !== undefined && known.issuer !== approver) {
       throw usageError(`${keyFile} is the key of "${known.issuer}", not of "${approver}"`, 'init');
     }
-    const key = approver === undefined ? undefined : (known ?? generateApprover(approver));
+    const key = approver === undefined ? undefined : (known ?? newApprover(approver, 'init'));
     const [adapter, profile] = [chooseName(args, found), chooseProfile(args, found)];
     const { reach, written } = await found.reach();
     const made = [...written];
@@ -159,14 +163,21 @@ function listTables({ tables }: FoundDatabase, { line, paint }: Output): void {
 
 async function askRelations(args: Arguments, asks: boolean): Promise<string> {
   const question = 'Which tables may operations write? Names separated by commas, or';
-  return args.value('relations') ?? (asks ? await ask(question, 'all') : 'all');
+  return args.value('relations') ?? (asks ? answered(await ask(question, 'all')) : 'all');
 }
 
 async function chooseApprover(args: Arguments, asks: boolean): Promise<string | undefined> {
   const named = args.value('approver');
   if (named !== undefined || !asks) return named;
-  const answer = await ask('Who approves? A name makes a key here; - is for later.', userInfo().username);
+  const answer = answered(await ask('Who approves? A name makes a key here; - is for later.', userInfo().username));
   return answer === '-' ? undefined : answer;
+}
+
+/** Ctrl-C takes no offer. */
+function answered(answer: string | undefined): string {
+  if (answer !== undefined) return answer;
+  const next = 'run it again and answer, or take what is offered with --yes';
+  throw new GuidedError('ERR_EM_USAGE', 'the question was not answered, and nothing was written', next);
 }
 
 function chooseName(args: Arguments, { suggestedName }: FoundDatabase): string {
@@ -208,7 +219,9 @@ function report({ found, plan, file, made, keyFile }: Written, output: Output): 
   const strays = strayTriggers(found, plan.relations);
   const { adapter, relations } = plan;
   output.document({ adapter, written: [file, ...made], relations, leftOut, strays, next: next.map(([step]) => step) });
-  line(`${paint('good', 'written')}  ${shown(file)}: ${plan.adapter}, ${plan.relations.length} tables registered`);
+  line(
+    `${paint('good', 'written')}  ${shown(file)}: ${plan.adapter}, ${plan.relations.length} ${plan.relations.length === 1 ? 'table' : 'tables'} registered`,
+  );
   for (const path of made) line(`${paint('good', 'written')}  ${shown(path)}: secret, keep it out of version control`);
   for (const { name, unusable } of leftOut) {
     line(`${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable ?? 'not chosen'}`)}`);

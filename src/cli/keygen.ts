@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { generateApprover, saveApproverKey } from '../crypto/approver.ts';
+import { type ApproverKey, generateApprover, saveApproverKey } from '../crypto/approver.ts';
+import { EffectMatchError } from '../errors.ts';
 import { EXIT } from './exit-code.ts';
+import { GuidedError, usageError } from './guided-error.ts';
 import type { Verb } from './verb.ts';
 
 /** A new key for a person who approves. It needs no configuration: it runs on that person's machine. */
@@ -16,7 +19,11 @@ run this where the approver works, and send only what is printed. An existing fi
   async run(args, output) {
     const [issuer = ''] = args.positionals;
     const file = resolve(args.value('out') ?? keyFileOf(issuer));
-    const key = generateApprover(issuer);
+    const key = newApprover(issuer, 'keygen');
+    if (existsSync(file)) {
+      const next = 'use that one, or write another one with --out FILE; nothing was written';
+      throw new GuidedError('ERR_EM_USAGE', `${file} exists already and is never overwritten`, next);
+    }
     saveApproverKey(file, key);
     const { publicKey } = key;
     output.document({ issuer, publicKey, file });
@@ -27,6 +34,16 @@ run this where the approver works, and send only what is printed. An existing fi
     return EXIT.done;
   },
 };
+
+/** A new key under a name that was given on the command line. */
+export function newApprover(issuer: string, verb: string): ApproverKey {
+  try {
+    return generateApprover(issuer);
+  } catch (cause) {
+    if (cause instanceof EffectMatchError) throw usageError(cause.message, verb);
+    throw cause;
+  }
+}
 
 /** The usual name of an approver's key file. */
 export function keyFileOf(issuer: string): string {

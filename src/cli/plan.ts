@@ -7,7 +7,7 @@ import { type Residue, renderResidue } from '../protocol/residue.ts';
 import type { ProposeOptions } from '../runtime/propose.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, type Asked, chooseAdapterName, readAsked } from './action-argument.ts';
+import { ACTION_FLAGS, type Asked, chooseAdapterName, operationNamed, readAsked } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError } from './guided-error.ts';
@@ -79,6 +79,9 @@ configuration is not rehearsed: its contract computes the outcome from the input
         ? 'Computed by the operation from its input and the state it read: nothing was run.'
         : 'Rehearsed twice and rolled back: no data was changed.',
     );
+    if (approved.effects.length === 0) {
+      output.line(output.paint('caution', 'It changed nothing: look at its conditions and its values.'));
+    }
     for (const line of renderResidue(residue)) output.line(output.paint('caution', printableLine(line)));
     output.line(
       out === undefined
@@ -96,6 +99,7 @@ async function propose(
   request: (action: unknown) => PlanRequest,
   terms: ProposeOptions,
 ): Promise<{ readonly proposal: Proposal; readonly residue: readonly Residue[] }> {
+  if (asked.kind === 'operation') operationNamed(config, asked.name);
   assertKeyring(config);
   using _progress = showProgress('planning');
   await using runtime = await openRuntime(config);
@@ -119,9 +123,10 @@ function adviseRehearsal(message: string): string {
   if (/boundary cannot be certified/.test(message)) {
     return 'run `effectmatch doctor`: it names what is open and the statements that close it';
   }
-  if (/not registered|outlet-denied|permission denied|\b42501\b/.test(message)) {
+  if (/not registered|permission denied|\b42501\b/.test(message)) {
     return 'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action';
   }
+  if (/outlet-denied/.test(message)) return 'leave what the message names out of the action: no approval allows it';
   if (/action failed/.test(message)) return 'correct the statement and plan again';
   if (/could not be established/.test(message)) {
     return 'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary';

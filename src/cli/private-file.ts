@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fchmodSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { GuidedError } from './guided-error.ts';
 
@@ -35,6 +45,11 @@ export async function writePrivateFile(
   return count;
 }
 
+/** Says of a file before it is made what {@link writePrivateFile} would say then. */
+export function assertFree(file: string, { force }: { readonly force: boolean }): void {
+  if (!force && existsSync(file)) throw notWritten(file, Object.assign(new Error(), { code: 'EEXIST' }));
+}
+
 function writeAll(descriptor: number, bytes: Buffer): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
 }
@@ -44,11 +59,13 @@ function attempt<T>(file: string, step: () => T): T {
   try {
     return step();
   } catch (cause) {
-    const taken = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
-    const why = taken ? 'the file exists' : String(cause);
-    const next = taken
-      ? 'name another file, or replace it with --force'
-      : 'name a file in a folder that can be written';
-    throw new GuidedError('ERR_EM_USAGE', `nothing was written to ${file}: ${why}`, next, { cause });
+    throw notWritten(file, cause);
   }
+}
+
+function notWritten(file: string, cause: unknown): GuidedError<'ERR_EM_USAGE'> {
+  const taken = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
+  const why = taken ? 'the file exists' : String(cause);
+  const next = taken ? 'name another file, or replace it with --force' : 'name a file in a folder that can be written';
+  return new GuidedError('ERR_EM_USAGE', `nothing was written to ${file}: ${why}`, next, { cause });
 }

@@ -1,9 +1,8 @@
-import type { AdapterFactory, Provisioning } from '../contract/adapter.ts';
-import { EffectMatchError } from '../errors.ts';
+import type { AdapterFactory, LeftOut, Provisioning } from '../contract/adapter.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
-import { usageError } from './guided-error.ts';
+import { GuidedError, usageError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
 import { printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
@@ -21,8 +20,8 @@ export const provision: Verb = {
   about: `Makes or renews everything that an adapter needs inside its database: a restricted login for agent SQL, a
 trusted login, recorders on the registered tables, the marker table. It can be run again at any time, for
 example after a table was added, and changes nothing that is already as it should be. All of it happens in one
-transaction. It needs a login that owns the tables and may create roles, given with --admin or in the
-environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
+transaction. It needs a superuser the first time, later a login that owns the tables and may create roles, given with
+--admin or in the environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
   positionals: [],
   flags: {
     adapter: { value: 'NAME', about: 'the adapter to prepare, where the configuration has several' },
@@ -37,8 +36,8 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     'effectmatch provision --remove',
   ],
   async run(args, output) {
-    const admin = readAdmin(args);
     const { name, factory } = chooseAdapter(await loadConfig(args), args.value('adapter'));
+    const admin = readAdmin(args);
     const remove = args.has('remove');
     const provisioning = await sayUnchanged(() => factory.provisioning(admin, remove ? 'remove' : 'provision'));
     if (args.has('print')) {
@@ -52,10 +51,10 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     output.line(
       remove
         ? `took away what EffectMatch had in the database of "${name}" (${steps} statements)`
-        : `the database of "${name}" is prepared (${steps} statements)`,
+        : `the database of "${name}" is prepared (${steps} statements)${leftOut.length > 0 ? ', apart from what was left out:' : ''}`,
     );
-    for (const { statement, needs } of leftOut) {
-      output.line(`${output.paint('caution', 'left out')}  needs ${needs}: ${printableLine(statement).slice(0, 100)}`);
+    for (const [line, times] of countEqual(leftOut.map(describeLeftOut))) {
+      output.line(`${output.paint('caution', 'left out')}  ${line}${times > 1 ? `… (${times} such statements)` : ''}`);
     }
     if (leftOut.length > 0) {
       output.line('Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;');
@@ -64,6 +63,16 @@ environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
     return EXIT.done;
   },
 };
+
+const describeLeftOut = ({ statement, needs }: LeftOut) =>
+  `needs ${needs}: ${printableLine(statement.replace(/\s+/g, ' ')).slice(0, 100)}`;
+
+/** How often each line comes, in the order in which they first come. */
+function countEqual(lines: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1);
+  return counts;
+}
 
 async function apply(provisioning: Provisioning, what: string) {
   using progress = showProgress(what);
@@ -92,11 +101,9 @@ function chooseAdapter(
   const fitting = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
   const [only, second] = fitting;
   if (only !== undefined && second === undefined) return only;
-  const names = all.map(({ name }) => name).join(', ');
-  throw new EffectMatchError(
-    'ERR_EM_CONFIG_INVALID',
-    all.length === 0
-      ? 'no adapter of this configuration needs to be provisioned'
-      : `name one adapter with --adapter: ${names}`,
-  );
+  if (all.length === 0) {
+    const next = 'nothing is to be done: go on with `effectmatch doctor`';
+    throw new GuidedError('ERR_EM_USAGE', 'no adapter of this configuration needs to be provisioned', next);
+  }
+  throw usageError(`name one adapter with --adapter: ${all.map(({ name }) => name).join(', ')}`, 'provision');
 }

@@ -1,9 +1,11 @@
+import { parseSignedLicense } from '../crypto/signature.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { ACTION_FLAGS, actionOf, readAsked } from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { executeInterruptibly } from './execute-interruptibly.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
+import { withNext } from './guided-error.ts';
 import { toneOf } from './journal-entries.ts';
 import { loadConfig } from './load-config.ts';
 import { assertKeyring } from './open-store.ts';
@@ -27,7 +29,9 @@ no data changed (sequences that moved are listed), ${EXIT.diverged} diverged, ${
   ],
   async run(args, output) {
     const asked = readAsked(args, 'run');
-    const license = readTextFile(args.positionals[0] ?? '', 'name the file that `effectmatch approve --out` wrote');
+    const wanted = 'name the file that `effectmatch approve --out` wrote';
+    const license = readTextFile(args.positionals[0] ?? '', wanted);
+    withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () => parseSignedLicense(license));
     const config = await loadConfig(args);
     assertKeyring(config);
     const terminal = await executeInterruptibly(config, license, await actionOf(config, asked));
@@ -65,7 +69,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action': 'nothing was changed, and the license is still good; run the very action that was planned',
   'outlet-denied':
-    'no data was changed, and the license is spent; register the table in `relations`, or keep the action away from it',
+    'no data was changed, and the license is spent; keep what is named above out of the action, or register the table in `relations`',
   'outlet-unclassified':
     'nothing was changed; run `effectmatch doctor`, close what it names, then plan and approve again',
   'policy-changed': AGAIN,

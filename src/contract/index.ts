@@ -31,6 +31,7 @@ export type {
 } from './adapter.ts';
 export { type Clock, type IdSource, instant, systemClock } from './clock.ts';
 export type {
+  AttemptName,
   ClaimEntry,
   ClaimRequest,
   ClaimResult,
@@ -40,6 +41,7 @@ export type {
   Ledgers,
   LedgersFactory,
   PermitState,
+  Standing,
 } from './ledgers.ts';
 export type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
 export type { Sealed, Sealer } from './seal.ts';

@@ -35,8 +35,6 @@ export interface Ledgers {
 
   /** The highest plan revision announced for a task; flushed. Licenses of lower revisions no longer claim. */
   announcePlan(task: string, planRevision: number): Promise<void>;
-  /** The highest revision announced for a task, undefined when none was. */
-  announcedPlan(task: string): Promise<number | undefined>;
   /**
    * Records the binding if absent (the same content is agreement) and spends the first of its occurrences that is
    * unspent, in one flushed transaction. `claim(occurrence)` makes the claim to store for the occurrence chosen.
@@ -44,8 +42,8 @@ export interface Ledgers {
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Extends the lease of a live attempt on the store's clock; false when the claim is not this execution's. */
   renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
-  /** Whether this execution holds the occurrence. The final gate asks; `holder` says more and costs more. */
-  holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean>;
+  /** What the final gate asks, with one look; `holder` says more about the claim and costs more. */
+  standing(task: string, attempt: AttemptName): Promise<Standing>;
   /** Who holds the occurrence, whatever became of it. */
   holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
   /** Claims without a conclusive terminal (none, or `indeterminate`) that nobody resolved, oldest first. */
@@ -113,11 +111,26 @@ export interface Ledgers {
 /** What a claim needs: the license, its binding, and how to make the record once an occurrence was chosen. */
 export interface ClaimRequest {
   readonly license: License;
-  readonly binding: Sealed<Binding>;
+  /** The claim, which is sealed, names its digest. */
+  readonly binding: Binding;
   readonly leaseMs: number;
   readonly claim: (occurrence: OccurrenceId) => Sealed<ClaimRecord>;
   /** The approved outcome as it may be stored (plain or with digested values), for people to read later. */
   readonly approvedText: string;
+}
+
+/** One try at one occurrence. */
+export interface AttemptName {
+  readonly occurrence: OccurrenceId;
+  readonly execution: ExecutionId;
+}
+
+/** How an attempt at a task stands at this moment. */
+export interface Standing {
+  /** The highest plan revision announced for the task, undefined when none was. */
+  readonly announced: number | undefined;
+  /** Whether the execution holds the occurrence. */
+  readonly holds: boolean;
 }
 
 /** An occurrence is spent by this claim, or there was none to spend. */

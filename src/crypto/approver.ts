@@ -14,7 +14,7 @@ import { signLicense } from './signature.ts';
 export { randomIds } from './random-ids.ts';
 
 /** A license that is valid for longer than this is a standing permission, which is not what an approval is. */
-const MAX_VALID_MS = 30 * 86_400_000;
+export const MAX_VALID_MS = 30 * 86_400_000;
 const LATEST_MS = Date.UTC(9999, 0);
 /** The clocks of two machines differ. A license cannot be used before it exists, so backdating gives nothing away. */
 const CLOCK_SKEW_MS = 60_000;
@@ -85,6 +85,9 @@ export function approver(options: {
   readonly clock?: Clock;
   readonly ids?: IdSource;
 }): Approver {
+  if (typeof options?.privateKey !== 'string') {
+    throw new EffectMatchError('ERR_EM_USAGE', 'an approver needs the key pair of generateApprover or loadApproverKey');
+  }
   const { issuer, clock = systemClock, ids = randomIds } = options;
   checkIssuer(issuer);
   const { key, publicKey } = parsePrivateKey(options.privateKey);

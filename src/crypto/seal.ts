@@ -9,7 +9,7 @@ import type { Keyring } from './keyring.ts';
 const MAC = /^[0-9a-f]{64}$/;
 
 /** How much of what was sealed lately is remembered: more than one execution seals, and never much memory. */
-const RECENT = 64;
+const RECENT = 256;
 const RECENT_CHARACTERS_MAX = 16 * 1024;
 
 /**

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import type { Reached } from '../contract/steps.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Value } from '../protocol/value.ts';
@@ -20,6 +21,10 @@ const SECRET_MIN = 4;
 /** A timer that is set to more goes off at once. */
 const LIMIT_MAX = 2 ** 31 - 1;
 
+const SERVICE: OptionNames<ServiceOptions> = {
+  ...{ url: true, backend: true, credential: true, ca: true, timeoutMs: true, maxBytes: true },
+};
+
 /** The only way to the service: it holds the credential, knows one host, and hands out neither. */
 export class Gateway {
   readonly host: string;
@@ -29,11 +34,13 @@ export class Gateway {
   #certified: string | undefined;
 
   constructor(service: ServiceOptions, reached: Reached) {
+    const misnamed = misnamedOption(service, SERVICE);
+    if (misnamed !== undefined) throw refused(`service: ${misnamed}`);
     this.#base = readBase(service.url);
     this.host = this.#base.origin;
     this.#service = service;
     this.#reached = reached;
-    const { header } = service.credential;
+    const { header } = service.credential ?? {};
     if (typeof header !== 'string' || !/^[A-Za-z0-9-]+$/.test(header)) {
       throw refused('credential.header must be the name of a header');
     }

@@ -51,14 +51,14 @@ export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continu
   `${of.state}:${of.continuation}`;
 
 /**
- * Covers position, kind, slot and content, so that a row that moves no longer fits. Keyed, so that whoever can write
- * the file but has no key cannot close the gap that a removed row leaves.
+ * Covers position, kind, slot and, through its seal, the content, so that a row that moves no longer fits. Keyed, so that
+ * whoever can write the file but has no key cannot close the gap that a removed row leaves.
  */
 export function rowDigest(
   { sealer }: LedgerContext,
-  row: Pick<JournalRow, 'seq' | 'kind' | 'slot' | 'text' | 'sealKey'>,
+  { seq, kind, slot, sealKey, sealMac }: Omit<JournalRow, 'occurrence' | 'text' | 'digest'>,
 ): Digest {
-  return sealer.mac(row.sealKey, 'effectmatch/journal-row/v1', `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`);
+  return sealer.mac(sealKey, 'effectmatch/journal-row/v1', `${seq}\n${kind}\n${slot}\n${sealMac}`);
 }
 
 /** The chain before the first row. */

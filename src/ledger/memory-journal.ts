@@ -36,9 +36,9 @@ export class MemoryJournal {
   append(kind: JournalRow['kind'], slot: string, sealed: Sealed<{ readonly occurrence: OccurrenceId }>): void {
     const { record, text, seal } = sealed;
     invariant(this.find(record.occurrence, slot) === undefined, 'a slot of the journal is filled once');
-    const place = { seq: this.#rows.length + 1, kind, slot, text };
-    const digest = rowDigest(this.#context, { ...place, sealKey: seal.key });
-    this.#rows.push({ ...place, occurrence: record.occurrence, sealKey: seal.key, sealMac: seal.mac, digest });
+    const place = { seq: this.#rows.length + 1, kind, slot, sealKey: seal.key, sealMac: seal.mac };
+    const digest = rowDigest(this.#context, place);
+    this.#rows.push({ ...place, occurrence: record.occurrence, text, digest });
   }
 
   opened(): readonly OpenedRow[] {

@@ -1,6 +1,7 @@
 /** A ledger in memory, for tests: it ends with its process. @module */
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
 import type {
+  AttemptName,
   ClaimEntry,
   ClaimRequest,
   ClaimResult,
@@ -10,6 +11,7 @@ import type {
   Ledgers,
   LedgersFactory,
   PermitState,
+  Standing,
 } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { invariant } from '../errors.ts';
@@ -92,22 +94,18 @@ class MemoryLedgers implements Ledgers {
     plans.set(task, Math.max(planRevision, plans.get(task) ?? planRevision));
   }
 
-  async announcedPlan(task: string): Promise<number | undefined> {
-    return this.#memory.plans.get(task);
-  }
-
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     const { plans, issuances, leases } = this.#memory;
     const checked = checkRequest(this.#context, request);
-    const { license, binding, approvedText } = checked;
+    const { license, binding, bindingText, approvedText } = checked;
     const announced = plans.get(license.task);
     if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
 
     const key = `${license.issuer}\n${license.nonce}`;
-    const issued = issuances.get(key) ?? { bindingText: binding.text, license, approvedText };
-    if (issued.bindingText !== binding.text) return nonceReused(license);
+    const issued = issuances.get(key) ?? { bindingText, license, approvedText };
+    if (issued.bindingText !== bindingText) return nonceReused(license);
 
-    const occurrence = binding.record.occurrences.find((candidate) => !leases.has(candidate));
+    const occurrence = binding.occurrences.find((candidate) => !leases.has(candidate));
     if (occurrence === undefined) return spent(license);
     const claim = makeClaim(this.#context, checked, request.claim, occurrence);
     invariant(
@@ -127,8 +125,9 @@ class MemoryLedgers implements Ledgers {
     return true;
   }
 
-  async holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
-    return (await this.holder(occurrence))?.claim.record.execution === execution;
+  async standing(task: string, { occurrence, execution }: AttemptName): Promise<Standing> {
+    const holder = await this.holder(occurrence);
+    return { announced: this.#memory.plans.get(task), holds: holder?.claim.record.execution === execution };
   }
 
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {

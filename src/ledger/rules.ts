@@ -14,7 +14,8 @@ import { settlementSlot, terminalSlot } from './journal.ts';
 export interface CheckedRequest {
   readonly license: License;
   readonly licenseText: string;
-  readonly binding: Sealed<Binding>;
+  readonly binding: Binding;
+  readonly bindingText: string;
   readonly bindingDigest: Digest;
   readonly approvedText: string;
 }
@@ -23,25 +24,21 @@ export interface CheckedRequest {
 export function checkRequest(context: LedgerContext, request: ClaimRequest): CheckedRequest {
   const { license, approvedText } = request;
   const licenseText = licenseRecord.text(license);
-  const binding = context.sealer.check(bindingRecord, request.binding);
-  const bound = binding.record;
-  invariant(bound.issuer === license.issuer && bound.nonce === license.nonce, 'a binding names its license');
-  invariant(bound.license === context.digest(licenseRecord.domain, licenseText), 'a binding binds its license');
-  invariant(bound.occurrences.length === license.occurrences, 'a binding holds the occurrences a license buys');
-  invariant(new Set(bound.occurrences).size === bound.occurrences.length, 'the occurrences of a binding differ');
-  return {
-    license,
-    licenseText,
-    binding,
-    bindingDigest: context.digest(bindingRecord.domain, binding.text),
-    approvedText,
-  };
+  const binding = bindingRecord.parse(request.binding);
+  const { issuer, nonce, occurrences } = binding;
+  invariant(issuer === license.issuer && nonce === license.nonce, 'a binding names its license');
+  invariant(binding.license === context.digest(licenseRecord.domain, licenseText), 'a binding binds its license');
+  invariant(occurrences.length === license.occurrences, 'a binding holds the occurrences a license buys');
+  invariant(new Set(occurrences).size === occurrences.length, 'the occurrences of a binding differ');
+  const bindingText = bindingRecord.text(binding);
+  const bindingDigest = context.digest(bindingRecord.domain, bindingText);
+  return { license, licenseText, binding, bindingText, bindingDigest, approvedText };
 }
 
 /**
- * Ties the text of A that is kept for people to read to the binding it was kept for, under the binding's key generation.
- * With digested values that text no longer has the digest that was signed, so without this it could be exchanged. A
- * binding is one line, so the two cannot run into each other.
+ * Ties the text of A that is kept for people to read to the binding it was kept for, under the key generation that sealed
+ * the first claim. With digested values that text no longer has the digest that was signed, so without this it could be
+ * exchanged. A binding is one line, so the two cannot run into each other.
  */
 export function macIssuance({ sealer }: LedgerContext, key: string, binding: string, approvedText: string): Digest {
   return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n${approvedText}`);
@@ -57,7 +54,7 @@ export function makeClaim(
   const sealed = context.sealer.check(claimRecord, make(occurrence));
   const claim = sealed.record;
   invariant(claim.occurrence === occurrence, 'a claim names the occurrence it spends');
-  invariant(claim.license === checked.binding.record.license, 'a claim names the license it was made under');
+  invariant(claim.license === checked.binding.license, 'a claim names the license it was made under');
   invariant(claim.binding === checked.bindingDigest, 'a claim names the binding it was made under');
   invariant(claim.approved === checked.license.approved, 'a claim names the outcome that was approved');
   return sealed;

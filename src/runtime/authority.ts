@@ -1,3 +1,4 @@
+import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
@@ -136,9 +137,8 @@ export function checkPresupposed(
 }
 
 /** Whether a later plan was announced for the task since. */
-export async function checkPlan({ ledgers }: Deployment, { license }: Attempt): Promise<Refusal | undefined> {
+export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {
   const { task, planRevision } = license;
-  const announced = await ledgers.announcedPlan(task);
   if (announced === undefined || announced <= planRevision) return undefined;
   return refuse('plan-superseded', `plan revision ${announced} replaced ${planRevision} of task "${task}"`);
 }
@@ -209,9 +209,8 @@ export async function claimAuthority(
     occurrenceId({ issuer, nonce, license: attempt.lineage, index: index + 1 }),
   );
   const occurrences = [attempt.occurrence, ...further];
-  const fields = { version: 1 as const, issuer, nonce, license: attempt.lineage, occurrences };
-  const binding = deployment.sealer.seal(bindingRecord, fields);
-  const bindingDigest = digestText(bindingRecord.domain, binding.text);
+  const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: attempt.lineage, occurrences });
+  const bindingDigest = digestRecord(bindingRecord, binding);
   const isDigested = approved.registration.values === 'digest';
   const result = await deployment.ledgers.claim({
     license,

@@ -38,6 +38,8 @@ export async function release<T>(
       'a continuation is asked for with a terminal (or its occurrence and lineage) and a name',
     );
   }
+  // Before the release is recorded: it is there once.
+  if (typeof work !== 'function') throw new EffectMatchError('ERR_EM_USAGE', 'release needs the work, as a function');
   const holder = await ledgers.holder(occurrence);
   const registered = holder?.claim.record.continuations ?? [];
   const fieldMatch = holder?.license.fieldMatch;

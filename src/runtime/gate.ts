@@ -109,12 +109,12 @@ async function checkAuthority(deployment: Deployment, established: Established):
   if (!isConfirmed(certificate, survey, fresh)) {
     return { reason: 'boundary-changed', detail: await describeChange(adapter, survey, fresh) };
   }
-  const stale = checkPresupposed(deployment, attempt, established.action) ?? (await checkPlan(deployment, attempt));
+  const stale = checkPresupposed(deployment, attempt, established.action);
   if (stale !== undefined) return stale;
-  if (!(await deployment.ledgers.holds(attempt.occurrence, attempt.execution))) {
-    return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
-  }
-  return undefined;
+  const standing = await deployment.ledgers.standing(attempt.license.task, attempt);
+  const superseded = checkPlan(attempt, standing);
+  if (superseded !== undefined || standing.holds) return superseded;
+  return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
 }
 
 function checkCandidate(bound: StageBound, now: CandidateFacts): Refusal | undefined {

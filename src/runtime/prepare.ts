@@ -1,3 +1,4 @@
+import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { digestRecord, digestText, renderingDigest } from '../crypto/digest.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -31,6 +32,11 @@ export interface PrepareRequest extends ManifestDraft {
   readonly occurrences?: number | undefined;
 }
 
+const REQUEST: OptionNames<PrepareRequest> = {
+  ...{ adapter: true, task: true, planRevision: true, effects: true, requires: true, watch: true },
+  ...{ continuations: true, fieldMatch: true, action: true, revision: true, occurrences: true },
+};
+
 /** What a source of approvals adds to a request that an application wrote itself. */
 export interface Origin {
   readonly source: Source;
@@ -49,6 +55,8 @@ export async function prepare(
   request: PrepareRequest,
   origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
+  const unknown = misnamedOption(request, REQUEST);
+  if (unknown !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `the request: ${unknown}`);
   const { continuations = [], fieldMatch = [], action, revision, occurrences = 1, ...draft } = request;
   if (!Array.isArray(continuations)) {
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
@@ -111,9 +119,10 @@ function refuseBroken(approved: Approved, readings: readonly StateReading[]): vo
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return;
   const { requirement, found } = broken;
+  const wanted = requirement.row === null ? 'not to exist' : `to be ${canonical(requirement.row)}`;
+  const now = found?.row ? `it is ${canonical(found.row)}` : 'there is none';
   throw new EffectMatchError(
     'ERR_EM_MANIFEST_INVALID',
-    `the manifest requires ${requirement.target} ${canonical(requirement.key)} to be ${canonical(requirement.row)},` +
-      ` but it is ${canonical(found?.row ?? null)} now`,
+    `the manifest requires ${requirement.target} ${canonical(requirement.key)} ${wanted}, but ${now} now`,
   );
 }

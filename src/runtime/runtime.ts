@@ -23,6 +23,7 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
+import { checkConfiguration, LEASE_MS } from './configuration.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
@@ -117,14 +118,11 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-const LEASE_MS = 30_000;
-const LEASE_MAX_MS = 86_400_000;
-
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
   const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
-  checkConfig(config);
+  checkConfiguration(config);
   const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
   const operations = operationsOf(config);
@@ -236,17 +234,6 @@ export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'
       throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `operator "${name}" needs a key: a public key, as text`);
     }),
   );
-}
-
-/** What can be wrong with a configuration before anything is opened; `policyOf` looks at the issuers. */
-function checkConfig({ adapters, leaseMs = LEASE_MS }: RuntimeConfig): void {
-  const wrong = (what: string) => new EffectMatchError('ERR_EM_CONFIG_INVALID', what);
-  if (!Number.isSafeInteger(leaseMs) || leaseMs < 1 || leaseMs > LEASE_MAX_MS) {
-    throw wrong(`leaseMs must be a whole number of milliseconds from 1 to ${LEASE_MAX_MS}`);
-  }
-  for (const [name, adapter] of Object.entries(adapters ?? {})) {
-    if (typeof adapter?.open !== 'function') throw wrong(`adapter "${name}" must be made by an adapter's function`);
-  }
 }
 
 /** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */

@@ -90,8 +90,8 @@ function fromLicense(deployment: Deployment, approval: unknown, revision: string
 
 /** Whether a claim would be refused, found out by reading: the claim itself is never tried. */
 async function checkUnspent(deployment: Deployment, attempt: Attempt): Promise<Refusal | undefined> {
-  const { issuer, nonce, occurrences } = attempt.license;
-  const superseded = await checkPlan(deployment, attempt);
+  const { issuer, nonce, occurrences, task } = attempt.license;
+  const superseded = checkPlan(attempt, await deployment.ledgers.standing(task, attempt));
   if (superseded !== undefined) return superseded;
   for (let index = 0; index < occurrences; index += 1) {
     const occurrence = occurrenceId({ issuer, nonce, license: attempt.lineage, index });

@@ -126,24 +126,20 @@ function compiledIn(all: Compiled, db: DatabaseSync, key: string, make: () => St
  * of `body` is rethrown as it is, after the rollback. A COMMIT that fails in any other way than busy or a constraint
  * throws `ERR_EM_STORE_UNAVAILABLE`: whether it became durable is not known.
  */
-export async function immediate<T>(
-  db: DatabaseSync,
-  body: () => T,
-  options: { readonly deadlineMs: number },
-): Promise<T> {
-  return await retryWhileBusy(() => runImmediate(db, body), options);
+export function immediate<T>(db: DatabaseSync, body: () => T, options: { readonly deadlineMs: number }): Promise<T> {
+  return retryWhileBusy(() => runImmediate(db, body), options);
 }
 
 /**
  * The same on a connection with a write-ahead log, without the flush: other processes see the commit, and the next
  * flushed commit of any of them makes it durable too, because the log is read from its start and flushed as a whole.
  */
-export async function immediateUnflushed<T>(
+export function immediateUnflushed<T>(
   db: DatabaseSync,
   body: () => T,
   options: { readonly deadlineMs: number },
 ): Promise<T> {
-  return await retryWhileBusy(() => withoutFlush(db, () => runImmediate(db, body)), options);
+  return retryWhileBusy(() => withoutFlush(db, () => runImmediate(db, body)), options);
 }
 
 function withoutFlush<T>(db: DatabaseSync, transaction: () => T): T {

@@ -138,3 +138,16 @@ test('Ctrl-C ends the servers of a study and leaves no folder', async () => {
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
   assert.deepEqual(readdirSync(temporary), []);
 });
+
+test('a command that cannot be meant says what there is, without a stack', async () => {
+  for (const [given, says] of [
+    [['cost', '--nonsense'], /Unknown option '--nonsense'[\s\S]*Usage: npm run bench/],
+    [['nonsense'], /There is no study "nonsense"[\s\S]*pg-cost/],
+    [['cost', '--seed', '-1x'], /--seed/],
+  ] as const) {
+    const child = bench(...given);
+    assert.deepEqual(await once(child, 'close'), [1, null]);
+    assert.match(child.said(), says);
+    assert.doesNotMatch(child.said(), /\n\s+at /);
+  }
+});

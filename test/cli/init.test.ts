@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { MAIN } from './command.ts';
@@ -76,6 +76,37 @@ test('an existing configuration is replaced only with --force, and keys never ar
   assert.equal(desk.read('alice.key.json'), key);
 });
 
+test('what init writes can be used in every kind of package, and no command warns about it', async () => {
+  for (const [manifest, name] of [
+    ['{ "type": "commonjs" }', 'effectmatch.config.mts'], // as `npm init` writes it
+    ['{ "dependencies": {} }', 'effectmatch.config.mts'], // as `npm install` does in an empty folder
+    [undefined, 'effectmatch.config.ts'],
+  ] as const) {
+    using desk = new Desk();
+    desk.change(SHOP);
+    rmSync(desk.path('package.json'));
+    if (manifest !== undefined) writeFileSync(desk.path('package.json'), manifest);
+    const { code, stdout, stderr } = await desk.run(['init', 'books.db', '--approver', 'alice']);
+    assert.equal(code, 0, stderr);
+    assert.ok(stdout.startsWith(`written  ${name}: books, 2 tables registered\n`), stdout);
+    const doctor = await desk.run(['doctor']);
+    assert.deepEqual([doctor.code, doctor.stderr], [0, ''], manifest);
+    const again = await desk.run(['init', 'books.db']);
+    assert.match(again.stderr, new RegExp(`${name} exists, and nothing was written`));
+  }
+});
+
+test('a configuration that Node takes for CommonJS is refused with the name that it should have', async () => {
+  using desk = new Desk();
+  desk.change(SHOP);
+  assert.equal((await desk.run(['init', 'books.db'])).code, 0);
+  writeFileSync(desk.path('package.json'), '{ "type": "commonjs" }');
+  const { code, stderr } = await desk.run(['doctor']);
+  assert.equal(code, 1);
+  assert.match(stderr, /ERR_EM_CONFIG_INVALID: .*effectmatch\.config\.ts cannot be loaded: .*outside a module/);
+  assert.match(stderr, /\nnext: rename it to effectmatch\.config\.mts, or write "type": "module" into package\.json/);
+});
+
 test('a name from the database stays a name, whatever characters it holds', async () => {
   using desk = new Desk();
   const nasty = `x'\\ */\n}); process.exit(7); // \u2028`;
@@ -112,7 +143,7 @@ test('what cannot be done is refused before anything is written', async () => {
     [['books.db', '--relations', 'invoce'], /no table "invoce" \(did you mean "invoice"\?\)/, /the tables are/],
     [['books.db', '--relations', 'log'], /"log" cannot be registered: it has no PRIMARY KEY/, /leave it out/],
     [['books.db', '--profile', 'row-event'], /SQLite gives net changes only/, /nothing was done/],
-    [['books.db', '--approver', ';-'], /an issuer is named by/, /correct/],
+    [['books.db', '--approver', ';-'], /an issuer is named by/, /nothing was done/],
     [['books.db', '--name', 'a b'], /an adapter is named by/, /nothing was done/],
     [[], /name the database/, /nothing was done/],
   ];
@@ -138,11 +169,20 @@ test('on a terminal init shows the tables, asks, and replaces nothing without a 
   assert.match(first.printed, /log {2}cannot be registered: it has no PRIMARY KEY/);
   assert.match(desk.read('effectmatch.config.ts'), /issuers: \{\n {4}alice: \{ key: 'ed25519:/);
   const config = desk.read('effectmatch.config.ts');
+  rmSync(desk.path('effectmatch.config.ts'));
+  const left = await converse(desk, [[/Which tables may operations write\?.*\[all\] $/, INTERRUPT]]);
+  assert.equal(left.code, 1, left.printed);
+  assert.match(left.printed, /nothing was written/);
+  assert.equal(existsSync(desk.path('effectmatch.config.ts')), false, 'Ctrl-C is no answer');
+  writeFileSync(desk.path('effectmatch.config.ts'), config);
   const second = await converse(desk, [[/exists\. Replace it\? \[y\/N\] $/, '']]);
   assert.equal(second.code, 1, second.printed);
   assert.match(second.printed, /exists, and nothing was written/);
   assert.equal(desk.read('effectmatch.config.ts'), config);
 });
+
+const INTERRUPT = '\u0003'; // Ctrl-C
+const keysOf = (answer = '') => (answer === INTERRUPT ? answer : `${answer}\r`);
 
 /** Runs init on a terminal and answers each question when it is asked. */
 async function converse(
@@ -153,13 +193,14 @@ async function converse(
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: desk.folder,
     stdio: ['pipe', 'pipe', 'inherit'],
+    timeout: 60_000, // so that a question too many fails and does not wait
   });
   const left = [...answers];
   let printed = '';
   child.stdout.on('data', (chunk: Buffer) => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal moves its cursor with them.
     printed += String(chunk).replace(/\u001b\[[\d;?]*[A-Za-z]/g, '');
-    if (left[0]?.[0].test(printed) === true) child.stdin.write(`${left.shift()?.[1]}\r`);
+    if (left[0]?.[0].test(printed) === true) child.stdin.write(keysOf(left.shift()?.[1]));
   });
   const [code] = (await once(child, 'close')) as [number | null];
   assert.deepEqual(left, [], printed);

@@ -107,7 +107,7 @@ test('a checkpoint is exported to a new file from where the command was called, 
 test('what is not an exported checkpoint of this deployment proves nothing and is refused', async () => {
   const forged = JSON.parse(readFileSync(office.path('elsewhere/books.checkpoint'), 'utf8'));
   const cases: [string, string, string][] = [
-    ['absent.json', '', 'ERR_EM_USAGE'],
+    ['absent.json', '', 'ERR_EM_NOT_FOUND'],
     ['text.json', 'rows 1 to 8 are fine', 'ERR_EM_USAGE'],
     ['null.json', 'null', 'ERR_EM_USAGE'],
     [

@@ -161,3 +161,56 @@ test('a disk that can only be read', (context) => {
   assertFault(asEnded(onReadOnlyDisk('plan', ...PAY)), /ERR_EM_(?:STORE_UNAVAILABLE|ADAPTER_REFUSED)/, /written/);
   pending(desk);
 });
+
+test('a wrong file, name or flag is met with what would have been right', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  writeFileSync(desk.path('not.json'), 'no JSON');
+  await sign(desk);
+  const sign2 = SIGN.with(-1, 'again.json');
+  const cases: readonly (readonly [readonly string[], RegExp, RegExp])[] = [
+    [['run', 'proposal.json', ...PAY], /ERR_EM_RECORD_INVALID: signed license: /, /`effectmatch approve --out` wrote/],
+    [
+      ['approve', 'license.json', ...sign2.slice(2)],
+      /ERR_EM_RECORD_INVALID: proposal: /,
+      /`effectmatch plan --out` wrote/,
+    ],
+    [sign2.with(3, 'effectmatch.keys.json'), /cannot be used as an approver key/, /`effectmatch keygen` wrote/],
+    [[...sign2, '--expires', 'never'], /ERR_EM_USAGE: .*such as 30s, 10m/, /effectmatch approve --help/],
+    [[...sign2, '--expires', '31d'], /ERR_EM_USAGE: .*longer than the 30 days/, /effectmatch approve --help/],
+    [SIGN, /ERR_EM_USAGE: .*license\.json.*the file exists/, /--force/],
+    [['keygen', 'alice'], /ERR_EM_USAGE: .*alice\.key\.json exists/, /another one with --out/],
+    [['keygen', 'a b'], /ERR_EM_USAGE: an issuer is named by/, /effectmatch keygen --help/],
+    [
+      ['init', 'books.db', '--force', '--approver', 'a b'],
+      /ERR_EM_USAGE: an issuer is named by/,
+      /effectmatch init --help/,
+    ],
+    [['provision'], /ERR_EM_USAGE: no adapter of this configuration needs/, /effectmatch doctor/],
+    [['doctor', '--adapter', 'boks'], /ERR_EM_USAGE: there is no adapter "boks"; there are books/, /doctor --help/],
+    [['plan', '--action', 'not.json'], /the file not\.json is not JSON/, /\{ "sql": /],
+    [['plan', '--operation', 'pay'], /ERR_EM_NOT_FOUND: no operation named "pay"/, /the configuration has: none/],
+    [['plan', '--sql', 'drop table log'], /changes the schema, which is not allowed/, /leave .* out of the action/],
+    [['journal', '--verify', '--against', 'none'], /ERR_EM_NOT_FOUND: .*none does not exist/, /--checkpoint --export/],
+  ];
+  const before = readdirSync(desk.folder).sort();
+  const calls = cases.map(async ([words, what, next]) => {
+    const { code, stdout, stderr } = await desk.run(words, { env: { EFFECTMATCH_ADMIN_URL: '' } });
+    assert.equal(code, 1, words.join(' '));
+    assert.equal(stdout, '', words.join(' '));
+    assert.match(stderr, what);
+    assert.match(stderr.slice(stderr.indexOf('\nnext: ')), next);
+    assert.doesNotMatch(stderr, /restore the keyring|correct the configuration/);
+  });
+  await Promise.all(calls);
+  assert.deepEqual(readdirSync(desk.folder).sort(), before);
+});
+
+test('a statement that changes nothing is planned, and said to change nothing', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const none = await desk.run(['plan', '--sql', "update invoice set status = 'paid' where id = ?"]);
+  assert.equal(none.code, 0, none.stderr);
+  assert.match(none.stdout, /\nIt changed nothing: look at its conditions and its values\.\n/);
+  assert.doesNotMatch((await desk.run(['plan', ...PAY])).stdout, /changed nothing/);
+});

@@ -6,7 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { inspect } from 'node:util';
-import { approver, generateApprover, loadApproverKey, randomIds, saveApproverKey } from '../../src/crypto/approver.ts';
+import {
+  type ApproverKey,
+  approver,
+  generateApprover,
+  loadApproverKey,
+  randomIds,
+  saveApproverKey,
+} from '../../src/crypto/approver.ts';
 import { keyId } from '../../src/crypto/approver-key.ts';
 import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { parseDuration } from '../../src/crypto/duration.ts';
@@ -287,4 +294,14 @@ test('random ids have the length asked for and do not repeat', () => {
   assert.equal(new Set(ids.map((id) => id.slice(0, 32))).size, ids.length);
   assert.match(randomIds.hex(5000), /^[0-9a-f]{10000}$/);
   assert.ok(!ids.some((id) => /0{16}/.test(id)), 'bytes that were erased are not handed out');
+});
+
+test('what is no key pair is refused with what one is', () => {
+  const { publicKey } = generateApprover('ap-team');
+  for (const wrong of [undefined, null, publicKey, { issuer: 'ap-team', publicKey }]) {
+    assert.throws(() => approver(wrong as unknown as ApproverKey), {
+      code: 'ERR_EM_USAGE',
+      message: /generateApprover or loadApproverKey/,
+    });
+  }
 });

@@ -46,7 +46,7 @@ export class Installation implements Disposable {
     };
     chmodSync(join(this.home, bin.effectmatch), 0o755);
     symlinkSync(join(this.home, bin.effectmatch), join(this.folder, 'node_modules/.bin/effectmatch'));
-    writeFileSync(join(this.folder, 'package.json'), '{ "type": "module" }\n');
+    writeFileSync(join(this.folder, 'package.json'), '{}\n'); // as `npm install` leaves it in an empty folder
   }
 
   /** A new, empty folder. */

@@ -124,6 +124,7 @@ test('every block is in a language that the tests know, and one that is not run 
 test('snippets in TypeScript compile against the built package', () => {
   const folder = join(installation.folder, 'snippets');
   mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
   const files: string[] = [];
   const add = (page: Page, name: string, code: string) => {
     const file = join(page.file.replace(/\W/g, '-'), name);

@@ -17,7 +17,7 @@ import {
 
 const context = fixtureContext();
 const request = fixtureRequest(context, fixtureLicense('one'), fixtureExecution('one'));
-const [occurrence] = request.binding.record.occurrences;
+const [occurrence] = request.binding.occurrences;
 assert.ok(occurrence !== undefined);
 const claim = request.claim(occurrence).record;
 const { execution } = claim;

@@ -10,6 +10,7 @@ import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { ClaimRecord } from '../../src/protocol/binding.ts';
 import { type License, licenseRecord } from '../../src/protocol/license.ts';
 import {
+  announcedPlan,
   fixtureAcknowledgement,
   fixtureContext,
   fixtureExecution,
@@ -126,7 +127,7 @@ async function shown(ledgers: Ledgers): Promise<unknown> {
     about: await Promise.all(about),
     unsettled: (await ledgers.unsettled()).map(({ claim }) => claim),
     leased: (await ledgers.unsettled({ includeLeased: true })).map(({ claim }) => claim),
-    plan: await ledgers.announcedPlan('shared'),
+    plan: await announcedPlan(ledgers, 'shared'),
     verdict: await ledgers.verify(),
   };
 }

@@ -6,7 +6,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { GroupCommit } from '../../src/ledger/sqlite/group.ts';
 import { createSession, type Session } from '../../src/ledger/sqlite/session.ts';
-import { fixtureContext, fixtureExecution, fixtureLicense, fixtureRequest } from '../../src/testing/ledger/fixtures.ts';
 import { temporaryFolder } from './sqlite-store.ts';
 
 async function withTable(
@@ -18,15 +17,6 @@ async function withTable(
   db.exec('pragma journal_mode = wal; create table spent (occurrence text primary key, by integer)');
   const session = createSession({} as never, db, { deadlineMs: 1000 });
   await use(new GroupCommit(session), file, db, session);
-}
-
-function rowUnderWay() {
-  const request = fixtureRequest(fixtureContext(), fixtureLicense('under way'), fixtureExecution('under way'));
-  const occurrence = request.binding.record.occurrences[0] ?? assert.fail();
-  const claim = request.claim(occurrence);
-  const { key, mac } = claim.seal;
-  const place = { seq: 1, kind: 'claim' as const, slot: 'claim', occurrence, digest: '' };
-  return { claim, row: { ...place, text: claim.text, sealKey: key, sealMac: mac } };
 }
 
 const spend =
@@ -123,12 +113,11 @@ test('who is alone is decided at once; who meets another shares, and so does the
 
 test('while an attempt of this process is under way, its neighbour waits for company', async () => {
   await withTable(async (group, file, _db, session) => {
-    const { claim, row } = rowUnderWay();
-    session.own.remember(row, claim);
+    session.underWay.add('another');
     const waiting = group.run(spend('neighbour', 1));
     assert.deepEqual(spentIn(file), []);
     await waiting;
-    session.own.forget(row.occurrence);
+    session.underWay.delete('another');
     const alone = group.run(spend('alone', 2));
     assert.deepEqual(spentIn(file), ['neighbour', 'alone']);
     await alone;

@@ -97,14 +97,16 @@ interface Stored {
   readonly seq: number;
   readonly kind: string;
   readonly slot: string;
-  readonly text: string;
   readonly seal_key: string;
+  readonly seal_mac: string;
 }
 
 /** What only someone with the key could do after changing rows; the other defences must hold all the same. */
 function redigest(db: DatabaseSync): void {
-  for (const row of db.prepare('select seq, kind, slot, text, seal_key from journal').all() as unknown as Stored[]) {
-    const place = `${row.seq}\n${row.kind}\n${row.slot}\n${row.text}`;
+  for (const row of db
+    .prepare('select seq, kind, slot, seal_key, seal_mac from journal')
+    .all() as unknown as Stored[]) {
+    const place = `${row.seq}\n${row.kind}\n${row.slot}\n${row.seal_mac}`;
     const digest = context.sealer.mac(row.seal_key, 'effectmatch/journal-row/v1', place);
     db.prepare('update journal set digest = ? where seq = ?').run(digest, row.seq);
   }

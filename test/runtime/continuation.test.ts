@@ -231,3 +231,10 @@ test('whoever asks without an occurrence, a lineage or a name is told so', async
     await assert.rejects(asked, { code: 'ERR_EM_USAGE' });
   }
 });
+
+test('whoever asks without work is told so, and the release is still there for whoever has some', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  const continuation = deployed.runtime.continuation(await commit(deployed), 'reconcile');
+  await assert.rejects(continuation.release(undefined as unknown as () => string), { code: 'ERR_EM_USAGE' });
+  assert.deepEqual(await continuation.release(() => 'done'), { kind: 'released', value: 'done' });
+});

@@ -11,6 +11,7 @@ import { insert, update } from '../../src/protocol/draft.ts';
 import type { Effect } from '../../src/protocol/effect.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import { observedText } from '../../src/protocol/outcome.ts';
+import { announcedPlan } from '../../src/testing/ledger/fixtures.ts';
 import { freshSqlite } from '../adapters/sqlite-kit.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
@@ -203,10 +204,10 @@ test('a plan revision is announced by preparing, and a requirement that does not
   const world = invoiceWorld();
   await using deployed = await deploy(world);
   await deployed.approve({ planRevision: 7 });
-  assert.equal(await deployed.runtime.ledgers.announcedPlan('invoice 1'), 7);
+  assert.equal(await announcedPlan(deployed.runtime.ledgers, 'invoice 1'), 7);
   world.disturb('state');
   await assert.rejects(deployed.approve({ planRevision: 8 }), { code: 'ERR_EM_MANIFEST_INVALID' });
-  assert.equal(await deployed.runtime.ledgers.announcedPlan('invoice 1'), 7);
+  assert.equal(await announcedPlan(deployed.runtime.ledgers, 'invoice 1'), 7);
   await assert.rejects(deployed.approve({ adapter: 'nowhere' }), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
 });
 

@@ -21,7 +21,7 @@ import { invoiceWorld } from './deploy.ts';
 const context = fixtureContext();
 const license = fixtureLicense('one');
 const request = fixtureRequest(context, license, fixtureExecution('one'));
-const claim = request.claim(request.binding.record.occurrences[0] ?? assert.fail()).record;
+const claim = request.claim(request.binding.occurrences[0] ?? assert.fail()).record;
 const terminalOf = (kind: Terminal['kind'], change: object = {}) =>
   fixtureTerminal(context, claim, kind, change).record;
 

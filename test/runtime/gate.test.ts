@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
-import type { LedgersFactory } from '../../src/contract/ledgers.ts';
+import type { Ledgers, LedgersFactory } from '../../src/contract/ledgers.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { read } from '../../src/protocol/draft.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
@@ -16,7 +16,7 @@ interface Case {
   readonly request?: Partial<PrepareRequest>;
 }
 
-const ledgersWith = (change: (ledgers: Awaited<ReturnType<LedgersFactory['open']>>) => object) => (world: World) => ({
+const ledgersWith = (change: (ledgers: Ledgers) => Partial<Ledgers>) => (world: World) => ({
   store: {
     async open(context) {
       const ledgers = await memoryLedgers(world.clock).open(context);
@@ -38,10 +38,17 @@ const BOTH: Readonly<Record<string, Case>> = {
   'plan-superseded': {
     deploy: ledgersWith((ledgers) => ({
       // Announced between the claim and the gate.
-      announcedPlan: async (task: string) => ((await ledgers.announcedPlan(task)) ?? 0) + 1,
+      standing: async (task, attempt) => {
+        const { announced = 0, holds } = await ledgers.standing(task, attempt);
+        return { announced: announced + 1, holds };
+      },
     })),
   },
-  'claim-lost': { deploy: ledgersWith(() => ({ holds: async () => false })) },
+  'claim-lost': {
+    deploy: ledgersWith((ledgers) => ({
+      standing: async (task, attempt) => ({ ...(await ledgers.standing(task, attempt)), holds: false }),
+    })),
+  },
 };
 
 const booksWith = (world: World, change: (adapter: PromotableAdapter) => Partial<PromotableAdapter>) => ({

@@ -6,6 +6,7 @@ import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { update } from '../../src/protocol/draft.ts';
 import { renderShadow, type Shadow, type ShadowOf } from '../../src/protocol/shadow.ts';
+import { announcedPlan } from '../../src/testing/ledger/fixtures.ts';
 import { alterEvidence, memoryAdapter, silence } from '../../src/testing/world.ts';
 import { type Deployed, deploy, interrupt, invoiceWorld, LEASE_MS, ofKind, PAY, PAYMENT } from './deploy.ts';
 
@@ -144,7 +145,7 @@ test('an unsigned proposal and an unsigned manifest are compared too, and announ
   assert.deepEqual([record.would, record.basis], ['commit', 'manifest']);
   const wrong = { ...manifest, effects: [update('invoice', { id: 1 }, { status: ['pending', 'late'] })] };
   wouldBe('reject', (await deployed.runtime.shadow(wrong, PAY)).record);
-  assert.equal(await deployed.runtime.ledgers.announcedPlan('in use'), 1, 'no plan in use is superseded');
+  assert.equal(await announcedPlan(deployed.runtime.ledgers, 'in use'), 1, 'no plan in use is superseded');
   ofKind('committed', await deployed.runtime.execute(license, PAY));
 });
 

@@ -18,7 +18,7 @@ function reusable(factory: LedgersFactory): LedgersFactory {
           if (result.kind === 'claimed' || result.reason !== 'spent') return result;
           return { kind: 'claimed', claim: request.claim(`occ_${randomBytes(20).toString('hex')}` as OccurrenceId) };
         },
-        holds: async () => true,
+        standing: async (task, attempt) => ({ ...(await ledgers.standing(task, attempt)), holds: true }),
         async consumePermit(permit) {
           // The store refuses whoever does not hold a claim that it gave out; that is the same enforcement.
           await ledgers.consumePermit(permit).catch(() => undefined);

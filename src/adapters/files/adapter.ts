@@ -10,6 +10,7 @@ import type {
   Staged,
   Survey,
 } from '../../contract/adapter.ts';
+import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import type { Certificate, Claim } from '../../contract/proof.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
@@ -46,9 +47,13 @@ export interface FilesOptions {
   readonly values?: 'plain' | 'digest';
 }
 
+const OPTIONS: OptionNames<FilesOptions> = { root: true, control: true, adopt: true, values: true };
+
 /** Opens the folder, finishes what a process that died had begun, and refuses what could not be protected. */
 export async function openAdapter(options: FilesOptions, context: AdapterContext): Promise<FilesAdapter> {
   if (process.platform === 'win32') throw refused('this adapter needs a POSIX file system');
+  const misnamed = misnamedOption(options, OPTIONS);
+  if (misnamed !== undefined) throw refused(misnamed);
   if (typeof options.root !== 'string' || options.root === '') throw refused('root must be the path of a folder');
   const values = options.values ?? 'plain';
   if (values !== 'plain' && values !== 'digest')

@@ -1,4 +1,5 @@
 import type { AdapterContext, Approval, RemoteAdapter, Survey } from '../../contract/adapter.ts';
+import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
@@ -21,10 +22,16 @@ export type GithubAction = Readonly<Record<never, never>>;
 /** A page of a hundred issues with long bodies is more than a megabyte, and recovery has to read it. */
 const MAX_BYTES = 1 << 23;
 
+const OPTIONS: OptionNames<GithubOptions> = {
+  ...{ owner: true, repo: true, token: true, url: true, values: true, timeoutMs: true, ca: true },
+};
+
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
 
 /** Opens the repository and learns which one it is: one that was deleted and made anew has another id. */
 export async function openAdapter(options: GithubOptions, context: AdapterContext): Promise<GithubAdapter> {
+  const misnamed = misnamedOption(options, OPTIONS);
+  if (misnamed !== undefined) throw refused(misnamed);
   const { owner, repo, token, url = 'https://api.github.com', timeoutMs, ca } = options;
   for (const name of [owner, repo]) {
     if (typeof name !== 'string' || !/^[A-Za-z0-9._-]{1,100}$/.test(name) || /^\.\.?$/.test(name)) {

@@ -1,3 +1,4 @@
+import type { OptionNames } from '../../contract/options.ts';
 import type { RequestParts } from '../../http/content.ts';
 import type { ServiceOptions } from '../../http/options.ts';
 import type { ChangeRecord, Profile } from '../../protocol/effect.ts';
@@ -59,3 +60,7 @@ export interface DraftOptions {
     readonly durable: (body: Value, token: string) => boolean;
   };
 }
+
+export const DRAFT_OPTIONS: OptionNames<DraftOptions> = {
+  ...{ service: true, targets: true, profile: true, values: true, draft: true, publication: true, probe: true },
+};

@@ -6,6 +6,7 @@ import type {
   Staged,
   Survey,
 } from '../../contract/adapter.ts';
+import { misnamedOption } from '../../contract/options.ts';
 import type { Certificate, Claim } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { buildContent } from '../../http/content.ts';
@@ -17,7 +18,7 @@ import type { Manifest } from '../../protocol/manifest.ts';
 import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import type { DraftOptions } from './draft-options.ts';
+import { DRAFT_OPTIONS, type DraftOptions } from './draft-options.ts';
 import { DRAFT_CHANNELS, DraftStage } from './draft-stage.ts';
 import { fieldAt, identifyOptions, targetsOf } from './layout.ts';
 import { Publications, unavailable } from './publications.ts';
@@ -50,6 +51,8 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
   readonly #stages = new Set<DraftStage>();
 
   constructor(options: DraftOptions, context: AdapterContext) {
+    const misnamed = misnamedOption(options, DRAFT_OPTIONS);
+    if (misnamed !== undefined) throw refused(misnamed);
     const { service, targets, profile = 'row-event', values = 'plain', publication, probe, draft } = options;
     this.#options = options;
     this.#context = context;

@@ -9,7 +9,7 @@ import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { fieldAt } from './layout.ts';
-import type { MediatedOperation, MediatedOptions, PlannedEffect } from './options.ts';
+import { checkOptionNames, type MediatedOperation, type MediatedOptions, type PlannedEffect } from './options.ts';
 import { asPlan, planOf } from './plan.ts';
 import { openShared } from './remote.ts';
 
@@ -30,6 +30,7 @@ export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedA
 }
 
 function openMediated(options: MediatedOptions, context: AdapterContext): RemoteAdapter<MediatedAction> {
+  checkOptionNames(options);
   const operations = Object.entries(options.operations ?? {});
   for (const [name, operation] of operations) checkMediated(name, operation);
   const shapes = new Map(operations.map(([name, { effects }]) => [shapeOf(effects), name]));

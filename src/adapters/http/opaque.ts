@@ -4,7 +4,7 @@ import { buildContent } from '../../http/content.ts';
 import { refused } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import type { OpaqueOptions } from './options.ts';
+import { checkOptionNames, type OpaqueOptions } from './options.ts';
 import { openShared } from './remote.ts';
 
 /** What an agent asks for: a registered operation, with input that its own check lets through. */
@@ -22,6 +22,7 @@ export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction>
 }
 
 function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdapter<OpaqueAction> {
+  checkOptionNames(options);
   const { operations } = options;
   const names = Object.keys(operations ?? {});
   for (const [name, { input, request, idempotency }] of Object.entries(operations ?? {})) {

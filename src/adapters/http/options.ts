@@ -1,4 +1,6 @@
+import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import type { RequestParts } from '../../http/content.ts';
+import { refused } from '../../http/gateway.ts';
 import type { ServiceOptions } from '../../http/options.ts';
 import type { ChangeRecord, Profile } from '../../protocol/effect.ts';
 import type { TargetCount } from '../../protocol/observation.ts';
@@ -120,4 +122,14 @@ export interface MediatedOptions extends CommonOptions {
 /** A service whose requests are constrained, and compared afterwards. */
 export interface OpaqueOptions extends CommonOptions {
   readonly operations: Readonly<Record<string, OpaqueOperation>>;
+}
+
+const OPTIONS: OptionNames<MediatedOptions> = {
+  ...{ service: true, targets: true, operations: true, profile: true, values: true },
+};
+
+/** Refuses what nobody would look at. */
+export function checkOptionNames(options: MediatedOptions | OpaqueOptions): void {
+  const misnamed = misnamedOption(options, OPTIONS);
+  if (misnamed !== undefined) throw refused(misnamed);
 }

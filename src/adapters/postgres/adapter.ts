@@ -172,10 +172,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
     const { relations, leaves, readable, probe, watched, forceConstraints, recorders } = this.#boundary;
-    const { sequences, readableSequences, asked } = this.#boundary;
+    const { sequences, randomKeys, readableSequences, asked } = this.#boundary;
     const written = isProbe(action) ? { relations: [probe], leaves: mapLeaves([probe]) } : { relations, leaves };
     return {
-      ...{ session, deployment, watched, forceConstraints, sequences, readableSequences, asked, release, ...written },
+      ...{ session, deployment, watched, forceConstraints, release, ...written },
+      ...{ sequences, randomKeys, readableSequences, asked },
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,
       isolation: settings.isolation,
       stageTimeoutMs: settings.stageTimeoutMs,

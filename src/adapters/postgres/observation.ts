@@ -3,11 +3,10 @@ import type { Assigned, ChannelReport, Evidence, TargetCount } from '../../contr
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
-import type { Residue } from '../../protocol/residue.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type Image, parseImages } from './image.ts';
 import type { Relation } from './relation.ts';
-import { type AskedSequences, findMoved, type ReadableSequence } from './residue.ts';
+import { type AskedSequences, describeMoved, type Moved, type ReadableSequence } from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
@@ -21,6 +20,7 @@ export interface Observed {
   readonly relations: readonly Relation[];
   readonly leaves: ReadonlyMap<string, Relation>;
   readonly sequences: readonly AssignedColumn[];
+  readonly randomKeys: readonly RandomKey[];
   readonly readableSequences: readonly ReadableSequence[];
   readonly asked: AskedSequences;
   readonly expectedSession: string;
@@ -44,6 +44,12 @@ export interface AssignedColumn {
   readonly increment: bigint;
 }
 
+/** A key column that PostgreSQL fills with random identifiers. */
+export interface RandomKey {
+  readonly target: string;
+  readonly column: string;
+}
+
 /** Channels that must answer and agree: see `establish`. */
 export const CHANNELS = ['recorder', 'counters', 'relations', 'transaction', 'session'] as const;
 
@@ -59,6 +65,7 @@ export async function readObservation(observed: Observed): Promise<Evidence> {
   const counters = readCounters(counted);
   const result = readRecords(observed, rows);
   const records = result.kind === 'records' ? result.records : [];
+  const moved = observed.asked.compare(opened.positions, facts[4] ?? '');
   const channels: readonly ChannelReport[] = [
     result.kind === 'records'
       ? { channel: 'recorder', kind: 'records', count: records.length }
@@ -74,8 +81,8 @@ export async function readObservation(observed: Observed): Promise<Evidence> {
     records,
     channels,
     unattributed: 0,
-    assigned: [...assignedRanges(observed, facts[4] ?? ''), ...freshIdentifiers(observed, records)],
-    residue: residueOf(observed, facts[4] ?? ''),
+    assigned: [...assignedRanges(observed, moved), ...freshIdentifiers(observed, records)],
+    residue: describeMoved(observed.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
   };
 }
@@ -222,39 +229,25 @@ function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
   return new EffectMatchError('ERR_EM_INVARIANT', why);
 }
 
-/** What moved since the stage was opened, by the answers of `open` and of another look. */
-export function residueOf(
-  { opened, readableSequences, asked }: Pick<Observed, 'opened' | 'readableSequences' | 'asked'>,
-  after: string,
-): readonly Residue[] {
-  return findMoved(readableSequences, asked.read(opened.positions), asked.read(after));
-}
-
 /** A sequence hands out what lies between its positions, to this transaction or to others. */
-function assignedRanges({ opened, sequences, asked }: Observed, after: string): readonly Assigned[] {
-  const before = asked.read(opened.positions);
-  const now = asked.read(after);
+function assignedRanges({ sequences }: Observed, moved: Moved): readonly Assigned[] {
   return sequences.flatMap(({ target, column, oid, start, increment }) => {
-    const read = (position: string | undefined) => (position ? BigInt(position) : start - increment);
-    const [from, to] = [read(before.get(oid)), read(now.get(oid))];
+    const positions = moved.get(oid);
+    if (positions === undefined) return [];
+    const read = (position: string) => (position === '' ? start - increment : BigInt(position));
+    const [from, to] = [read(positions.from), read(positions.to)];
     if (from === to) return [];
     const [above, upTo] = increment > 0n ? [from, to] : [to - 1n, from - 1n];
     return [{ target, column, above: String(above), upTo: String(upTo) }];
   });
 }
 
-const RANDOM_UUID = /^(?:pg_catalog\.)?gen_random_uuid\(\)$|uuid_generate_v4\(\)$/;
-
 /** A random identifier that is unique in its column was not there before. */
-function freshIdentifiers({ relations }: Observed, records: readonly ChangeRecord[]): readonly Assigned[] {
-  return relations.flatMap(({ target, columns, key }) =>
-    columns
-      .filter(({ name, defaultText }) => key.length === 1 && key[0] === name && RANDOM_UUID.test(defaultText ?? ''))
-      .map(({ name }) => {
-        const inserted = records.filter((record) => record.target === target && record.op === 'insert');
-        return { target, column: name, fresh: inserted.map((record) => record.after?.[name] ?? null) };
-      }),
-  );
+function freshIdentifiers({ randomKeys }: Observed, records: readonly ChangeRecord[]): readonly Assigned[] {
+  return randomKeys.map(({ target, column }) => {
+    const inserted = records.filter((record) => record.target === target && record.op === 'insert');
+    return { target, column, fresh: inserted.map((record) => record.after?.[column] ?? null) };
+  });
 }
 
 /** Everything the observation rests on; when it promotes, the backend itself sees to it that nothing was written since. */

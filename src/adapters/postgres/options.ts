@@ -1,3 +1,4 @@
+import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
@@ -75,10 +76,19 @@ export interface RegisteredName extends QualifiedName {
   readonly bulk: boolean;
 }
 
+const OPTIONS: OptionNames<PostgresOptions> = {
+  ...{ control: true, execution: true, owner: true, relations: true, reads: true, entryPoints: true, profile: true },
+  ...{ values: true, isolation: true, sessions: true, stageTimeoutMs: true, lockTimeoutMs: true, declared: true },
+  ...{ reviews: true, trustedCode: true },
+};
+const RELATION: OptionNames<Exclude<RelationOption, string>> = { name: true, volatile: true, bulk: true };
+const SESSIONS: OptionNames<SessionOptions> = { max: true, reuse: true };
+
 const PROFILES = ['relation-write', 'row-event', 'net-state'];
 
 /** Checks what can be checked without the database. */
 export function readOptions(options: PostgresOptions): Settings {
+  checkNames(options);
   const { profile = 'net-state', values = 'plain', isolation = 'read committed' } = options;
   if (!PROFILES.includes(profile)) throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
   if (values !== 'plain' && values !== 'digest')
@@ -105,6 +115,18 @@ export function readOptions(options: PostgresOptions): Settings {
     reviews: options.reviews ?? [],
     trustedCode: options.trustedCode ?? [],
   };
+}
+
+function checkNames(options: PostgresOptions): void {
+  const misnamed = misnamedOption(options, OPTIONS);
+  if (misnamed !== undefined) throw refused(misnamed);
+  if (!Array.isArray(options.relations)) throw refused('relations must be a list of tables');
+  const inSessions = misnamedOption(options.sessions ?? {}, SESSIONS);
+  if (inSessions !== undefined) throw refused(`sessions: ${inSessions}`);
+  for (const relation of options.relations) {
+    const wrong = typeof relation === 'string' ? undefined : misnamedOption(relation, RELATION);
+    if (wrong !== undefined) throw refused(`relation ${JSON.stringify(relation?.name)}: ${wrong}`);
+  }
 }
 
 function readRelation(option: RelationOption): RegisteredName {

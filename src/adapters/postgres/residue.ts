@@ -31,30 +31,33 @@ export async function listSequences(control: Connection, owner: string): Promise
 export interface AskedSequences {
   /** As an array literal, made once. */
   readonly oids: string;
-  /** An answer, by sequence; '' before the first value was drawn. */
-  read(positions: string): ReadonlyMap<number, string>;
+  /** Those that stand elsewhere in the second answer than in the first. */
+  compare(before: string, after: string): Moved;
 }
+
+/** Where sequences stood and where they stand, by their object ids; '' before the first value was drawn. */
+export type Moved = ReadonlyMap<number, { readonly from: string; readonly to: string }>;
 
 export function askSequences(sequences: readonly { readonly oid: number }[]): AskedSequences {
   const oids = [...new Set(sequences.map(({ oid }) => oid))];
   return {
     oids: `{${oids.join(',')}}`,
-    read(positions) {
-      const answered = positions.split(' ');
-      return new Map(oids.map((oid, index) => [oid, answered[index] ?? '']));
+    compare(before, after) {
+      const [stood, stand] = [before.split(' '), after.split(' ')];
+      const moved = new Map<number, { from: string; to: string }>();
+      for (const [index, oid] of oids.entries()) {
+        const [from = '', to = ''] = [stood[index], stand[index]];
+        if (from !== to) moved.set(oid, { from, to });
+      }
+      return moved;
     },
   };
 }
 
-/** What moved between two answers about the positions of these sequences. A rollback does not take it back. */
-export function findMoved(
-  sequences: readonly ReadableSequence[],
-  before: ReadonlyMap<number, string>,
-  after: ReadonlyMap<number, string>,
-): readonly Residue[] {
+/** Movements as they are reported. A rollback does not take them back. */
+export function describeMoved(sequences: readonly ReadableSequence[], moved: Moved): readonly Residue[] {
   return sequences.flatMap(({ oid, name }) => {
-    const [stood, stands] = [before.get(oid) ?? '', after.get(oid) ?? ''];
-    if (stands === '' || stood === stands) return [];
-    return [{ kind: 'sequence' as const, name, from: stood === '' ? null : stood, to: stands }];
+    const { from = '', to = '' } = moved.get(oid) ?? {};
+    return to === '' ? [] : [{ kind: 'sequence' as const, name, from: from === '' ? null : from, to }];
   });
 }

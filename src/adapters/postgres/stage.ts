@@ -8,8 +8,9 @@ import type { OccurrenceId } from '../../protocol/record.ts';
 import type { CheckedAction } from './action.ts';
 import { CALLS } from './calls.ts';
 import type { LockedReads } from './locking.ts';
-import { type Observed, type Opened, readObservation, residueOf } from './observation.ts';
+import { type Observed, type Opened, readObservation } from './observation.ts';
 import { promoteCandidate } from './promotion.ts';
+import { describeMoved } from './residue.ts';
 import type { Deployment } from './secret.ts';
 import { isReset } from './sessions.ts';
 import { describeFailure } from './stage-failure.ts';
@@ -128,7 +129,7 @@ async function failAfter(
   what: string,
   begun: { readonly occurrence: OccurrenceId; readonly opened: Opened },
 ): Promise<Staged> {
-  const { session, readableSequences, release } = tools;
+  const { session, readableSequences, asked, release } = tools;
   // No COMMIT follows that would find a statement of somebody else in the place of the prepared one.
   const look: Statement = { text: CALLS.effectmatch_open, values: openCall(tools, begun.occurrence).values ?? [] };
   const isRolledBack = await rollBack(session);
@@ -139,10 +140,8 @@ async function failAfter(
   await release(!isRolledBack || looked?.failure !== undefined);
   const described = describeFailure(tools, error, what);
   if (looked === undefined || looked.failure !== undefined) return described;
-  return {
-    ...described,
-    residue: residueOf({ ...tools, opened: begun.opened }, looked.replies[1]?.rows[0]?.[3] ?? ''),
-  };
+  const moved = asked.compare(begun.opened.positions, looked.replies[1]?.rows[0]?.[3] ?? '');
+  return { ...described, residue: describeMoved(readableSequences, moved) };
 }
 
 async function abandon({ session, release }: StageTools): Promise<void> {

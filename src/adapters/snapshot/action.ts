@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';
+import { type Document, takePlain } from './document.ts';
 import { listKnown } from './known-names.ts';
 
 /** One call of a registered tool. */
@@ -44,16 +44,16 @@ export function parseAction(input: unknown, tools: readonly string[]): CheckedAc
 }
 
 function copyPlain(input: unknown): Value {
-  let text: string;
+  let taken: Document;
   try {
-    text = canonical(input);
+    taken = takePlain(input);
   } catch (cause) {
     // A proxy may throw anything it likes.
     const why = cause instanceof EffectMatchError ? `: ${cause.message}` : '';
     throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, { cause });
   }
-  if (text.length > MAX_CHARACTERS) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
-  return JSON.parse(text) as Value;
+  if (taken.text.length > MAX_CHARACTERS) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
+  return taken.state;
 }
 
 function parseCall(call: Value, where: string, tools: readonly string[]): CheckedCall {
@@ -89,26 +89,26 @@ const MIN_QUOTED = 4;
  * any case and Unicode form, and inside a longer text, since a tool may take it out of there.
  */
 export function chosenBy(action: CheckedAction): (text: string) => boolean {
-  const texts = new Set<string>();
+  const texts: string[] = [];
   const collect = (value: Value): void => {
-    if (typeof value !== 'object' || value === null) texts.add(fold(String(value)));
+    if (typeof value !== 'object' || value === null) texts.push(String(value));
     else if (!isObject(value)) value.forEach(collect);
     else
-      for (const [key, inner] of Object.entries(value)) {
-        texts.add(fold(key));
-        collect(inner);
+      for (const key of Object.keys(value)) {
+        texts.push(key);
+        collect(value[key] as Value);
       }
   };
   for (const { args } of action.calls) collect(args);
-  const all = [...texts].join('\n');
+  const all = fold(texts.join('\n'));
   return (text) => {
     const folded = fold(text);
-    return texts.has(folded) || (folded.length >= MIN_QUOTED && all.includes(folded));
+    return folded.length < MIN_QUOTED ? texts.some((one) => fold(one) === folded) : all.includes(folded);
   };
 }
 
-/** Most texts are printable ASCII, whose only other form is the case. */
-const ASCII = /^[\x20-\x7e]*$/;
+/** Most texts are ASCII, whose only other form is the case. */
+const ASCII = /^[\n\x20-\x7e]*$/;
 
 function fold(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase().trim();

@@ -26,7 +26,7 @@ import { CHANNELS } from './evidence.ts';
 import { admitLayout, type Layout, withWholeLists } from './layout.ts';
 import { faultOf, markersOf } from './markers.ts';
 import { normaliseManifest } from './normalise.ts';
-import type { SnapshotOptions } from './options.ts';
+import { checkOptionNames, type SnapshotOptions } from './options.ts';
 import { StoreConnection } from './promotion.ts';
 import { readView } from './reading.ts';
 import { openStage, type SnapshotStage } from './stage.ts';
@@ -36,6 +36,7 @@ import { viewDocument } from './view.ts';
 
 /** Opens the file, with the initial state where it is new, and refuses what could not be compared. */
 export async function openAdapter(options: SnapshotOptions, context: AdapterContext): Promise<SnapshotAdapter> {
+  checkOptionNames(options);
   const busyTimeoutMs = readTimeout(options.busyTimeoutMs ?? 5000, 'busyTimeoutMs');
   const toolTimeoutMs = readTimeout(options.toolTimeoutMs ?? 30_000, 'toolTimeoutMs');
   if (typeof options.file !== 'string') throw refused('file must be the path of a file');
@@ -126,10 +127,13 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   readonly #opened: Opened;
   readonly #stages = new Set<SnapshotStage>();
   readonly #connection: StoreConnection;
+  /** What every survey finds as long as nothing has changed: every execution asks twice. */
+  readonly #asOpened: Survey;
 
   constructor(opened: Opened) {
     const { db, layout, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
+    this.#asOpened = surveyStore({ backend, file: opened.identity, layout, problems: [] });
     this.#connection = new StoreConnection(opened.file, () => this.#isReplaced());
     this.registration = layout.registration;
     this.identity = { kind: 'snapshot', backend, code: adapterCode(layout) };
@@ -159,12 +163,12 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async survey(): Promise<Survey> {
-    const { backend, layout } = this.#opened;
+    const { backend, layout, identity } = this.#opened;
     const problem = await this.#trying(findProblem);
-    const problems = problem === undefined ? [] : [problem];
     const file = identifyFile(this.#opened.file);
-    if (file !== this.#opened.identity) problems.push('another file, or other rights, since it was opened; reopen it');
-    return surveyStore({ backend, file, layout, problems });
+    if (problem === undefined && file === identity) return this.#asOpened;
+    const replaced = file === identity ? [] : ['another file, or other rights, since it was opened; reopen it'];
+    return surveyStore({ backend, file, layout, problems: [...(problem === undefined ? [] : [problem]), ...replaced] });
   }
 
   async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
@@ -196,12 +200,8 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     if (this.#opened.db.isOpen) this.#opened.db.close();
   }
 
-  async #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
-    try {
-      return await retryWhileBusy(() => attempt(this.#connection.open()), { deadlineMs: this.#opened.busyTimeoutMs });
-    } catch (error) {
-      throw faultOf(error);
-    }
+  #trying<T>(attempt: (db: DatabaseSync) => T): Promise<T> {
+    return this.#connection.read(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
   }
 
   #isReplaced(): boolean {

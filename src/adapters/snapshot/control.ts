@@ -131,37 +131,42 @@ export interface Base extends Current {
 
 /** The durable state, in one statement and so of one moment. A text that is not what its digest says is a fault. */
 export function readBase(db: DatabaseSync, occurrence: string): Base {
-  const row = statement(
+  const [backend, decided, ...current] = readRow(
     db,
-    `select backend, version, digest, text, exists (select 1 from main.${MARKER_TABLE} where occurrence = ?) as decided
+    `select backend, exists (select 1 from main.${MARKER_TABLE} where occurrence = ?), version, digest, text
      from main.${STATE_TABLE}`,
-  ).get(occurrence);
-  return { ...currentOf(row), backend: String(row?.backend), isDecided: row?.decided === 1 };
+    occurrence,
+  );
+  return { ...currentOf(current), backend: String(backend), isDecided: decided === 1 };
 }
 
 /** The same without its circumstances. */
 export function readCurrent(db: DatabaseSync): Current {
-  return currentOf(statement(db, `select version, digest, text from main.${STATE_TABLE}`).get());
+  return currentOf(readRow(db, `select version, digest, text from main.${STATE_TABLE}`));
 }
 
-function currentOf(row: Record<string, unknown> | undefined): Current {
-  const { version, digest } = versionOf(row);
-  if (typeof row?.text !== 'string' || digestState(row.text) !== digest) {
+function currentOf([version, digest, text]: readonly unknown[]): Current {
+  if (typeof text !== 'string' || digestState(text) !== digest) {
     throw new EffectMatchError(
       'ERR_EM_ADAPTER_UNAVAILABLE',
       'the stored state is not the one its digest names; restore the file from a backup',
     );
   }
-  return { version, digest, text: row.text };
+  return { version: Number(version), digest, text };
 }
 
 /** Which state is durable. Its text is not read: whoever made something of it has had it, and promotes on this. */
 export function readVersion(db: DatabaseSync): Version {
-  return versionOf(statement(db, `select version, digest from main.${STATE_TABLE}`).get());
+  const [version, digest] = readRow(db, `select version, digest from main.${STATE_TABLE}`);
+  return { version: Number(version), digest: String(digest) };
 }
 
-function versionOf(row: Record<string, unknown> | undefined): Version {
-  return { version: Number(row?.version), digest: String(row?.digest) };
+/** The only row as a list of its values: to name them would take longer than to read them. */
+function readRow(db: DatabaseSync, sql: string, ...values: readonly string[]): readonly unknown[] {
+  const prepared = statement(db, sql);
+  prepared.setReturnArrays(true);
+  const row: unknown = prepared.get(...values);
+  return Array.isArray(row) ? row : [];
 }
 
 /** Makes the next state the durable one inside the open transaction, or says what is durable instead of the base. */

@@ -1,11 +1,18 @@
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
-import { encodeData, isObject, type Value } from '../../protocol/value.ts';
+import { compileReader } from '../../protocol/compile-reader.ts';
+import { encodeData, isObject, plainSchema, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
 
 /** Records carry values inside further objects, and canonical texts end at 64 levels. */
 const MAX_DEPTH = 48;
 const MAX_CHARACTERS = 64 * 1024 * 1024;
+
+/** Plain data as its canonical text and as what that says, which no tool ever gets. */
+export interface Document {
+  readonly text: string;
+  readonly state: Value;
+}
 
 /**
  * The canonical text of a state. Whatever is not plain JSON is refused, so that two equal texts are two equal states
@@ -13,9 +20,32 @@ const MAX_CHARACTERS = 64 * 1024 * 1024;
  */
 export function writeDocument(state: unknown): string {
   const text = canonical(state);
+  demandLimits(text, state);
+  return text;
+}
+
+function demandLimits(text: string, state: unknown): void {
   if (text.length > MAX_CHARACTERS) throw unusable(`it is longer than ${MAX_CHARACTERS} characters`);
   if (isDeeper(state, MAX_DEPTH)) throw unusable(`it is nested deeper than ${MAX_DEPTH} levels`);
-  return text;
+}
+
+/** The text and a copy of a state that somebody else may still hold. */
+export function takeDocument(state: unknown): Document {
+  const taken = takePlain(state);
+  demandLimits(taken.text, taken.state);
+  return taken;
+}
+
+const readPlain = compileReader(plainSchema);
+/** More are rare, and one that stands in many places would be copied for each of them. */
+const MAX_OBJECTS = 2 ** 20;
+
+/** The same of any plain data. The quick way never says why it refuses, so the other one is asked then. */
+export function takePlain(input: unknown): Document {
+  const read = readPlain?.(input, MAX_OBJECTS);
+  if (read !== undefined) return { text: read.text, state: read.copy as Value };
+  const text = canonical(input);
+  return { text, state: readDocument(text) };
 }
 
 /** A copy of the state that nobody else holds. */
@@ -45,9 +75,13 @@ export function copyDocument(state: Value): Value {
   return copy;
 }
 
+/** Of plain data, so that nothing else is met on the way. Makes no lists: a state has as many objects as it has records. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+  if (levels === 0) return true;
+  if (isArray(value)) return value.some((item) => isDeeper(item, levels - 1));
+  for (const name in value) if (isDeeper(value[name as keyof typeof value], levels - 1)) return true;
+  return false;
 }
 
 function unusable(why: string): EffectMatchError {

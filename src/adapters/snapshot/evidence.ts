@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import type { Assigned, Evidence } from '../../contract/adapter.ts';
-import { valueText } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
 import { countSpoilings } from './built-ins.ts';
 import { type Current, digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
+import type { Document } from './document.ts';
 import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
 import type { View } from './view.ts';
@@ -20,12 +20,14 @@ export interface Held {
   readonly layout: Layout;
   readonly action: CheckedAction;
   readonly base: Current & { readonly view: () => View };
-  /** The candidate's canonical text, and its digest when the last tool had ended. */
-  readonly text: string;
+  /** The candidate, and the digest of its text when the last tool had ended. */
+  readonly document: Document;
   readonly digest: string;
   /** The candidate taken apart; the base's where nothing changed. */
   readonly view: () => View;
   readonly calls: readonly CallReport[];
+  /** What a fingerprint is of and no longer changes, as text: the base, the digest, and how every call ended. */
+  readonly settled: string;
   readonly window: Evidence['window'];
 }
 
@@ -34,14 +36,14 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
   const { layout, base } = held;
   // First of all: what it finds and puts back must not be in the way of what follows.
   const spoilings = countSpoilings();
-  const digest = digestState(held.text);
+  const digest = digestState(held.document.text);
   const before = base.view();
   const after = held.view();
   const changes = after === before ? [] : diffViews(layout, before, after);
   const records = [...changes, ...probeRecords(held.action)];
   return {
     candidate: held.candidate,
-    evidence: fingerprint(held, { durable, digest, spoilings }),
+    evidence: fingerprint(held, durable, spoilings),
     records,
     channels: [
       { channel: 'difference', kind: 'records', count: records.length },
@@ -49,7 +51,7 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
       { channel: 'state', kind: 'stable', before: held.digest, after: digest },
     ],
     unattributed: 0,
-    assigned: after === before ? [] : assignedValues(held, before, after),
+    assigned: changes.length === 0 ? [] : assignedValues(layout, held.action, before, changes),
     window: held.window,
   };
 }
@@ -60,16 +62,16 @@ function describeVersion({ version, digest }: Version): string {
 
 /** Fingerprint of everything that an observation is made from, recovered tool errors included. */
 export function fingerprintEvidence(held: Held, durable: Version): string {
-  return fingerprint(held, { durable, digest: digestState(held.text), spoilings: countSpoilings() });
+  return fingerprint(held, durable, countSpoilings());
 }
 
-function fingerprint(
-  { base, calls }: Held,
-  now: { readonly durable: Version; readonly digest: string; readonly spoilings: number },
-): string {
-  const { durable, digest, spoilings } = now;
-  const facts = { base: describeVersion(base), durable: describeVersion(durable), digest, calls, spoilings };
-  return hash('sha256', JSON.stringify(facts), 'hex');
+function fingerprint({ settled }: Held, durable: Version, spoilings: number): string {
+  return hash('sha256', `${settled}\n${describeVersion(durable)}\n${spoilings}`, 'hex');
+}
+
+/** The part of a fingerprint that is known when the last tool has ended; no state can change as text. */
+export function settleFacts(base: Version, digest: string, calls: readonly CallReport[]): string {
+  return JSON.stringify([describeVersion(base), digest, calls]);
 }
 
 function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
@@ -79,43 +81,54 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
 
 /**
  * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
- * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments.
+ * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments. Only a
+ * record that was added or changed can hold a new one, so what was there before is looked through only for those.
  */
-function assignedValues({ layout, action }: Held, before: View, after: View): readonly Assigned[] {
-  // Only asked where something is new.
+export function assignedValues(
+  { generated }: Layout,
+  action: CheckedAction,
+  before: View,
+  changes: readonly ChangeRecord[],
+): readonly Assigned[] {
   let isChosen: ((text: string) => boolean) | undefined;
-  const lists = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
-  return [...layout.collections, ...lists].flatMap(({ name: target, generated }) =>
-    generated.flatMap((column) => {
-      const used = columnValues(before, target, column);
-      const known = new Set(used.map(valueText));
-      const added = columnValues(after, target, column).filter(
-        (value) => isIdentifier(value) && !known.has(valueText(value)),
-      );
-      if (added.length === 0) return [];
-      isChosen ??= chosenBy(action);
-      const wasChosen = isChosen;
-      const highest = used.reduce<number>((top, value) => (typeof value === 'number' && value > top ? value : top), 0);
-      const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
-      const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
-      return fresh.length === 0 ? [] : [{ target, column, fresh }];
-    }),
-  );
+  const assigned: Assigned[] = [];
+  for (const { target, column } of generated) {
+    const written: (string | number)[] = [];
+    for (const change of changes) {
+      const value = change.target === target ? writtenValue(change, column) : undefined;
+      // Tools generate texts and numbers; nothing else names a record.
+      if (typeof value === 'string' || typeof value === 'number') written.push(value);
+    }
+    if (written.length === 0) continue;
+    const used = columnValues(before, target, column);
+    const known = new Set(used);
+    const added = written.filter((value) => !known.has(value));
+    if (added.length === 0) continue;
+    isChosen ??= chosenBy(action);
+    const wasChosen = isChosen;
+    let highest = 0;
+    for (const value of used) if (typeof value === 'number' && value > highest) highest = value;
+    const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
+    const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
+    if (fresh.length > 0) assigned.push({ target, column, fresh });
+  }
+  return assigned;
 }
 
-function columnValues(view: View, target: string, column: string): Value[] {
-  const values: Value[] = [];
-  const collect = (row: Row): boolean => {
-    const value = Object.hasOwn(row, column) ? row[column] : undefined;
-    if (value !== undefined) values.push(value);
-    return value !== undefined;
-  };
-  for (const { key, fields } of view.collections.get(target)?.records.values() ?? []) collect(key) || collect(fields);
-  for (const row of view.elements.get(target) ?? []) collect(row);
+/** An update says nothing new about its key. */
+function writtenValue({ op, key, after }: ChangeRecord, column: string): Value | undefined {
+  return (op === 'insert' ? ownValue(key, column) : undefined) ?? ownValue(after, column);
+}
+
+function columnValues(view: View, target: string, column: string): (Value | undefined)[] {
+  const values: (Value | undefined)[] = [];
+  for (const { key, fields } of view.collections.get(target)?.records.values() ?? []) {
+    values.push(ownValue(key, column) ?? ownValue(fields, column));
+  }
+  for (const row of view.elements.get(target) ?? []) values.push(ownValue(row, column));
   return values;
 }
 
-/** Tools generate texts and numbers; nothing else names a record. */
-function isIdentifier(value: Value): value is string | number {
-  return typeof value === 'string' || typeof value === 'number';
+function ownValue(row: Row | null, column: string): Value | undefined {
+  return row !== null && Object.hasOwn(row, column) ? row[column] : undefined;
 }

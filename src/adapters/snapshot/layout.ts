@@ -35,6 +35,8 @@ export interface Layout {
   readonly unordered: readonly Tokens[];
   /** Lists outside the collections whose elements are compared one by one. */
   readonly lists: readonly ReferenceList[];
+  /** Where tools put identifiers that they make. */
+  readonly generated: readonly { readonly target: string; readonly column: string }[];
   readonly registration: Registration;
   /** Everything that decides how documents compare, as text: part of the adapter's identity. */
   readonly text: string;
@@ -74,6 +76,9 @@ export function admitLayout(options: SnapshotOptions): Layout {
     collections,
     unordered,
     lists,
+    generated: [...collections, ...all].flatMap(({ name, generated }) =>
+      generated.map((column) => ({ target: name, column })),
+    ),
     registration: { profile: 'net-state', values, targets },
     text: canonical({ collections: described, unordered, lists }),
   };

@@ -1,3 +1,6 @@
+import { misnamedOption, type OptionNames } from '../../contract/options.ts';
+import { refused } from './declared.ts';
+
 /**
  * One tool: changes the state it is given, in place. It gets a copy of its own every time, so nothing that it keeps
  * is the durable state or the candidate. Parameters may be typed as the application knows them.
@@ -55,4 +58,26 @@ export interface SnapshotOptions {
   readonly toolTimeoutMs?: number;
   /** How long to wait for other writers of the file; 5000 unless told. */
   readonly busyTimeoutMs?: number;
+}
+
+const OPTIONS: OptionNames<SnapshotOptions> = {
+  ...{ file: true, initial: true, collections: true, tools: true, unordered: true, references: true },
+  ...{ values: true, toolTimeoutMs: true, busyTimeoutMs: true },
+};
+const COLLECTION: OptionNames<CollectionOption> = {
+  ...{ path: true, key: true, map: true, fields: true, volatile: true, unordered: true, references: true },
+  ...{ order: true, generated: true },
+};
+
+/** Refuses what nobody would look at. */
+export function checkOptionNames(options: SnapshotOptions): void {
+  const misnamed = misnamedOption(options, OPTIONS);
+  if (misnamed !== undefined) throw refused(misnamed);
+  for (const part of ['collections', 'tools'] as const) {
+    if (typeof options[part] !== 'object' || options[part] === null) throw refused(`${part} must be an object`);
+  }
+  for (const [name, collection] of Object.entries(options.collections)) {
+    const wrong = misnamedOption(collection, COLLECTION);
+    if (wrong !== undefined) throw refused(`collection "${name}": ${wrong}`);
+  }
 }

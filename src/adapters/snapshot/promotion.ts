@@ -14,9 +14,11 @@ import {
   statement,
 } from '../../sqlite/connection.ts';
 import { advanceState, type Current, findProblem, PROBE_TABLE, type Version } from './control.ts';
-import { insertMarker } from './markers.ts';
+import { type Document, readDocument } from './document.ts';
+import { faultOf, insertMarker } from './markers.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
+const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024;
 
 /** What becomes durable, and on which condition. */
 export interface PromotionRequest {
@@ -45,6 +47,7 @@ export class StoreConnection {
   readonly #isReplaced: () => boolean;
   #db: DatabaseSync | undefined;
   #closed = false;
+  #promoted: Document | undefined;
 
   constructor(file: string, isReplaced: () => boolean) {
     this.#file = file;
@@ -67,6 +70,25 @@ export class StoreConnection {
     }
     this.#db = db;
     return db;
+  }
+
+  /** What an attempt finds, which is made again while the file is busy. */
+  async read<T>(attempt: (db: DatabaseSync) => T, options: { readonly deadlineMs: number }): Promise<T> {
+    try {
+      return await retryWhileBusy(() => attempt(this.open()), options);
+    } catch (error) {
+      throw faultOf(error);
+    }
+  }
+
+  /** What a text that was read says. Most stages find what the last promotion here has left, and that is known. */
+  documentOf(text: string): Document {
+    return this.#promoted?.text === text ? this.#promoted : { text, state: readDocument(text) };
+  }
+
+  /** Remembers what was promoted, unless it is so large that it is better read again. */
+  keep(document: Document): void {
+    this.#promoted = document.text.length > MAX_KEPT_CHARACTERS ? undefined : document;
   }
 
   /** Gives up a connection whose last promotion is not known to be over; nobody may be misled by what it sees. */

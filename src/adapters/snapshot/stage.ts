@@ -1,17 +1,13 @@
-import type { DatabaseSync } from 'node:sqlite';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
-import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedAction, probeToken } from './action.ts';
 import { digestState, readBase, readVersion, type Version } from './control.ts';
-import { readDocument } from './document.ts';
-import { fingerprintEvidence, type Held, observeCandidate } from './evidence.ts';
+import { fingerprintEvidence, type Held, observeCandidate, settleFacts } from './evidence.ts';
 import { type Layout, withWholeLists } from './layout.ts';
-import { faultOf } from './markers.ts';
 import { type PromotionTools, promoteState } from './promotion.ts';
 import { readView } from './reading.ts';
 import { type CallReport, runCalls, type ToolBench } from './tools.ts';
@@ -28,42 +24,35 @@ export interface StageTools extends PromotionTools {
 
 /**
  * Runs the calls once on a private copy of the durable state and holds what they made of it. Nothing is locked
- * meanwhile: the promotion is conditional on the version that the copy was made from.
+ * meanwhile: the promotion is conditional on the version that the copy was made from, and on the file at the path.
  */
 export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
-  if (tools.isReplaced()) return REPLACED;
-  const base = await reading(tools, (db) => readBase(db, occurrence));
+  const base = await tools.connection.read((db) => readBase(db, occurrence), { deadlineMs: tools.busyTimeoutMs });
   if (base.backend !== tools.backend) return REPLACED;
   if (base.isDecided)
     return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
   tools.reached('adapter:stage-opened');
   const fromMs = tools.clock.now();
-  const state = readDocument(base.text);
-  const ran = await runCalls(tools.bench, { text: base.text, state }, action);
+  const document = tools.connection.documentOf(base.text);
+  const ran = await runCalls(tools.bench, document, action);
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
-  const { text } = ran.held;
-  const baseView = viewLater(tools.layout, state);
+  const { calls, held: made } = ran;
+  const digest = made === document ? base.digest : digestState(made.text);
+  const baseView = viewLater(tools.layout, document.state);
   const held: Held = {
     candidate: `snapshot:${tools.backend}:${base.version}:${randomIds.hex(16)}`,
     layout: tools.layout,
     action,
     base: { ...base, view: baseView },
-    text,
-    view: text === base.text ? baseView : viewLater(tools.layout, ran.held.state),
-    digest: text === base.text ? base.digest : digestState(text),
-    calls: ran.calls,
+    document: made,
+    view: made === document ? baseView : viewLater(tools.layout, made.state),
+    digest,
+    calls,
+    settled: settleFacts(base, digest, calls),
     window: { fromMs, toMs: tools.clock.now() },
   };
   return { kind: 'held', stage: new SnapshotStage(tools, occurrence, held) };
-}
-
-async function reading<T>(tools: StageTools, read: (db: DatabaseSync) => T): Promise<T> {
-  try {
-    return await retryWhileBusy(() => read(tools.connection.open()), { deadlineMs: tools.busyTimeoutMs });
-  } catch (error) {
-    throw faultOf(error);
-  }
 }
 
 /** A candidate state, held in memory as text. */
@@ -109,10 +98,12 @@ export class SnapshotStage implements Stage {
     this.#assertHeld();
     const { marker } = permit;
     invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
-    const { base, text, digest, action } = this.#held;
+    const { base, document, digest, action } = this.#held;
     this.#end();
-    const next = { version: base.version + 1, digest, text };
-    return await promoteState({ marker, base, next, token: probeToken(action) }, this.#tools);
+    const next = { version: base.version + 1, digest, text: document.text };
+    const promotion = await promoteState({ marker, base, next, token: probeToken(action) }, this.#tools);
+    if (promotion.kind === 'confirmed') this.#tools.connection.keep(document);
+    return promotion;
   }
 
   async discard(): Promise<void> {
@@ -123,8 +114,8 @@ export class SnapshotStage implements Stage {
     await this.discard();
   }
 
-  async #durable(): Promise<Version> {
-    return await reading(this.#tools, readVersion);
+  #durable(): Promise<Version> {
+    return this.#tools.connection.read(readVersion, { deadlineMs: this.#tools.busyTimeoutMs });
   }
 
   #end(): void {

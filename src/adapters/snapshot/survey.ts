@@ -23,26 +23,7 @@ export function surveyStore(facts: {
   readonly layout: Layout;
   readonly problems: readonly string[];
 }): Survey {
-  const declared = surveyLayout(facts.layout);
-  const { outlets, configuration } =
-    facts.problems.length === 0 ? declared : withProblems(facts.layout, declared.outlets, facts.problems);
-  return {
-    backend: facts.backend,
-    executor: 'registered functions in this process, each call on a private copy',
-    outlets,
-    configuration,
-    credentials: fingerprint(facts.file),
-    enforcement: ENFORCEMENT,
-  };
-}
-
-type Declared = Pick<Survey, 'outlets' | 'configuration'>;
-const surveyed = new WeakMap<Layout, Declared>();
-
-/** What follows from the layout alone, worked out once: layouts do not change, and every execution asks twice. */
-function surveyLayout(layout: Layout): Declared {
-  const known = surveyed.get(layout);
-  if (known !== undefined) return known;
+  const { backend, file, layout, problems } = facts;
   const outlets: readonly Outlet[] = [
     ...layout.collections.map(surveyCollection),
     ...[...layout.lists, ...layout.collections.flatMap(({ lists }) => lists)].map(surveyList),
@@ -52,16 +33,17 @@ function surveyLayout(layout: Layout): Declared {
       by: `difference by JSON pointer${uncompared(layout)}`,
     },
     ...CLOSED,
+    ...problems.map((by): Outlet => ({ outlet: 'snapshot file', disposition: 'unclassified', by })),
   ];
   for (const outlet of outlets) Object.freeze(outlet);
-  const declared = { outlets: Object.freeze(outlets), configuration: fingerprint([layout.text, []]) };
-  surveyed.set(layout, declared);
-  return declared;
-}
-
-function withProblems(layout: Layout, outlets: readonly Outlet[], problems: readonly string[]): Declared {
-  const open = problems.map((by): Outlet => ({ outlet: 'snapshot file', disposition: 'unclassified', by }));
-  return { outlets: Object.freeze([...outlets, ...open]), configuration: fingerprint([layout.text, problems]) };
+  return Object.freeze({
+    backend,
+    executor: 'registered functions in this process, each call on a private copy',
+    outlets: Object.freeze(outlets),
+    configuration: fingerprint([layout.text, problems]),
+    credentials: fingerprint(file),
+    enforcement: ENFORCEMENT,
+  });
 }
 
 /** What an approver should know is not compared stands beside what is. */

@@ -1,19 +1,13 @@
 import type { Value } from '../../protocol/value.ts';
 import type { CheckedAction, CheckedCall } from './action.ts';
 import { overAction, untilEnded } from './built-ins.ts';
-import { copyDocument, readDocument, writeDocument } from './document.ts';
+import { copyDocument, type Document, takeDocument, writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 
 /** How one call ended. A failed call left nothing; `failed` is the tool's own message. */
 export interface CallReport {
   readonly tool: string;
   readonly failed?: string;
-}
-
-/** A state as its canonical text and as what that says, which no tool ever gets. */
-export interface Document {
-  readonly text: string;
-  readonly state: Value;
 }
 
 /** What the calls made of the state, or the call that ended the action. */
@@ -41,8 +35,8 @@ const { hasOwn } = Object;
  * end. In between nothing relies on them: all that comes out of a call is the text of a state, and a new one is written
  * once more after the last look, when it is known that nothing stood in the way. That text is compared and promoted.
  */
-export async function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
-  return await overAction((isIntact) => runInOrder(bench, base, action, isIntact));
+export function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
+  return overAction((isIntact) => runInOrder(bench, base, action, isIntact));
 }
 
 async function runInOrder(
@@ -98,13 +92,12 @@ const SPOILT: Run = {
 };
 
 type Ended =
-  | { readonly kind: 'done'; readonly text: string }
+  | { readonly kind: 'done'; readonly held: Document }
   | { readonly kind: 'failed' | 'late'; readonly why: string };
 
 function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended: Ended): void {
   if (ended.kind === 'done') {
-    const { text } = ended;
-    if (text !== progress.held.text) progress.held = { text, state: readDocument(text) };
+    progress.held = ended.held;
     progress.calls.push({ tool: call.tool });
     return;
   }
@@ -118,25 +111,25 @@ function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended:
 /** Only a promise is waited for: a call that has ended costs no turn of the event loop. */
 type Started = Ended | { readonly kind: 'pending'; readonly ended: Promise<Ended> };
 
-function startCall(bench: ToolBench, { text, state: current }: Document, { tool, args }: CheckedCall): Started {
+function startCall(bench: ToolBench, held: Document, { tool, args }: CheckedCall): Started {
   const run = hasOwn(bench.tools, tool) ? bench.tools[tool] : undefined;
   if (run === undefined) return { kind: 'failed', why: 'there is no such tool' };
   try {
-    const state = copyDocument(current);
+    const state = copyDocument(held.state);
     const returned = run(state, copyDocument(args));
     // What is no promise has ended: not a single task of it may still change the copy before it is read.
-    if (!isThenable(returned)) return { kind: 'done', text: readBack(state, text) };
-    return { kind: 'pending', ended: awaitCall(bench, returned, state, text) };
+    if (!isThenable(returned)) return { kind: 'done', held: readBack(state, held) };
+    return { kind: 'pending', ended: awaitCall(bench, returned, state, held) };
   } catch (error) {
     return { kind: 'failed', why: describeError(error) };
   }
 }
 
-async function awaitCall(bench: ToolBench, returned: unknown, state: Value, text: string): Promise<Ended> {
+async function awaitCall(bench: ToolBench, returned: unknown, state: Value, held: Document): Promise<Ended> {
   try {
     // Once: what only looks like a promise may do its work whenever it is asked.
     const end = Promise.resolve(returned);
-    if (await endsInTime(end, bench.toolTimeoutMs)) return { kind: 'done', text: readBack(state, text) };
+    if (await endsInTime(end, bench.toolTimeoutMs)) return { kind: 'done', held: readBack(state, held) };
     untilEnded(end);
     return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
   } catch (error) {
@@ -144,9 +137,11 @@ async function awaitCall(bench: ToolBench, returned: unknown, state: Value, text
   }
 }
 
-/** The canonical text of what a call left. Most calls only read, and to see that takes a third of the time. */
-function readBack(state: Value, before: string): string {
-  return stringify(state) === before ? before : writeDocument(state);
+/** What a call left. Most calls only read, and to see that takes a fraction of the time. */
+function readBack(state: Value, before: Document): Document {
+  if (stringify(state) === before.text) return before;
+  const after = takeDocument(state);
+  return after.text === before.text ? before : after;
 }
 
 function isThenable(returned: unknown): boolean {

@@ -39,7 +39,7 @@ export function viewDocument(layout: Layout, text: string): View {
   return takeApart(layout, readDocument(text));
 }
 
-/** The same of a state that was read already, when it is first asked for. It is used up: nobody else may have it. */
+/** The same of a state that was read already, when it is first asked for. */
 export function viewLater(layout: Layout, state: Value): () => View {
   let view: View | undefined;
   return () => {
@@ -61,10 +61,9 @@ function takeApart(layout: Layout, state: Value): View {
 
 /** Takes the elements of a list out and leaves it empty. */
 function takeElements(holder: Mutable, list: ReferenceList, key: readonly Value[], elements: Elements): void {
-  const place = findParent(holder, list.tokens);
-  const rows = place && readElements(list, place.parent[place.token], key);
-  if (place === undefined || rows === undefined) return;
-  place.parent[place.token] = [];
+  const rows = readElements(list, findAt(holder, list.tokens), key);
+  if (rows === undefined) return;
+  putAt(holder, list.tokens, []);
   const known = elements.get(list.name) ?? [];
   elements.set(list.name, known);
   for (const row of rows) known.push(row);
@@ -74,13 +73,12 @@ const NO_RECORDS: CollectionView = { records: new Map(), isList: false };
 
 /** Takes the records of a collection out of the document and leaves an empty list or object in their place. */
 function takeRecords(holder: Mutable, collection: Collection, elements: Elements): CollectionView {
-  const place = findParent(holder, collection.tokens);
-  const found = place === undefined ? undefined : place.parent[place.token];
-  if (place === undefined || typeof found !== 'object' || found === null) return NO_RECORDS;
+  const found = findAt(holder, collection.tokens);
+  if (typeof found !== 'object' || found === null) return NO_RECORDS;
   if (!isObject(found)) {
     const records = collection.isMap ? undefined : readList(collection, found, elements);
     if (records === undefined) return NO_RECORDS;
-    place.parent[place.token] = [];
+    putAt(holder, collection.tokens, []);
     return { records, isList: true };
   }
   if (!collection.isMap) return NO_RECORDS;
@@ -93,20 +91,30 @@ function takeRecords(holder: Mutable, collection: Collection, elements: Elements
     if (isObject(entry)) records.set(keyText(collection, key), viewRecord(collection, key, entry, elements));
     else strangers[id] = entry;
   }
-  place.parent[place.token] = strangers;
+  putAt(holder, collection.tokens, strangers);
   return { records, isList: false };
 }
 
-function findParent(holder: Mutable, tokens: Tokens): { readonly parent: Mutable; readonly token: string } | undefined {
-  let parent = holder;
-  let token = '';
-  for (const next of tokens) {
-    const inner = parent[token];
-    if (inner === undefined || !isObject(inner) || !Object.hasOwn(inner, next)) return undefined;
-    parent = inner;
-    token = next;
+function findAt(holder: Mutable, tokens: Tokens): Value | undefined {
+  let found = holder[''];
+  for (const token of tokens) {
+    if (found === undefined || !isObject(found) || !Object.hasOwn(found, token)) return undefined;
+    found = found[token];
   }
-  return { parent, token };
+  return found;
+}
+
+/** Puts a value where another was found. What is on the way is copied: the state is not ours to change. */
+function putAt(holder: Mutable, tokens: Tokens, value: Value): void {
+  let parent = holder;
+  let name = '';
+  for (const token of tokens) {
+    const copy = { ...(parent[name] as Mutable) };
+    parent[name] = copy;
+    parent = copy;
+    name = token;
+  }
+  parent[name] = value;
 }
 
 /** Undefined unless every element is a record with a key of its own. Nothing is taken out before that is known. */

@@ -76,6 +76,8 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
     const positional = Array.from(values, (value: unknown, index) => parseValue(value, `${where}, value ${index + 1}`));
     return { sql, positional, named: {} };
   }
+  if (typeof values !== 'object' || values === null)
+    throw refuseAction(`${where}: values must be a list, or an object with the names of parameters`);
   const entries = Object.entries(readFields(values, `${where}: values`));
   if (entries.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
   const named = entries.map(([name, value]) => {

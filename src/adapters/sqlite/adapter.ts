@@ -30,6 +30,7 @@ import { type CheckedAction, describeAction, parseAction, probeAction } from './
 import {
   admitFile,
   admitRegistration,
+  checkOptions,
   type FileIdentity,
   identifyFile,
   refused,
@@ -51,9 +52,9 @@ const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 
 /** Opens the file, creates the control tables where they are missing, and refuses what could not be protected. */
 export async function openAdapter(options: SqliteOptions, context: AdapterContext): Promise<SqliteAdapter> {
+  checkOptions(options);
   const busyTimeoutMs = options.busyTimeoutMs ?? DEFAULT_BUSY_TIMEOUT_MS;
   if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) throw refused('busyTimeoutMs must be a number from 0 on');
-  if (typeof options.file !== 'string') throw refused('file must be the path of a database file');
   const file = resolve(options.file);
   const identity = admitFile(file);
   const db = openDatabase(options.file);

@@ -1,4 +1,5 @@
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
@@ -21,6 +22,23 @@ export interface SqliteOptions {
   readonly profile?: 'net-state';
   /** How long to wait for other writers before an operation fails as busy; 5000 unless told. */
   readonly busyTimeoutMs?: number;
+}
+
+const OPTIONS: OptionNames<SqliteOptions> = {
+  ...{ file: true, relations: true, values: true, profile: true, busyTimeoutMs: true },
+};
+const RELATION = { name: true, volatile: true } as const;
+
+/** What can be said about options without the file. */
+export function checkOptions(options: SqliteOptions): void {
+  const misnamed = misnamedOption(options, OPTIONS);
+  if (misnamed !== undefined) throw refused(misnamed);
+  if (typeof options.file !== 'string') throw refused('file must be the path of a database file');
+  if (!Array.isArray(options.relations)) throw refused('relations must be a list of tables');
+  for (const relation of options.relations) {
+    const wrong = typeof relation === 'string' ? undefined : misnamedOption(relation, RELATION);
+    if (wrong !== undefined) throw refused(`relation ${JSON.stringify(relation?.name)}: ${wrong}`);
+  }
 }
 
 /** A file that exists, is a regular one and can be written. Returns what identifies it while the adapter is open. */

@@ -1,20 +1,20 @@
-import type { ClaimEntry, ClaimRequest, ClaimResult } from '../../contract/ledgers.ts';
+import type { AttemptName, ClaimEntry, ClaimRequest, ClaimResult, Standing } from '../../contract/ledgers.ts';
 import { invariant } from '../../errors.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { CLAIM_SLOT, type OpenedRow, tampered, terminalSlot } from '../journal.ts';
 import { nonceReused, planSuperseded, spent } from '../refusals.ts';
 import { type CheckedRequest, makeClaim } from '../rules.ts';
-import { countClaim, findStanding, insertIssuance, openIssuance } from './issuances.ts';
+import { countClaim, findIssued, insertIssuance, openIssuance } from './issuances.ts';
 import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
 /** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
 export function claimOccurrence(session: Session, checked: CheckedRequest, request: ClaimRequest): ClaimResult {
-  const { license, binding } = checked;
-  const { announced, issued, traces } = findStanding(session, checked);
+  const { license, bindingText } = checked;
+  const { announced, issued, traces } = findIssued(session, checked);
   if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
-  if (issued !== undefined && issued.binding !== binding.text) return nonceReused(license);
+  if (issued !== undefined && issued.binding !== bindingText) return nonceReused(license);
 
-  const { occurrences } = binding.record;
+  const { occurrences } = checked.binding;
   const occurrence = issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
   const untouched = issued === undefined && traces === 0;
@@ -24,11 +24,16 @@ export function claimOccurrence(session: Session, checked: CheckedRequest, reque
   const { execution } = claim.record;
   invariant(untouched || !findRow(session, occurrence, terminalSlot(execution)), 'an attempt claims before it ends');
   if (issued !== undefined) countClaim(session, issued.id);
-  const row = appendRow(session, 'claim', CLAIM_SLOT, claim, issued?.id ?? insertIssuance(session, checked));
-  session.sql(ENTER).run(row.seq, execution, Math.ceil(request.leaseMs));
-  session.own.remember(row, claim);
+  const issuance = issued?.id ?? insertIssuance(session, checked, claim.seal.key);
+  const seq = appendRow(session, 'claim', CLAIM_SLOT, claim, issuance);
+  session.sql(ENTER).run(seq, execution, Math.ceil(request.leaseMs));
+  if (session.underWay.size === UNDER_WAY_MAX) session.underWay.clear();
+  session.underWay.add(occurrence);
   return { kind: 'claimed', claim };
 }
+
+/** Attempts that another process ended would else add up. */
+const UNDER_WAY_MAX = 256;
 
 const ENTER = `insert into unsettled (claim, execution, lease_until_ms) values (?, ?, ${NOW_MS} + ?)`;
 
@@ -55,12 +60,6 @@ function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
 const CLAIMED_TRACE =
   "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
 
-/** The highest plan revision announced for a task. */
-export function announcedRevision(session: Session, task: string): number | undefined {
-  const row = session.sql('select revision from plan where task = ?').get(task);
-  return row === undefined ? undefined : Number(row.revision);
-}
-
 /** Raises the announced revision; a lower one changes nothing. */
 export function raiseRevision(session: Session, task: string, revision: number): void {
   session
@@ -81,14 +80,16 @@ const RENEW =
   `update unsettled set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) ` +
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
-/** Whether the claim in the journal, and as long as it is unsettled its entry, name this execution. */
-export function holdsOccurrence(session: Session, occurrence: string, execution: ExecutionId): boolean {
-  return session.sql(HOLDS).get(occurrence, execution) !== undefined || isHolder(session, occurrence, execution);
+/** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */
+export function findStanding(session: Session, task: string, { occurrence, execution }: AttemptName): Standing {
+  const row = session.sql(STANDING).get(task, occurrence, execution) as { announced: number | null; holds: number };
+  const holds = row.holds === 1 || isHolder(session, occurrence, execution);
+  return { announced: row.announced ?? undefined, holds };
 }
 
-const HOLDS =
-  'select 1 from journal join unsettled on claim = seq ' +
-  `where occurrence = ? and slot = '${CLAIM_SLOT}' and execution = ?`;
+const STANDING =
+  'select (select revision from plan where task = ?) as announced, exists (select 1 from journal ' +
+  `join unsettled on claim = seq where occurrence = ? and slot = '${CLAIM_SLOT}' and execution = ?) as holds`;
 
 function isHolder(session: Session, occurrence: string, execution: ExecutionId): boolean {
   const row = findRow(session, occurrence, CLAIM_SLOT);

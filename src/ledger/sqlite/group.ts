@@ -49,7 +49,7 @@ export class GroupCommit {
 
   /** Whether the one who comes is decided at once; who is, is counted until the turn ends. */
   #entersAlone(): boolean {
-    if (this.#patience > 0 || this.#session.own.size > 0 || this.#inTurn === PER_TURN) return false;
+    if (this.#patience > 0 || this.#session.underWay.size > 0 || this.#inTurn === PER_TURN) return false;
     if (this.#inTurn === 0) {
       setImmediate(() => {
         this.#inTurn = 0;

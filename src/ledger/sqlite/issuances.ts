@@ -7,7 +7,7 @@ import { type CheckedRequest, macIssuance } from '../rules.ts';
 import type { Session } from './session.ts';
 
 /** What a new claim under a license depends on beside its occurrence. */
-export interface Standing {
+export interface Issued {
   /** The highest plan revision announced for the task. */
   readonly announced: number | undefined;
   /** How many rows the journal has of the first occurrence that the license buys. */
@@ -16,31 +16,29 @@ export interface Standing {
   readonly issued: { readonly id: number; readonly claimed: number; readonly binding: string } | undefined;
 }
 
-const STANDING =
+const ISSUED =
   'select (select revision from plan where task = ?) as announced, ' +
-  '(select count(*) from journal where occurrence = ?) as traces, ' +
-  'id, issuer, nonce, claimed, approved, binding, seal_key as sealKey, mac ' +
+  '(select count(*) from journal where occurrence = ?) as traces, id, claimed, binding ' +
   'from (select 1) left join issuance on issuer = ? and nonce = ?';
 
 /** A binding that is not the one in hand, which was checked, is checked here. */
-export function findStanding({ context, sql }: Session, { license, binding }: CheckedRequest): Standing {
-  const first = binding.record.occurrences[0] ?? null;
-  const row = sql(STANDING).get(license.task, first, license.issuer, license.nonce) as unknown as StandingRow;
-  const { traces } = row;
+export function findIssued({ context, sql }: Session, { license, binding, bindingText }: CheckedRequest): Issued {
+  const first = binding.occurrences[0] ?? null;
+  const row = sql(ISSUED).get(license.task, first, license.issuer, license.nonce) as unknown as IssuedRow;
+  const { traces, id } = row;
   const announced = row.announced ?? undefined;
-  if (row.id === null) return { announced, traces, issued: undefined };
-  if (row.binding !== binding.text) openBinding(context, row);
-  return { announced, traces, issued: { id: row.id, claimed: row.claimed, binding: row.binding } };
+  if (id === null) return { announced, traces, issued: undefined };
+  if (row.binding !== bindingText) openBinding(context, sql(BY_ID).get(id) as unknown as IssuanceRow);
+  return { announced, traces, issued: { id, claimed: row.claimed, binding: row.binding } };
 }
 
-/** Keeps what was signed, for the first claim under it. */
-export function insertIssuance(session: Session, checked: CheckedRequest): number {
-  const { license, licenseText, approvedText, binding } = checked;
-  const { key } = binding.seal;
-  const mac = macIssuance(session.context, key, binding.text, approvedText);
+/** Keeps what was signed, for the first claim under it, which was sealed with that key. */
+export function insertIssuance(session: Session, checked: CheckedRequest, key: string): number {
+  const { license, licenseText, approvedText, bindingText } = checked;
+  const mac = macIssuance(session.context, key, bindingText, approvedText);
   const { lastInsertRowid } = session
     .sql(INSERT)
-    .run(license.issuer, license.nonce, licenseText, approvedText, binding.text, key, mac);
+    .run(license.issuer, license.nonce, licenseText, approvedText, bindingText, key, mac);
   return Number(lastInsertRowid);
 }
 
@@ -74,9 +72,9 @@ export function openIssuance(
   return { license: licenseRecord.parseText(row.license), approvedText: row.approved };
 }
 
-const OF_CLAIM =
-  'select issuer, nonce, claimed, license, approved, binding, issuance.seal_key as sealKey, mac ' +
-  'from journal join issuance on issuance.id = journal.issuance where journal.seq = ?';
+const ISSUANCES = 'select issuer, nonce, claimed, license, approved, binding, seal_key as sealKey, mac from issuance';
+const BY_ID = `${ISSUANCES} where id = ?`;
+const OF_CLAIM = `${ISSUANCES} where id = (select issuance from journal where seq = ?)`;
 
 interface IssuanceRow {
   readonly issuer: string;
@@ -89,13 +87,13 @@ interface IssuanceRow {
   readonly mac: string;
 }
 
-type StandingRow = { readonly announced: number | null; readonly traces: number } & (
+type IssuedRow = { readonly announced: number | null; readonly traces: number } & (
   | { readonly id: null }
-  | (Omit<IssuanceRow, 'license'> & { readonly id: number })
+  | (Pick<IssuanceRow, 'claimed' | 'binding'> & { readonly id: number })
 );
 
 /** The index columns are what makes a nonce usable once, so they must say what the binding says. */
-function openBinding(context: LedgerContext, row: Omit<IssuanceRow, 'license'>): Binding {
+function openBinding(context: LedgerContext, row: IssuanceRow): Binding {
   const where = `issuance ${row.nonce} of ${row.issuer}`;
   if (macIssuance(context, row.sealKey, row.binding, row.approved) !== row.mac) {
     throw tampered(where, 'it is not what was kept');

@@ -5,7 +5,6 @@ import type { OccurrenceId } from '../../protocol/record.ts';
 import { immediate, immediateUnflushed } from '../../sqlite/connection.ts';
 import { type JournalRow, type OpenedRow, openRow, rowDigest, tampered } from '../journal.ts';
 import type { Patience } from './open.ts';
-import { OwnClaims } from './own-claims.ts';
 
 /** Milliseconds since the epoch on the store's clock. */
 export const NOW_MS = "cast(round(unixepoch('subsec') * 1000) as integer)";
@@ -15,7 +14,8 @@ export interface Session {
   readonly context: LedgerContext;
   readonly db: DatabaseSync;
   readonly patience: Patience;
-  readonly own: OwnClaims;
+  /** Occurrences that were claimed here and whose attempts have not ended here. */
+  readonly underWay: Set<string>;
   /** The compiled form of a statement; kept as long as the connection. */
   sql(text: string): StatementSync;
 }
@@ -30,17 +30,17 @@ export function createSession(context: LedgerContext, db: DatabaseSync, patience
     }
     return statement;
   };
-  return { context, db, patience, own: new OwnClaims(), sql };
+  return { context, db, patience, underWay: new Set(), sql };
 }
 
 /** One transaction that is on disk when its result is returned. `body` may run again when the file is busy. */
-export async function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
-  return await immediate(session.db, body, session.patience);
+export function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
+  return immediate(session.db, body, session.patience);
 }
 
 /** One transaction that other processes see when its result is returned, and that the next flushed one makes durable. */
-export async function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
-  return await immediateUnflushed(session.db, body, session.patience);
+export function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
+  return immediateUnflushed(session.db, body, session.patience);
 }
 
 /** The time on the store's clock, in the form that records carry. */
@@ -49,32 +49,30 @@ export function storeInstant(session: Session): string {
   return String(row?.at);
 }
 
-/** Appends to the journal, inside the caller's transaction. Returns the row. */
+/** Appends to the journal, inside the caller's transaction. Returns the position. */
 export function appendRow(
   session: Session,
   kind: JournalEntry['kind'],
   slot: string,
   { record, text, seal }: Sealed<{ readonly occurrence: OccurrenceId }>,
   issuance: number | null = null,
-): JournalRow {
-  const seq = positionIn(session.sql(COUNT_POSITION).get());
+): number {
+  const seq = lastSeq(session) + 1;
   const { occurrence } = record;
-  const digest = rowDigest(session.context, { seq, kind, slot, text, sealKey: seal.key });
+  const digest = rowDigest(session.context, { seq, kind, slot, sealKey: seal.key, sealMac: seal.mac });
   session.sql(APPEND).run(seq, kind, occurrence, slot, text, seal.key, seal.mac, digest, issuance);
-  return { seq, kind, occurrence, slot, text, sealKey: seal.key, sealMac: seal.mac, digest };
+  session.sql(GIVE_AWAY).run(seq);
+  return seq;
 }
 
-const COUNT_POSITION = 'update unsettled set positions = positions + 1 where claim = 0 returning positions';
+const GIVE_AWAY = 'update unsettled set positions = ? where claim = 0';
 const APPEND =
   'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
   'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
 
 /** The last position that was ever given away, whether or not its row is still there. */
 export function lastSeq(session: Session): number {
-  return positionIn(session.sql('select positions from unsettled where claim = 0').get());
-}
-
-function positionIn(row: Record<string, unknown> | undefined): number {
+  const row = session.sql('select positions from unsettled where claim = 0').get();
   if (typeof row?.positions !== 'number') throw tampered('the count of positions', 'it is missing');
   return row.positions;
 }
@@ -88,7 +86,7 @@ const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
 /** The row in one slot of an occurrence, checked. */
 export function findRow(session: Session, occurrence: string, slot: string): OpenedRow | undefined {
   const row = session.sql(ROW_IN_SLOT).get(occurrence, slot);
-  return row && openStored(session, row);
+  return row && openRow(session.context, asRow(row));
 }
 
 /** The rows in four slots of an occurrence with one look into the journal, each checked, by slot. */
@@ -98,7 +96,7 @@ export function findRows(
   slots: readonly [string, string, string, string],
 ): ReadonlyMap<string, OpenedRow> {
   const rows = session.sql(ROWS_IN_SLOTS).all(occurrence, ...slots);
-  return new Map(rows.map((row) => [asRow(row).slot, openStored(session, row)]));
+  return new Map(rows.map((row) => [asRow(row).slot, openRow(session.context, asRow(row))]));
 }
 
 /** All rows of one kind for an occurrence, in order, checked. */
@@ -106,13 +104,7 @@ export function listRows(session: Session, occurrence: string, kind: JournalEntr
   return session
     .sql(ROWS_OF_KIND)
     .all(occurrence, kind)
-    .map((row) => openStored(session, row));
-}
-
-/** What this process wrote and finds again byte for byte was checked when it was made; everything else is opened. */
-function openStored(session: Session, stored: object): OpenedRow {
-  const row = asRow(stored);
-  return session.own.recall(row) ?? openRow(session.context, row);
+    .map((row) => openRow(session.context, asRow(row)));
 }
 
 /** How many rows the journal has of an occurrence. */

@@ -1,4 +1,5 @@
 import type {
+  AttemptName,
   ClaimEntry,
   ClaimRequest,
   ClaimResult,
@@ -7,6 +8,7 @@ import type {
   LedgerContext,
   Ledgers,
   PermitState,
+  Standing,
 } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import { EffectMatchError } from '../../errors.ts';
@@ -21,15 +23,7 @@ import { asFault, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/c
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
-import {
-  announcedRevision,
-  claimOccurrence,
-  findHolder,
-  holdsOccurrence,
-  listUnsettled,
-  raiseRevision,
-  renewLease,
-} from './claims.ts';
+import { claimOccurrence, findHolder, findStanding, listUnsettled, raiseRevision, renewLease } from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
 import { type Store, unusable } from './open.ts';
@@ -71,10 +65,6 @@ export class SqliteLedgers implements Ledgers {
     await this.#write((session) => raiseRevision(session, task, planRevision));
   }
 
-  async announcedPlan(task: string): Promise<number | undefined> {
-    return await this.#read((session) => announcedRevision(session, task));
-  }
-
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     const checked = checkRequest(this.#context, request);
     return await this.#guard(this.#claims.run((session) => claimOccurrence(session, checked, request)));
@@ -85,8 +75,8 @@ export class SqliteLedgers implements Ledgers {
     return await this.#writeRelaxed((session) => renewLease(session, occurrence, execution, leaseMs));
   }
 
-  async holds(occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
-    return await this.#read((session) => holdsOccurrence(session, occurrence, execution));
+  async standing(task: string, attempt: AttemptName): Promise<Standing> {
+    return await this.#read((session) => findStanding(session, task, attempt));
   }
 
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {
@@ -210,17 +200,17 @@ export class SqliteLedgers implements Ledgers {
     }
   }
 
-  async #write<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(decideFlushed(this.#session, () => body(this.#session)));
+  #write<T>(body: (session: Session) => T): Promise<T> {
+    return this.#guard(decideFlushed(this.#session, () => body(this.#session)));
   }
 
-  async #writeRelaxed<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(decideRelaxed(this.#session, () => body(this.#session)));
+  #writeRelaxed<T>(body: (session: Session) => T): Promise<T> {
+    return this.#guard(decideRelaxed(this.#session, () => body(this.#session)));
   }
 
   /** Reads see what is committed, relaxed or not, as other processes do. */
-  async #read<T>(body: (session: Session) => T): Promise<T> {
-    return await this.#guard(retryWhileBusy(() => body(this.#session), this.#session.patience));
+  #read<T>(body: (session: Session) => T): Promise<T> {
+    return this.#guard(retryWhileBusy(() => body(this.#session), this.#session.patience));
   }
 
   async #guard<T>(work: Promise<T>): Promise<T> {

@@ -42,7 +42,7 @@ export function recordTerminal(
   const { occurrence, execution } = sealed.record;
   const known = findKnown(session, occurrence, execution);
   const recording = decideRecording(session.context, known, sealed.record);
-  if (known.claim?.record.execution === execution) session.own.forget(occurrence);
+  if (known.claim?.record.execution === execution) session.underWay.delete(occurrence);
   if (recording.kind === 'stored') return { terminal: recording.terminal, inserted: false };
   appendRow(session, 'terminal', recording.slot, sealed);
   if (recording.settles && !settleClaim(session, occurrence)) {

@@ -8,7 +8,7 @@ import { bindingRecord, type ClaimRecord, claimRecord } from '../../protocol/bin
 import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
 import { type License, licenseRecord } from '../../protocol/license.ts';
 import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
-import type { Digest, ExecutionId } from '../../protocol/record.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 
 /** Keys and digests of a made-up deployment. Every process that is given the same seed has the same keys. */
@@ -75,10 +75,10 @@ export function fixtureRequest(
   const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
     occurrenceId({ issuer, nonce, license: lineage, index }),
   );
-  const binding = { version: 1 as const, issuer, nonce, license: lineage, occurrences };
+  const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: lineage, occurrences });
   return {
     license,
-    binding: sealer.seal(bindingRecord, binding),
+    binding,
     leaseMs,
     approvedText: JSON.stringify({ outcome: license.approved }),
     claim: (occurrence) =>
@@ -99,6 +99,12 @@ export function fixtureRequest(
         claimedAt: '2026-01-01T10:00:00.000Z',
       }),
   };
+}
+
+/** The highest plan revision announced for a task, as the final gate of an attempt at it finds it. */
+export async function announcedPlan(ledgers: Ledgers, task: string): Promise<number | undefined> {
+  const attempt = { occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId, execution: fixtureExecution('any') };
+  return (await ledgers.standing(task, attempt)).announced;
 }
 
 /** Claims under a fresh license of that name, by an execution of the same name, and fails where that is refused. */

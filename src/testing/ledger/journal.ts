@@ -165,7 +165,10 @@ export function journalTests(kit: LedgerKit): void {
     const rotated = rotatedContext({ keepsOld: true });
     const ledgers = await bench.store.open(rotated);
     const again = await ledgers.claim(fixtureRequest(rotated, fixtureLicense('before'), fixtureExecution('again')));
-    assert.ok(again.kind === 'refused' && again.reason === 'spent', 'the binding agrees although its seal is another');
+    assert.ok(
+      again.kind === 'refused' && again.reason === 'spent',
+      'the binding agrees although another key is in use',
+    );
     assert.deepEqual(await ledgers.terminal(claim.occurrence), terminal);
     await claimFixture(ledgers, rotated, 'after');
     assert.equal(await ledgers.acknowledge(fixtureAcknowledgement(rotated, claim)), true);

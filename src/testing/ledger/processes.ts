@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { digestRecord, occurrenceId } from '../../crypto/digest.ts';
 import { licenseRecord } from '../../protocol/license.ts';
-import { claimFixture, fixtureAcknowledgement, fixtureLicense, fixtureTerminal } from './fixtures.ts';
+import { announcedPlan, claimFixture, fixtureAcknowledgement, fixtureLicense, fixtureTerminal } from './fixtures.ts';
 import { type Bench, type LedgerKit, openBench, prepareBench } from './kit.ts';
 import type { Answer, Order } from './worker.ts';
 
@@ -36,7 +36,7 @@ export function processTests(kit: LedgerKit): void {
       (await reopened.unsettled()).map((entry) => entry.claim.record),
       [open],
     );
-    assert.equal(await reopened.announcedPlan('task'), 7);
+    assert.equal(await announcedPlan(reopened, 'task'), 7);
     assert.equal(await reopened.acknowledge(fixtureAcknowledgement(context, claim)), false);
     assert.deepEqual(await reopened.checkpoint(), checkpoint);
     assert.equal((await reopened.verify(checkpoint)).kind, 'intact');

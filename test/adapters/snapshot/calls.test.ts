@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { overAction } from '../../../src/adapters/snapshot/built-ins.ts';
-import { copyDocument, readDocument } from '../../../src/adapters/snapshot/document.ts';
+import { copyDocument, readDocument, takeDocument, writeDocument } from '../../../src/adapters/snapshot/document.ts';
 import { runCalls } from '../../../src/adapters/snapshot/tools.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
 import type { Value } from '../../../src/protocol/value.ts';
@@ -26,6 +26,56 @@ test('a copy says the same in the same order and shares nothing that can be chan
     }),
   );
 });
+
+test('a document is taken or refused as its canonical text is written, and shares nothing with what it was taken from', () => {
+  const deep = (levels: number): unknown => (levels === 0 ? 1 : { in: [deep(levels - 2)] });
+  const strange: fc.Arbitrary<unknown> = fc.constantFrom(
+    ...[
+      undefined,
+      -0,
+      Number.NaN,
+      1n,
+      '\ud800',
+      new Date(0),
+      new Map(),
+      () => 1,
+      new Array(2),
+      deep(48),
+      deep(50),
+      deep(70),
+    ],
+    Object.create(null),
+    Object.create({ inherited: 1 }),
+    Object.defineProperty({}, 'x', { get: () => assert.fail('was called'), enumerable: true }),
+    Object.defineProperty({ a: 1 }, 'hidden', { value: 1 }),
+    Object.assign([], { named: 1 }),
+    { [Symbol('s')]: 1 },
+    { '\udfff': 1 },
+    JSON.parse('{"__proto__":1}'),
+    { 10: 1, 9: 2, a: 3 },
+  );
+  const some = fc.oneof(plain, strange);
+  fc.assert(
+    fc.property(fc.oneof(some, fc.array(some), fc.dictionary(fc.string(), some)), (state) => {
+      const text = valueOrCode(() => writeDocument(state));
+      const taken = valueOrCode(() => takeDocument(state));
+      if (typeof taken === 'string' || typeof text !== 'string') return assert.equal(taken, text);
+      assert.equal(taken.text, text);
+      assert.deepEqual(taken.state, JSON.parse(text));
+      const seen = new Set(objectsIn(state));
+      assert.ok(objectsIn(taken.state).every((object) => !seen.has(object)));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+function valueOrCode<T>(attempt: () => T): T | string {
+  try {
+    return attempt();
+  } catch (error) {
+    return `${(error as { code?: unknown }).code}: ${String(error)}`;
+  }
+}
 
 test('whatever calls leave of a state, its text is the canonical one, and calls that fail leave the text before', async () => {
   const step = fc.record({ name: fc.constantFrom('a', 'b', '1', 'Z'), value: plain, fails: fc.boolean() });

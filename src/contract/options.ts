@@ -1,0 +1,16 @@
+import { suggest } from '../protocol/nearest.ts';
+
+/** The names that options may have, each once; typed, so that a new option cannot be forgotten here. */
+export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>>;
+
+/**
+ * What is wrong with the names in options; undefined where nothing is. Options are closed: one that is misspelt would be
+ * passed over, and what it should restrict would be open.
+ */
+export function misnamedOption(options: unknown, known: Readonly<Record<string, true>>): string | undefined {
+  if (typeof options !== 'object' || options === null) return 'options must be an object';
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (unknown === undefined) return undefined;
+  const names = Object.keys(known);
+  return `unknown option "${unknown}"${suggest(unknown, names)}; there are ${names.join(', ')}`;
+}

@@ -1,0 +1,41 @@
+// Goal: a request that cannot be approved is refused in words that say what to change.
+// Method: requests with one mistake each, to a deployment in memory.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { absent, row, update } from '../../src/protocol/draft.ts';
+import type { PrepareRequest } from '../../src/runtime/prepare.ts';
+import { deploy, invoiceWorld } from './deploy.ts';
+
+const request = {
+  ...{ adapter: 'books', task: 'invoice-1', planRevision: 1 },
+  effects: [update('invoice', { id: 1 }, { status: ['pending', 'paid'] })],
+};
+
+const WRONG: readonly (readonly [unknown, RegExp])[] = [
+  [undefined, /must be an object/],
+  [{ ...request, continuation: ['reconcile'] }, /unknown option "continuation" \(did you mean "continuations"\?\)/],
+  [
+    { ...request, requires: [row('vendor', { id: 8 }, { blocked: 0 })] },
+    /"id":8\} to be \{"blocked":0\}, but there is none now/,
+  ],
+  [
+    { ...request, requires: [row('invoice', { id: 1 }, { status: 'paid' })] },
+    /to be \{"status":"paid"\}, but it is \{"status":"pending"\} now/,
+  ],
+  [{ ...request, requires: [absent('invoice', { id: 1 })] }, /"id":1\} not to exist, but it is \{.*\} now/],
+];
+
+for (const [wrong, what] of WRONG) {
+  test(`refused: ${what.source}`, async () => {
+    await using deployed = await deploy(invoiceWorld());
+    await assert.rejects(deployed.runtime.prepare(wrong as PrepareRequest), {
+      code: 'ERR_EM_MANIFEST_INVALID',
+      message: what,
+    });
+  });
+}
+
+test('without the mistake it is prepared', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  assert.match((await deployed.runtime.prepare(request)).rendering, /1 approved change/);
+});
