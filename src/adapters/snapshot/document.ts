@@ -48,14 +48,15 @@ export function takePlain(input: unknown): Document {
   return { text, state: readDocument(text) };
 }
 
-/** A copy of the state that nobody else holds. */
-export function readDocument(text: string): Value {
-  return JSON.parse(text) as Value;
-}
-
-/** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy. */
+/** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy, and it gets no other. */
 const { keys } = Object;
 const { isArray } = Array;
+const { parse } = JSON;
+
+/** A copy of the state that nobody else holds. */
+export function readDocument(text: string): Value {
+  return parse(text) as Value;
+}
 
 /** The same, of a state that was read before: in half the time, and with nothing but what is the state's own. */
 export function copyDocument(state: Value): Value {
@@ -79,7 +80,10 @@ export function copyDocument(state: Value): Value {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  if (isArray(value)) return value.some((item) => isDeeper(item, levels - 1));
+  if (isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) if (isDeeper(value[index], levels - 1)) return true;
+    return false;
+  }
   for (const name in value) if (isDeeper(value[name as keyof typeof value], levels - 1)) return true;
   return false;
 }
