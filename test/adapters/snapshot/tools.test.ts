@@ -59,6 +59,7 @@ const tools: SnapshotOptions['tools'] = {
       lower: () => text.toLowerCase(),
       parsed: () => JSON.parse(text).id,
       trimmed: () => text.trim(),
+      word: () => /[a-z0-9Σ]+/.exec(text)?.[0],
       flag: () => true,
       list: () => ['o777'],
     };
@@ -226,9 +227,11 @@ test('an identifier that a tool took out of what the agent wrote is not generate
   const adapter = await open(options());
   const effects = [insert('orders', { id: generated('order'), total: 1 })];
   const texts = { lower: 'O777', parsed: '{"id":"o777"}', trimmed: ' o777 ', flag: '', list: '' };
-  for (const [how, text] of Object.entries(texts)) {
-    const { stage } = await hold(adapter, how, { calls: [call('place', { how, text })] });
-    assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'DIVERGED', how);
+  // Characters that change the letter before them when a text is brought into one form.
+  const words = ['o777e\u0301', 'o777Σα'].map((text) => ['word', text] as const);
+  for (const [how, text] of [...Object.entries(texts), ...words]) {
+    const { stage } = await hold(adapter, how + text, { calls: [call('place', { how, text })] });
+    assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'DIVERGED', how + text);
   }
   const { stage } = await hold(adapter, 'honest', { calls: [call('place', { how: '', text: 'a note of o20' })] });
   assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'EXACT', 'a short one occurs by accident');
