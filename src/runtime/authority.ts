@@ -79,12 +79,14 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
 }
 
 /**
- * Whether the outcome was approved for what is registered here. Parts of a parsed record list their keys in canonical
- * order, so that the engine writes their canonical text; were it another one, the digest would decide.
+ * Whether the outcome was approved for what is registered here. Parsed records usually list their keys in canonical order,
+ * so that the engine writes the canonical text; where they do not, it is made.
  */
-export function isRegistered({ registrationText, frame }: Admitted, { registration }: Approved): boolean {
-  if (JSON.stringify(registration) === registrationText) return true;
-  return digestValueOf('effectmatch/registration/v1', registration) === frame.registration;
+export function isRegistered(
+  { registrationText }: Pick<Admitted, 'registrationText'>,
+  { registration }: Pick<Approved, 'registration'>,
+): boolean {
+  return JSON.stringify(registration) === registrationText || canonical(registration) === registrationText;
 }
 
 /** Whether the license may be used at this moment. At the final gate it is the last question, because others take time. */
