@@ -80,9 +80,8 @@ export class Control {
     }
   }
 
-  /** Makes the fingerprint cover these roles and what they are members of. */
-  async watchRoles(roles: readonly string[]): Promise<void> {
-    if (roles.join('\n') === this.#roles.join('\n')) return;
+  /** Makes the fingerprint cover these roles and what they are members of, also where a known name is another role now. */
+  watchRoles(roles: readonly string[]): void {
     this.#roles = roles;
     this.#fingerprints = undefined;
   }

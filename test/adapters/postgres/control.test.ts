@@ -55,3 +55,23 @@ test('a standby does not say what runs, so that its promotion is a reason to loo
     await control.close();
   }
 });
+
+test('a role that was made again under its old name is watched from the next survey on', async () => {
+  await using server = await startServer();
+  await using site = await openShop(server);
+  const { db, options } = site;
+  const role = db.role('lent');
+  const control = new Control(options.control);
+  try {
+    await db.run(`create role ${role}`);
+    control.watchRoles([role]);
+    await control.fingerprint();
+    await db.run(`drop role ${role}; create role ${role}`);
+    control.watchRoles([role]);
+    const first = await control.fingerprint();
+    await db.run(`alter role ${role} createrole`);
+    assert.notEqual(await control.fingerprint(), first);
+  } finally {
+    await control.close();
+  }
+});
