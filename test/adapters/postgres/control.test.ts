@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { Control } from '../../../src/adapters/postgres/control.ts';
+import { Connection } from '../../../src/postgres/connection.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
 import { startServer, type TestServer } from '../../postgres/server.ts';
 
@@ -70,6 +72,32 @@ test('a role that was made again under its old name is watched from the next sur
     control.watchRoles([role]);
     const first = await control.fingerprint();
     await db.run(`alter role ${role} createrole`);
+    assert.notEqual(await control.fingerprint(), first);
+  } finally {
+    await control.close();
+  }
+});
+
+test('a transaction that a crash took back, and another under its id, do not pass for each other', async () => {
+  await using server = await startServer({ settings: { wal_writer_delay: '10s', autovacuum: 'off' } });
+  await using site = await openShop(server);
+  const { db, options } = site;
+  const crash = async () => {
+    const session = await Connection.open(db.url(), 'test');
+    process.kill(Number((await session.query('select pg_backend_pid()')).rows[0]?.[0]), 'SIGKILL');
+    while (session.isAlive) await session.query('select 1').catch(() => {});
+    const isUp = () => db.run('select 1').catch(() => undefined);
+    while ((await isUp()) === undefined) await setTimeout(50);
+  };
+  const readWriter = async () => (await db.run(`select xmin::text from pg_class where relname = 'invoice'`))[0]?.xmin;
+  await crash(); // counters begin at zero, as they do after the next crash
+  const control = new Control(options.control);
+  try {
+    await db.run('set synchronous_commit = off; grant references on invoice to public');
+    const [first, writer] = [await control.fingerprint(), await readWriter()];
+    await crash();
+    await db.run('grant truncate on invoice to public');
+    assert.equal(await readWriter(), writer, 'the id was given out again');
     assert.notEqual(await control.fingerprint(), first);
   } finally {
     await control.close();

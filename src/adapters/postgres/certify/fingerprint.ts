@@ -100,12 +100,14 @@ const counters = COUNTED.map((catalog) => {
 /**
  * The snapshot that a statement reads with, and what may change without the end of a transaction: counters, which are
  * reported later than that, and settings. The snapshot of a standby does not say what runs, and speaks for nothing once
- * the standby is promoted.
+ * the standby is promoted. After a crash the server gives out ids again of which nothing was on disk: it starts its
+ * sessions anew without starting itself, and its statistics.
  */
 const MOMENT = `pg_current_snapshot(),
     concat_ws(' ', ${counters.join(', ')},
       current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
-      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time(), pg_is_in_recovery())`;
+      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time(), pg_is_in_recovery(),
+      pg_stat_get_bgwriter_stat_reset_time())`;
 
 /** Every catalogue that is watched, with the condition of its rows; they need {@link WITH_WATCHED} and the roles' ids. */
 export const WATCHED_ROWS = [...SHARED, ...LOCAL];
