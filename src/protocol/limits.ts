@@ -128,19 +128,18 @@ function checkRelations({ relations }: Limits, effects: readonly ApprovedEffect[
 }
 
 function checkCounts(
-  { maxEffects, maxRows }: Limits,
+  { maxEffects = Number.POSITIVE_INFINITY, maxRows = {} }: Limits,
   { occurrences }: Pick<License, 'occurrences'>,
   effects: readonly ApprovedEffect[],
 ): Exceeded | undefined {
-  if (maxEffects === undefined && maxRows === undefined) return undefined;
   const rows = new Map<string, number>();
   for (const { target, count } of effects) rows.set(target, count * occurrences + (rows.get(target) ?? 0));
   const total = [...rows.values()].reduce((sum, count) => sum + count, 0);
   const over = occurrences === 1 ? '' : ` over ${occurrences} occurrences`;
-  if (maxEffects !== undefined && total > maxEffects) {
+  if (total > maxEffects) {
     return { reason: 'limit-effects', detail: `${total} changes are approved${over}; the limit is ${maxEffects}` };
   }
-  for (const [target, max] of Object.entries(maxRows ?? {})) {
+  for (const [target, max] of Object.entries(maxRows)) {
     const count = rows.get(target) ?? 0;
     if (count <= max) continue;
     const detail = `${count} changes of ${quote(target)} are approved${over}; the limit is ${max}`;

@@ -127,7 +127,6 @@ function findAbsentChannels(reports: readonly ChannelReport[], required: readonl
 /** One sentence for each reason: channels that depend on the same answer are silent together. */
 function findSilentChannels(reports: readonly ChannelReport[]): string[] {
   const silent = reports.filter((report) => report.kind === 'silent');
-  if (silent.length === 0) return [];
   return [...Map.groupBy(silent, ({ why }) => why)].map(([why, group]) => {
     const channels = group.map(({ channel }) => quote(channel)).join(', ');
     return `Channel${group.length > 1 ? 's' : ''} ${channels} gave no answer: ${why.toWellFormed()}`;

@@ -40,6 +40,13 @@ function holds(requirement: Requirement, found: StateReading): boolean {
   });
 }
 
+/** What was required of a row, and what there is instead. */
+export function describeBroken({ requirement: { target, key, row }, found }: BrokenRequirement): string {
+  const wanted = row === null ? 'must not exist' : `must be ${canonical(row)}`;
+  const now = found?.row ? `it is ${canonical(found.row)}` : 'there is none';
+  return `${target} ${canonical(key)} ${wanted}, and ${now}`;
+}
+
 /** What a task-state digest covers: every reading, the application's own revision, and A's salt. */
 export function taskStateText(
   approved: Approved,

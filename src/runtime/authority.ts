@@ -10,7 +10,13 @@ import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { type BrokenRequirement, brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
+import {
+  type BrokenRequirement,
+  brokenRequirements,
+  describeBroken,
+  stateReads,
+  taskStateText,
+} from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
 import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
 
@@ -79,12 +85,14 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
 }
 
 /**
- * Whether the outcome was approved for what is registered here. Parts of a parsed record list their keys in canonical
- * order, so that the engine writes their canonical text; were it another one, the digest would decide.
+ * Whether the outcome was approved for what is registered here. Parsed records usually list their keys in canonical order,
+ * so that the engine writes the canonical text; where they do not, it is made.
  */
-export function isRegistered({ registrationText, frame }: Admitted, { registration }: Approved): boolean {
-  if (JSON.stringify(registration) === registrationText) return true;
-  return digestValueOf('effectmatch/registration/v1', registration) === frame.registration;
+export function isRegistered(
+  { registrationText }: Pick<Admitted, 'registrationText'>,
+  { registration }: Pick<Approved, 'registration'>,
+): boolean {
+  return JSON.stringify(registration) === registrationText || canonical(registration) === registrationText;
 }
 
 /** Whether the license may be used at this moment. At the final gate it is the last question, because others take time. */
@@ -171,16 +179,14 @@ export function checkState(
 export function checkRequired(approved: Approved, readings: readonly StateReading[]): Refusal | undefined {
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return undefined;
-  return refuse('precondition-broken', `${describeBroken(approved, broken)}; the approval is stale`);
+  return refuse('precondition-broken', `${storableBroken(approved, broken)}; the approval is stale`);
 }
 
 /** What does not hold. Where values are not stored this names columns only: the sentence goes into the journal. */
-function describeBroken(approved: Approved, { requirement, found }: BrokenRequirement): string {
-  const { target, key, row } = requirement;
-  if (approved.registration.values === 'digest') {
-    return `what was required of ${target} (${Object.keys(row ?? key).join(', ')}) does not hold any more`;
-  }
-  return `${target} ${canonical(key)} must be ${canonical(row)} and is ${canonical(found?.row ?? null)}`;
+function storableBroken({ registration }: Approved, broken: BrokenRequirement): string {
+  if (registration.values === 'plain') return describeBroken(broken);
+  const { target, key, row } = broken.requirement;
+  return `what was required of ${target} (${Object.keys(row ?? key).join(', ')}) does not hold any more`;
 }
 
 export type Authority =

@@ -112,8 +112,7 @@ async function checkAuthority(deployment: Deployment, established: Established):
   const stale = checkPresupposed(deployment, attempt, established.action);
   if (stale !== undefined) return stale;
   const standing = await deployment.ledgers.standing(attempt.license.task, attempt);
-  const superseded = checkPlan(attempt, standing);
-  if (superseded !== undefined || standing.holds) return superseded;
+  if (standing.holds) return checkPlan(attempt, standing);
   return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
 }
 

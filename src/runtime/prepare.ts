@@ -3,7 +3,6 @@ import { digestRecord, digestText, renderingDigest } from '../crypto/digest.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
-import { canonical } from '../protocol/canon.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import type { Source } from '../protocol/frame.ts';
@@ -11,7 +10,7 @@ import type { Proposal } from '../protocol/license.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { nameSchema } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { brokenRequirements, stateReads, taskStateText } from '../protocol/state.ts';
+import { brokenRequirements, describeBroken, stateReads, taskStateText } from '../protocol/state.ts';
 import { actionDigest } from './authority.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 
@@ -118,11 +117,5 @@ export async function prepare(
 function refuseBroken(approved: Approved, readings: readonly StateReading[]): void {
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return;
-  const { requirement, found } = broken;
-  const wanted = requirement.row === null ? 'not to exist' : `to be ${canonical(requirement.row)}`;
-  const now = found?.row ? `it is ${canonical(found.row)}` : 'there is none';
-  throw new EffectMatchError(
-    'ERR_EM_MANIFEST_INVALID',
-    `the manifest requires ${requirement.target} ${canonical(requirement.key)} ${wanted}, but ${now} now`,
-  );
+  throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `a requirement does not hold now: ${describeBroken(broken)}`);
 }

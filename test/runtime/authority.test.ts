@@ -9,10 +9,12 @@ import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { parsePrivateKey } from '../../src/crypto/approver-key.ts';
 import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { signLicense } from '../../src/crypto/signature.ts';
+import { canonical } from '../../src/protocol/canon.ts';
 import { insert, read, row } from '../../src/protocol/draft.ts';
 import type { License, SignedLicense } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import { renderLicense } from '../../src/protocol/render-license.ts';
+import { isRegistered } from '../../src/runtime/authority.ts';
 import type { ExecuteOptions } from '../../src/runtime/execute.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import type { IssuerConfig } from '../../src/runtime/policy.ts';
@@ -422,7 +424,23 @@ test('a broken precondition says what was required and found, and only names col
     world.disturb('state');
     const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'precondition-broken');
     if (values === 'plain')
-      assert.match(detail, /vendor \{"id":1\} must be \{"blocked":false\} and is .*"blocked":true/);
+      assert.match(detail, /vendor \{"id":1\} must be \{"blocked":false\}, and it is .*"blocked":true/);
     else assert.match(detail, /^what was required of vendor \(blocked\) does not hold any more/);
   }
+});
+
+test('a registration is the same in whatever order its parts are listed, and no other', () => {
+  const target = { name: 'invoice', columns: ['id'], key: ['id'], volatile: [] };
+  const registration = { profile: 'net-state', values: 'plain', targets: [target] } as const;
+  const admitted = { registrationText: canonical(registration) };
+  assert.ok(isRegistered(admitted, { registration }));
+  const { profile, values, targets } = registration;
+  for (const same of [
+    { profile, targets, values },
+    { values, targets, profile },
+  ]) {
+    assert.ok(isRegistered(admitted, { registration: same }));
+  }
+  assert.ok(!isRegistered(admitted, { registration: { ...registration, values: 'digest' } }));
+  assert.ok(!isRegistered(admitted, { registration: { ...registration, targets: [] } }));
 });

@@ -176,6 +176,24 @@ function reasonOfReplay(reason: string): string {
   return before.includes(reason) ? reason : 'spent';
 }
 
+for (const part of ['kind', 'backend', 'code'] as const) {
+  test(`an adapter that says of another ${part} after the observation is not promoted`, async () => {
+    const world = invoiceWorld();
+    let added = '';
+    const changing = booksWith(world, ({ identity }) => ({
+      get identity() {
+        return { ...identity, [part]: `${identity[part]}${added}` };
+      },
+    }));
+    const change = () => {
+      added = '2';
+    };
+    await using deployed = await deploy(world, { ...changing, at: { 'path:observed': change } });
+    assertRejected(await deployed.runtime.execute(await deployed.approve(), PAY), 'final-gate', 'adapter-changed');
+    assert.equal(world.books.markers.size, 0);
+  });
+}
+
 test('every refusal of the final gate has a case above', () => {
   const source = readFileSync('src/runtime/gate.ts', 'utf8');
   const own = [...source.matchAll(/reason: '([a-z-]+)'/g)].map(([, reason]) => reason ?? '');

@@ -16,13 +16,13 @@ const WRONG: readonly (readonly [unknown, RegExp])[] = [
   [{ ...request, continuation: ['reconcile'] }, /unknown option "continuation" \(did you mean "continuations"\?\)/],
   [
     { ...request, requires: [row('vendor', { id: 8 }, { blocked: 0 })] },
-    /"id":8\} to be \{"blocked":0\}, but there is none now/,
+    /"id":8\} must be \{"blocked":0\}, and there is none/,
   ],
   [
     { ...request, requires: [row('invoice', { id: 1 }, { status: 'paid' })] },
-    /to be \{"status":"paid"\}, but it is \{"status":"pending"\} now/,
+    /must be \{"status":"paid"\}, and it is \{"status":"pending"\}/,
   ],
-  [{ ...request, requires: [absent('invoice', { id: 1 })] }, /"id":1\} not to exist, but it is \{.*\} now/],
+  [{ ...request, requires: [absent('invoice', { id: 1 })] }, /"id":1\} must not exist, and it is \{.*\}/],
 ];
 
 for (const [wrong, what] of WRONG) {
