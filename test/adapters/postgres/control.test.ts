@@ -15,30 +15,35 @@ async function openShop(server: TestServer) {
   return await protectedDatabase('create table invoice (id int primary key)', { relations: ['invoice'] }, { db });
 }
 
-test('a promoted transaction is excused only as long as the session that watches', async () => {
-  await using server = await startServer();
-  await using site = await openShop(server);
-  const { db, options } = site;
-  const control = new Control(options.control);
-  try {
-    await control.fingerprint();
-    const session = await control.connection();
-    const { rows } = await session.query('select pg_snapshot_xmax(pg_current_snapshot())::text, pg_backend_pid()');
-    const [next, pid] = rows[0] ?? [];
-    control.excuse(String(next));
-    await db.run(`select pg_terminate_backend(${pid}, 5000)`);
-    await assert.rejects(session.query('select 1'));
-    const first = await control.fingerprint();
-    await db.run('grant truncate on invoice to public');
-    const { rows: after } = await (await control.connection()).query(
-      `select xmin from pg_class where oid = 'public.invoice'::regclass`,
-    );
-    assert.equal(after[0]?.[0], next, 'the id was used for something else');
-    assert.notEqual(await control.fingerprint(), first);
-  } finally {
-    await control.close();
-  }
-});
+for (const late of [false, true]) {
+  const when = late ? ', also when its COMMIT is answered late' : '';
+  test(`a promoted transaction is excused only as long as the session that watches${when}`, async () => {
+    await using server = await startServer();
+    await using site = await openShop(server);
+    const { db, options } = site;
+    const control = new Control(options.control);
+    try {
+      await control.fingerprint();
+      const session = await control.connection();
+      const { rows } = await session.query('select pg_snapshot_xmax(pg_current_snapshot())::text, pg_backend_pid()');
+      const [next, pid] = rows[0] ?? [];
+      const excuse = control.excuser();
+      if (!late) excuse(String(next));
+      await db.run(`select pg_terminate_backend(${pid}, 5000)`);
+      await assert.rejects(session.query('select 1'));
+      const first = await control.fingerprint();
+      if (late) excuse(String(next));
+      await db.run('grant truncate on invoice to public');
+      const { rows: after } = await (await control.connection()).query(
+        `select xmin from pg_class where oid = 'public.invoice'::regclass`,
+      );
+      assert.equal(after[0]?.[0], next, 'the id was used for something else');
+      assert.notEqual(await control.fingerprint(), first);
+    } finally {
+      await control.close();
+    }
+  });
+}
 
 test('a standby does not say what runs, so that its promotion is a reason to look again', async () => {
   await using server = await startServer();
