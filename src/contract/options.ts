@@ -5,10 +5,12 @@ export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>
 
 /**
  * What is wrong with the names in options; undefined where nothing is. Options are closed: one that is misspelt would be
- * passed over, and what it should restrict would be open.
+ * passed over, and what it should restrict would be open. So would what is inherited, wherever options are copied.
  */
 export function misnamedOption(options: unknown, known: Readonly<Record<string, true>>): string | undefined {
   if (typeof options !== 'object' || options === null) return 'options must be an object';
+  const prototype: unknown = Object.getPrototypeOf(options);
+  if (prototype !== Object.prototype && prototype !== null) return 'options must be a plain object';
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return undefined;
   const names = Object.keys(known);

@@ -88,10 +88,14 @@ export function establish(
 ): Observation {
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
-  const gaps = findAbsentChannels(evidence.channels, requiredChannels);
-  gaps.push(...findSilentChannels(evidence.channels));
-  for (const report of evidence.channels) gaps.push(...findDisagreements(report, { evidence, tally, registered }));
-  gaps.push(...findUnregistered(tally, registered), ...findUnattributed(evidence.unattributed));
+  const { channels } = evidence;
+  // Never as arguments of one call: there may be more gaps than the stack holds.
+  const gaps = findAbsentChannels(channels, requiredChannels).concat(
+    findSilentChannels(channels),
+    channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered })),
+    findUnregistered(tally, registered),
+    findUnattributed(evidence.unattributed),
+  );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
   return { kind: 'complete', effects: canonObserved(registration, evidence.records) };
 }

@@ -1,5 +1,10 @@
 import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
 
+/** Kept from before any tool has run, because a tool may overwrite them: what one is handed before it is frozen, it keeps. */
+const { freeze, getOwnPropertyDescriptor, getOwnPropertySymbols, getPrototypeOf, keys: keysOf } = Object;
+const { isArray } = Array;
+const { stringify } = JSON;
+
 /** What a pass may still meet, and whether the copy that it makes lists all its keys in canonical order. */
 export interface Pass {
   objectsLeft: number;
@@ -25,7 +30,7 @@ export const readPlain: Reader = (value, pass, depth) => {
       return value;
     case 'object':
       if (value === null) return null;
-      return Array.isArray(value)
+      return isArray(value)
         ? readItems(value, ANY_ITEMS, pass, depth)
         : readMembers(value, isAnyKey, readPlain, pass, depth);
     default:
@@ -52,21 +57,21 @@ const ANY_ITEMS: Items = { min: 0, max: Number.POSITIVE_INFINITY, readers: readP
 
 /** An array. Its length is read once, like everything else: a proxy could give another answer the next time. */
 export function readItems(value: unknown, { min, max, readers }: Items, pass: Pass, depth: number): unknown {
-  if (!Array.isArray(value) || Object.getPrototypeOf(value) !== Array.prototype) return undefined;
+  if (!isArray(value) || getPrototypeOf(value) !== Array.prototype) return undefined;
   const { length } = value;
   if (length < min || length > max) return undefined;
   // Holes and named properties both make these differ, or leave an index without a descriptor.
-  if (!isWithin(value, pass, depth) || Object.keys(value).length !== length) return undefined;
+  if (!isWithin(value, pass, depth) || keysOf(value).length !== length) return undefined;
   const copy: unknown[] = [];
   for (let index = 0; index < length; index += 1) {
-    const property = Object.getOwnPropertyDescriptor(value, index);
+    const property = getOwnPropertyDescriptor(value, index);
     if (!isData(property)) return undefined;
     const read = typeof readers === 'function' ? readers : (readers[index] as Reader);
     const item = read(property.value, pass, depth + 1);
     if (item === undefined) return undefined;
-    copy.push(item);
+    copy[index] = item;
   }
-  return Object.freeze(copy);
+  return freeze(copy);
 }
 
 /** An object whose keys are data. */
@@ -79,18 +84,18 @@ export function readMembers(
 ): unknown {
   if (!isPlainObject(value, pass, depth)) return undefined;
   const copy: Record<string, unknown> = {};
-  const keys = sortKeys(Object.keys(value));
+  const keys = sortKeys(keysOf(value));
   for (let index = 0; index < keys.length; index += 1) {
     const key = keys[index] as string;
     if (key === '__proto__' || !isKey(key) || !isText(key, pass)) return undefined;
     if (mayBeIndex(key)) pass.inOrder = false;
-    const property = Object.getOwnPropertyDescriptor(value, key);
+    const property = getOwnPropertyDescriptor(value, key);
     if (!isData(property)) return undefined;
     const inner = read(property.value, pass, depth + 1);
     if (inner === undefined) return undefined;
     copy[key] = inner;
   }
-  return Object.freeze(copy);
+  return freeze(copy);
 }
 
 const ZERO = 48;
@@ -116,7 +121,7 @@ export function readFields(value: unknown, fields: readonly Field[], pass: Pass,
   let present = 0;
   for (let index = 0; index < fields.length; index += 1) {
     const { key, optional, read } = fields[index] as Field;
-    const property = Object.getOwnPropertyDescriptor(value, key);
+    const property = getOwnPropertyDescriptor(value, key);
     if (optional && property?.enumerable !== true) continue;
     if (!isData(property)) return undefined;
     const inner = read(property.value, pass, depth + 1);
@@ -124,7 +129,7 @@ export function readFields(value: unknown, fields: readonly Field[], pass: Pass,
     copy[key] = inner;
     present += 1;
   }
-  return Object.keys(value).length === present ? Object.freeze(copy) : undefined;
+  return keysOf(value).length === present ? freeze(copy) : undefined;
 }
 
 /** Found, listed, and no accessor. */
@@ -133,19 +138,17 @@ function isData(property: PropertyDescriptor | undefined): property is PropertyD
 }
 
 function isPlainObject(value: unknown, pass: Pass, depth: number): value is object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
+  if (typeof value !== 'object' || value === null || isArray(value)) return false;
+  const prototype: unknown = getPrototypeOf(value);
   return (prototype === Object.prototype || prototype === null) && isWithin(value, pass, depth);
 }
 
 function isWithin(value: object, pass: Pass, depth: number): boolean {
   pass.objectsLeft -= 1;
-  return depth < MAX_DEPTH && pass.objectsLeft >= 0 && Object.getOwnPropertySymbols(value).length === 0;
+  return depth < MAX_DEPTH && pass.objectsLeft >= 0 && getOwnPropertySymbols(value).length === 0;
 }
 
-/** Kept from before any tool has run, because a tool may overwrite it. */
-const { stringify } = JSON;
-const NOTHING = Object.freeze([]);
+const NOTHING = freeze([]);
 
 /**
  * The canonical text of a copy that a pass has made; undefined where it is too long. The engine's own writer gives the

@@ -122,14 +122,7 @@ export function defineRecord<S extends z.ZodType>(
       }
       return parseOwn(input, text);
     },
-    text(record) {
-      if (isKnown(record)) return known.get(record) ?? canonical(record);
-      const found = readOnce(record, KEPT_AFTER);
-      if (found !== undefined) return found.text;
-      const text = canonical(record);
-      checked(record, text);
-      return text;
-    },
+    text: (record) => read(record).text,
   };
 }
 

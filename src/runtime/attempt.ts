@@ -28,7 +28,7 @@ export interface Attempt extends AttemptFacts {
 /** Digest of E. Keyed where the deployment does not store values: a plain digest of few values can be guessed. */
 export function observedDigest(deployment: Deployment, admitted: Admitted, effects: readonly Effect[]): Digest {
   const text = observedText(effects);
-  return admitted.adapter.registration.values === 'digest'
+  return admitted.registration.values === 'digest'
     ? deployment.digestObserved(text)
     : digestText('effectmatch/observed/v1', text);
 }
@@ -42,7 +42,7 @@ export function recordedOutcome(deployment: Deployment, admitted: Admitted, outc
     return { kind: outcome.kind, gaps: outcome.gaps.map((gap) => gap.toWellFormed()) };
   const observed = observedDigest(deployment, admitted, outcome.effects);
   if (outcome.kind === 'EXACT') return { kind: outcome.kind, observed };
-  const digested = admitted.adapter.registration.values === 'digest';
+  const digested = admitted.registration.values === 'digest';
   const diff = digested ? redactDiff(outcome.diff, deployment.digestValue) : outcome.diff;
   return { kind: outcome.kind, observed, diff: storableDiff(diff) };
 }

@@ -72,7 +72,7 @@ export function rejection(
   refusal: Refusal,
   known: { readonly claim?: Digest; readonly certificate?: Digest } & Seen = {},
 ): TerminalOf<'rejected'> {
-  const residue = storableResidue(known.residue ?? [], attempt.admitted.adapter.registration.values);
+  const residue = storableResidue(known.residue ?? [], attempt.admitted.registration.values);
   return {
     ...terminalBase(deployment, attempt),
     kind: 'rejected',
@@ -137,7 +137,7 @@ export function divergence(
 
 /** What a verdict about registered fields must say about itself. */
 function matchOf({ admitted }: AttemptFacts): { readonly match?: 'registered-fields' } {
-  const { profile } = admitted.adapter.registration;
+  const { profile } = admitted.registration;
   return profile === 'registered-fields' ? { match: profile } : {};
 }
 

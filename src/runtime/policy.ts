@@ -1,3 +1,4 @@
+import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { keyId } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -92,8 +93,15 @@ function parsePolicy(policy: unknown): Policy {
   }
 }
 
-/** Unknown fields are kept, so that the closed record refuses them: a misspelt limit must not mean no limit. */
+const LIMITS: OptionNames<LimitsConfig> = {
+  ...{ operations: true, relations: true, maxEffects: true, maxRows: true },
+  ...{ amounts: true, hours: true, maxLifetime: true },
+};
+
+/** A limit that is misspelt, inherited or in a list must not mean no limit. */
 function limitsOf(issuer: string, limits: LimitsConfig): object {
+  const misnamed = misnamedOption(limits, LIMITS);
+  if (misnamed !== undefined) throw invalid(`issuer "${issuer}", limits: ${misnamed}`);
   const { relations, amounts, hours, maxLifetime, ...others } = limits;
   const windows = hours === undefined ? undefined : [hours].flat();
   for (const window of windows ?? []) checkZone(issuer, window?.zone);

@@ -27,7 +27,7 @@ export async function executePromotable(
   deployment.reached('path:staged');
 
   const evidence = await stage.observe();
-  const observation = establish(evidence, admitted.registration, adapter.channels);
+  const observation = establish(evidence, admitted.registration, admitted.frame.channels);
   const outcome = deployment.classify(prepareApproved(attempt.signed.approved), observation, evidence);
   const seen = { outcome, residue: evidence.residue };
   deployment.reached('path:observed');

@@ -112,7 +112,7 @@ export async function rehearseOnce(
   if (staged.kind === 'failed') return staged;
   try {
     const evidence = await staged.stage.observe();
-    const observation = establish(evidence, admitted.registration, adapter.channels);
+    const observation = establish(evidence, admitted.registration, admitted.frame.channels);
     const readings = await staged.stage.read(what.reads);
     return { kind: 'seen', observation, evidence, readings };
   } finally {

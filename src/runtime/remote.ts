@@ -91,7 +91,7 @@ export async function readBack(
   const { adapter } = admitted;
   try {
     const evidence = await adapter.readBack(occurrence, request, approved);
-    const observation = establish(evidence, admitted.registration, adapter.channels);
+    const observation = establish(evidence, admitted.registration, admitted.frame.channels);
     const outcome = classify(prepareApproved(approved), observation, evidence);
     if (evidence.refused !== undefined && outcome.kind === 'EXACT') {
       // Who refused a request has not done it: one of the two is not true.

@@ -127,7 +127,7 @@ function fromDraft(deployment: Deployment, draft: ShadowDraft): Comparison {
     task: stated.task,
     async resolve() {
       const manifest = await admitted.adapter.normalise(stated);
-      const outcome = approvedOutcome(manifest, admitted.adapter.registration, deployment.ids.hex(16));
+      const outcome = approvedOutcome(manifest, admitted.registration, deployment.ids.hex(16));
       return {
         approved: draft.effects === undefined ? undefined : outcome,
         declared: outcome,

@@ -50,7 +50,7 @@ export async function shadow(
   const judged = await judge(deployment, admitted, comparison, untrustedAction).catch((error: unknown) =>
     asUnknown(admitted, error),
   );
-  const residue = storableResidue(judged.residue ?? [], admitted.adapter.registration.values);
+  const residue = storableResidue(judged.residue ?? [], admitted.registration.values);
   const base = {
     version: 1 as const,
     occurrence: `occ_${deployment.ids.hex(20)}` as OccurrenceId,
@@ -174,7 +174,7 @@ function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
 }
 
 /** Messages may quote values, which a deployment that stores digests does not keep. */
-function tellable({ adapter }: AdmittedPromotable, error: EffectMatchError): string {
-  if (adapter.registration.values === 'digest') return 'the message is not kept, because it could quote values';
+function tellable({ registration }: AdmittedPromotable, error: EffectMatchError): string {
+  if (registration.values === 'digest') return 'the message is not kept, because it could quote values';
   return error.message.slice(0, 4000).toWellFormed();
 }

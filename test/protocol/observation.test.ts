@@ -216,6 +216,14 @@ test('a gap is at most 1000 characters of well-formed text, whatever names are i
   }
 });
 
+test('more gaps than the stack holds are still gaps', () => {
+  const strangers = Array.from({ length: 200_000 }, (_, index) => `t${index}`);
+  const targets = ['invoice', 'note', ...strangers];
+  assert.ok(gapsOf(observe(withReport('authorizer', { ...reports.authorizer, targets }))).length > 1);
+  const records = strangers.map((target): ChangeRecord => ({ ...insert, target }));
+  assert.ok(gapsOf(observe({ ...complete, records })).length > 1);
+});
+
 test('records that contradict the registration are a fault, not a gap', () => {
   const wrong = { ...update, before: { z: 1 }, after: { z: 2 } };
   assert.throws(() => observe({ ...complete, records: [wrong, insert] }), { code: 'ERR_EM_INVARIANT' });

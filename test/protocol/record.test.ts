@@ -71,6 +71,22 @@ test('an input that answers differently every time still gives a record that fit
   assert.deepEqual(JSON.parse(kind.text(record)), record);
 });
 
+test('a text is checked itself, not what its record answers when it is asked again', () => {
+  const strict = defineRecord('strict', 1, 1024, z.strictObject({ name: z.string().max(1) }));
+  let asked = 0;
+  const input = new Proxy(
+    { name: '' },
+    {
+      getOwnPropertyDescriptor(target, key) {
+        asked += 1;
+        return { ...Reflect.getOwnPropertyDescriptor(target, key), value: asked < 8 ? 'too long' : 'a' };
+      },
+      get: () => 'a',
+    },
+  );
+  assert.throws(() => strict.text(input), { code: 'ERR_EM_RECORD_INVALID' });
+});
+
 test('a record that was not parsed is written and checked every time', () => {
   const record = { name: 'a', list: [] as unknown[] };
   assert.equal(kind.text(record), '{"list":[],"name":"a"}');

@@ -120,6 +120,24 @@ test('with every channel the same executions are committed', async () => {
   }
 });
 
+test('an adapter that no longer declares a channel after it was admitted still owes it', async () => {
+  const [channel] = MEMORY_CHANNELS;
+  const world = invoiceWorld();
+  const honest = memoryAdapter(world.books);
+  const { state, factory } = losing(honest as AdapterFactory, (evidence) => withoutChannel(evidence, channel));
+  const forgetful: AdapterFactory = {
+    async open(context) {
+      const adapter = await factory.open(context);
+      const declared = adapter.channels;
+      const channels = () => (state.admitted ? declared.filter((name) => name !== channel) : declared);
+      return Object.defineProperty(adapter, 'channels', { get: channels });
+    },
+  };
+  await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, books: forgetful } });
+  state.admitted = true;
+  assertRejected(await deployed.runtime.execute(await deployed.approve(), PAY), 'comparison', 'incomplete');
+});
+
 const CONTRADICTIONS: Readonly<Record<string, (evidence: Evidence) => Evidence>> = {
   'the observer drops a record': (evidence) => ({ ...evidence, records: evidence.records.slice(1) }),
   'the observer reports a record twice': (evidence) => ({

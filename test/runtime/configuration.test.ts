@@ -30,7 +30,17 @@ const WRONG: readonly (readonly [unknown, RegExp])[] = [
   [{ ...usable, operators: { night: { key, may: [] } } }, /operator "night".*unknown option "may".*; there are key$/],
   [issuer({ limit: { maxEffects: 1 } }), /issuer "alice".*unknown option "limit" \(did you mean "limits"\?\)/],
   [issuer({ source: ['contract'] }), /issuer "alice".*unknown option "source" \(did you mean "sources"\?\)/],
-  [issuer({ limits: { maxEffect: 1 } }), /maxEffect/],
+  [issuer({ limits: { maxEffect: 1 } }), /issuer "alice", limits: unknown option "maxEffect"/],
+  [issuer({ limits: Object.create({ maxEffects: 1 }) }), /issuer "alice", limits: options must be a plain object/],
+  [issuer({ limits: new Map([['maxEffects', 1]]) }), /limits: options must be a plain object$/],
+  [issuer({ limits: [{ maxEffects: 1 }] }), /limits: options must be a plain/],
+  [issuer({ limits: true }), /limits: options must be an object/],
+  [issuer({ limits: null }), /limits: options must be an object$/],
+  [
+    { ...usable, issuers: { alice: Object.assign(Object.create({ limit: {} }), usable.issuers.alice) } },
+    /issuer "alice": options must be a plain object/,
+  ],
+  [Object.assign(Object.create({ leaseMS: 1 }), usable), /^the configuration: options must be a plain object/],
 ];
 
 for (const [config, what] of WRONG) {

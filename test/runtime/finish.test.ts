@@ -78,7 +78,7 @@ const attempt = {
   execution: claim.execution,
   lineage: claim.license,
   license,
-  admitted: { identityDigest: fixtureDigest('identity'), adapter: { registration: { values: 'plain' } } },
+  admitted: { identityDigest: fixtureDigest('identity'), registration: { values: 'plain' } },
 } as unknown as AttemptFacts;
 
 test('a rejection says what is known and nothing about what is not', () => {

@@ -15,6 +15,10 @@ const WRONG: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /must be an object/],
   [{ ...request, continuation: ['reconcile'] }, /unknown option "continuation" \(did you mean "continuations"\?\)/],
   [
+    Object.assign(Object.create({ requires: [row('vendor', { id: 8 }, { blocked: 0 })] }), request),
+    /must be a plain object/,
+  ],
+  [
     { ...request, requires: [row('vendor', { id: 8 }, { blocked: 0 })] },
     /"id":8\} must be \{"blocked":0\}, and there is none/,
   ],

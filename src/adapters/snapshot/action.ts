@@ -44,15 +44,15 @@ export function parseAction(input: unknown, tools: readonly string[]): CheckedAc
 }
 
 function copyPlain(input: unknown): Value {
-  let taken: Document;
+  let taken: Document | undefined;
   try {
-    taken = takePlain(input);
+    taken = takePlain(input, MAX_CHARACTERS);
   } catch (cause) {
     // A proxy may throw anything it likes.
     const why = cause instanceof EffectMatchError ? `: ${cause.message}` : '';
     throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, { cause });
   }
-  if (taken.text.length > MAX_CHARACTERS) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
+  if (taken === undefined) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
   return taken.state;
 }
 
@@ -100,10 +100,14 @@ export function chosenBy(action: CheckedAction): (text: string) => boolean {
       }
   };
   for (const { args } of action.calls) collect(args);
-  const all = fold(texts.join('\n'));
+  const joined = texts.join('\n');
+  const all = fold(joined);
+  // An accent or a letter behind a part changes how the part is folded; letter by letter it is still there.
+  const letters = joined.toUpperCase();
   return (text) => {
     const folded = fold(text);
-    return folded.length < MIN_QUOTED ? texts.some((one) => fold(one) === folded) : all.includes(folded);
+    if (folded.length < MIN_QUOTED) return texts.some((one) => fold(one) === folded);
+    return all.includes(folded) || letters.includes(text.trim().toUpperCase());
   };
 }
 

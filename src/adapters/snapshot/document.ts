@@ -20,19 +20,20 @@ export interface Document {
  */
 export function writeDocument(state: unknown): string {
   const text = canonical(state);
-  demandLimits(text, state);
+  if (text.length > MAX_CHARACTERS) throw tooLong();
+  demandDepth(state);
   return text;
 }
 
-function demandLimits(text: string, state: unknown): void {
-  if (text.length > MAX_CHARACTERS) throw unusable(`it is longer than ${MAX_CHARACTERS} characters`);
+function demandDepth(state: unknown): void {
   if (isDeeper(state, MAX_DEPTH)) throw unusable(`it is nested deeper than ${MAX_DEPTH} levels`);
 }
 
 /** The text and a copy of a state that somebody else may still hold. */
 export function takeDocument(state: unknown): Document {
-  const taken = takePlain(state);
-  demandLimits(taken.text, taken.state);
+  const taken = takePlain(state, MAX_CHARACTERS);
+  if (taken === undefined) throw tooLong();
+  demandDepth(taken.state);
   return taken;
 }
 
@@ -40,22 +41,26 @@ const readPlain = compileReader(plainSchema);
 /** More are rare, and one that stands in many places would be copied for each of them. */
 const MAX_OBJECTS = 2 ** 20;
 
-/** The same of any plain data. The quick way never says why it refuses, so the other one is asked then. */
-export function takePlain(input: unknown): Document {
+/**
+ * The same of any plain data, undefined where its text is longer. The quick way never says why it refuses, so the other
+ * one is asked then. A small graph can have a long text, and what is read from that is many times larger.
+ */
+export function takePlain(input: unknown, maxCharacters: number): Document | undefined {
   const read = readPlain?.(input, MAX_OBJECTS);
-  if (read !== undefined) return { text: read.text, state: read.copy as Value };
-  const text = canonical(input);
-  return { text, state: readDocument(text) };
+  const text = read?.text ?? canonical(input);
+  if (text.length > maxCharacters) return undefined;
+  return { text, state: read === undefined ? readDocument(text) : (read.copy as Value) };
 }
+
+/** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy, and it gets no other. */
+const { keys } = Object;
+const { isArray } = Array;
+const { parse } = JSON;
 
 /** A copy of the state that nobody else holds. */
 export function readDocument(text: string): Value {
-  return JSON.parse(text) as Value;
+  return parse(text) as Value;
 }
-
-/** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy. */
-const { keys } = Object;
-const { isArray } = Array;
 
 /** The same, of a state that was read before: in half the time, and with nothing but what is the state's own. */
 export function copyDocument(state: Value): Value {
@@ -79,9 +84,16 @@ export function copyDocument(state: Value): Value {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  if (isArray(value)) return value.some((item) => isDeeper(item, levels - 1));
+  if (isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) if (isDeeper(value[index], levels - 1)) return true;
+    return false;
+  }
   for (const name in value) if (isDeeper(value[name as keyof typeof value], levels - 1)) return true;
   return false;
+}
+
+function tooLong(): EffectMatchError {
+  return unusable(`it is longer than ${MAX_CHARACTERS} characters`);
 }
 
 function unusable(why: string): EffectMatchError {
