@@ -185,7 +185,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       reached: context.reached,
       recordersIntact: async (oids) =>
         await areRecordersIntact(await control.connection(), recorders, oids).catch(unavailable('the recorders')),
-      promoted: (xid) => control.excuse(xid),
+      promoted: control.excuser(),
       transactionStatus: (xid) => control.transactionStatus(xid),
       readCommitted: (reads) => this.read(reads),
       lockReads: (reads) => lockReads(readable, reads),

@@ -64,7 +64,7 @@ export async function readBoundary(
   for (let tries = 0; tries < READS_MAX; tries += 1) {
     const boundary = await control.withConnection((connection) => readOnce(connection, settings, parties, fingerprint));
     // The roles that matter are known only now; their rows are part of the fingerprint from here on.
-    await control.watchRoles(boundary.survey.roles);
+    control.watchRoles(boundary.survey.roles);
     const now = await control.fingerprint();
     if (now === fingerprint) return boundary;
     fingerprint = now;

@@ -20,7 +20,7 @@ export class Control {
   /** Prepared on the session of that moment; another session needs its own. */
   #fingerprints: { readonly connection: Connection; readonly prepared: Promise<Fingerprints> } | undefined;
   #roles: readonly string[] = [];
-  readonly #excused = new Set<bigint>();
+  #excused = new Set<bigint>();
   #next: Promise<string> | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -80,19 +80,20 @@ export class Control {
     }
   }
 
-  /** Makes the fingerprint cover these roles and what they are members of. */
-  async watchRoles(roles: readonly string[]): Promise<void> {
-    if (roles.join('\n') === this.#roles.join('\n')) return;
+  /** Makes the fingerprint cover these roles and what they are members of, also where a known name is another role now. */
+  watchRoles(roles: readonly string[]): void {
     this.#roles = roles;
     this.#fingerprints = undefined;
   }
 
   /**
-   * Names a transaction that was promoted. The server counted what it wrote, up to its COMMIT, and that was registered
-   * rows alone: its end is no reason to read the configuration again.
+   * What names a transaction that was promoted. The server counted what it wrote, up to its COMMIT, and that was registered
+   * rows alone: its end is no reason to read the configuration again. To be taken before the transaction begins: what
+   * was promoted on the server of an earlier session says nothing to a later one.
    */
-  excuse(xid: string): void {
-    this.#excused.add(BigInt(xid));
+  excuser(): (xid: string) => void {
+    const excused = this.#excused;
+    return (xid) => excused.add(BigInt(xid));
   }
 
   /**
@@ -114,7 +115,7 @@ export class Control {
     const connection = await this.connection();
     if (this.#fingerprints?.connection !== connection) {
       // Another session begins with a full reading, and may meet a server that took over and gives out the same ids again.
-      this.#excused.clear();
+      this.#excused = new Set();
       this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
     }
     try {

@@ -15,17 +15,20 @@ const CHANGED = `xmin <> '1'`;
 /** Catalogues of the database whose every row version counts, with the rows that belong to the configuration. */
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
-  ['pg_class', `${CHANGED} and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S')`],
+  ['pg_class', `${CHANGED} and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'c')`],
   ['pg_attribute', 'attrelid = any((select tables from relations)::oid[]) and attnum > 0'],
   ['pg_attrdef', permanent('adrelid')],
   ['pg_constraint', 'oid >= 16384 and conrelid <> all((select temporary from relations)::oid[])'],
   ['pg_index', permanent('indrelid')],
   ['pg_trigger', permanent('tgrelid')],
   ['pg_inherits', permanent('inhparent')],
-  ['pg_rewrite', permanent('ev_class')],
+  // By the rule's own id: one that was added to a view of the server counts too.
+  ['pg_rewrite', 'oid >= 16384 and ev_class <> all((select temporary from relations)::oid[])'],
+  ['pg_rewrite', `oid < 16384 and ev_class = 'pg_settings'::regclass`], // the one that everybody may update
   ['pg_policy', 'true'],
   ['pg_proc', CHANGED],
-  ['pg_type', `oid >= 16384 and typtype <> 'c' and typcategory <> 'A'`],
+  // Every table, also a temporary one, has a row type and an array type. A domain over an array is not one of those.
+  ['pg_type', `oid >= 16384 and typtype <> 'c' and (typcategory <> 'A' or typarray <> 0)`],
   ['pg_enum', 'true'],
   ['pg_cast', 'oid >= 16384'],
   ['pg_operator', 'oid >= 16384'],
@@ -45,6 +48,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_publication_namespace', 'true'],
   ['pg_sequence', permanent('seqrelid')],
   ['pg_default_acl', 'true'],
+  ['pg_depend', `refclassid = 'pg_extension'::regclass and deptype = 'e'`],
 ];
 
 const CURRENT = '(select oid from pg_database where datname = current_database())';
@@ -57,6 +61,14 @@ const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_db_role_setting', `setdatabase in (0, ${CURRENT}) and (setrole = 0 or setrole = any($1::oid[]))`],
   ['pg_parameter_acl', 'true'],
   ['pg_subscription', `subdbid = ${CURRENT}`],
+  ['pg_tablespace', 'true'],
+  // What these roles own or were given, of kinds that are not read above: columns of catalogues, collations, operator
+  // families, and so on. Tables are read above; large objects are data, which nobody reached can write.
+  [
+    'pg_shdepend',
+    `dbid = ${CURRENT} and refclassid = 'pg_authid'::regclass and refobjid = any($1::oid[])
+      and classid <> 'pg_largeobject'::regclass and (classid <> 'pg_class'::regclass or objid < 16384)`,
+  ],
 ];
 
 /**
@@ -89,18 +101,20 @@ const counters = COUNTED.map((catalog) => {
 /**
  * The snapshot that a statement reads with, and what may change without the end of a transaction: counters, which are
  * reported later than that, and settings. The snapshot of a standby does not say what runs, and speaks for nothing once
- * the standby is promoted.
+ * the standby is promoted. After a crash the server gives out ids again of which nothing was on disk: it starts its
+ * sessions anew without starting itself, and its statistics.
  */
 const MOMENT = `pg_current_snapshot(),
     concat_ws(' ', ${counters.join(', ')},
       current_setting('fsync'), current_setting('full_page_writes'), current_setting('track_counts'),
-      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time(), pg_is_in_recovery())`;
+      extract(epoch from pg_conf_load_time()), pg_postmaster_start_time(), pg_is_in_recovery(),
+      pg_stat_get_bgwriter_stat_reset_time())`;
 
 /** Every catalogue that is watched, with the condition of its rows; they need {@link WITH_WATCHED} and the roles' ids. */
 export const WATCHED_ROWS = [...SHARED, ...LOCAL];
 export const WITH_WATCHED = `with relations as materialized (select
     coalesce(array_agg(oid) filter (where relpersistence = 't'), '{}') as temporary,
-    array_agg(oid) filter (where relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f')) as tables
+    array_agg(oid) filter (where relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'c')) as tables
   from pg_catalog.pg_class where oid >= 16384)`;
 
 const versions = WATCHED_ROWS.map(([catalog, where]) => `select xmin from pg_catalog.${catalog} where ${where}`);

@@ -155,7 +155,10 @@ export const QUERIES = {
   rules: `select r.ev_class::int8 as relation, r.oid::int8 as oid, quote_ident(r.rulename) as object, r.ev_type::text as event, r.ev_enabled::text as enabled,
     pg_get_ruledef(r.oid) as definition
     from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
-    where r.oid >= ${USER} and c.relpersistence <> 't' order by ${REL} collate "C", r.rulename collate "C"`,
+    where (r.oid >= ${USER} or c.oid < ${USER} and r.ev_type <> '1' and regexp_replace(pg_get_ruledef(r.oid), '\\s+', ' ', 'g') <> all(array[
+      'CREATE RULE pg_settings_u AS ON UPDATE TO pg_catalog.pg_settings WHERE (new.name = old.name) DO SELECT set_config(old.name, new.setting, false) AS set_config;',
+      'CREATE RULE pg_settings_n AS ON UPDATE TO pg_catalog.pg_settings DO INSTEAD NOTHING;']))
+      and c.relpersistence <> 't' order by ${REL} collate "C", r.rulename collate "C"`,
   policies: `select p.polrelid::int8 as relation, p.oid::int8 as oid, quote_ident(p.polname) as object, p.polcmd::text as command, p.polpermissive as permissive,
     array(select coalesce(r.rolname::text, 'public') from unnest(p.polroles) x left join pg_roles r on r.oid = x order by 1) as roles,
     pg_get_expr(p.polqual, p.polrelid) as using, pg_get_expr(p.polwithcheck, p.polrelid) as checking

@@ -233,6 +233,16 @@ export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, out
   }
   for (const rule of catalog.rules) {
     const row = index.relation.get(rule.relation);
+    if (row === undefined && rule.event !== '1') {
+      const relation = /\bON \w+ TO (\S+)/.exec(rule.definition)?.[1] ?? '';
+      outlets.open({
+        outlet: `rule ${rule.object} on ${relation}`,
+        object: relation,
+        why: 'It is not one that the server came with, and what it does to a view of the server is not followed',
+        fix: [`DROP RULE ${rule.object} ON ${relation}`],
+        needs: 'superuser',
+      });
+    }
     if (row === undefined || !reach.relations.has(row)) continue;
     const outlet = `rule ${rule.object} on ${row.object}`;
     if (rule.event === '1')

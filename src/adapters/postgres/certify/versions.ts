@@ -11,6 +11,8 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   pg_inherits: `'pg_class ' || inhrelid || ' 0'`,
   pg_sequence: `'pg_class ' || seqrelid || ' 0'`,
   pg_foreign_table: `'pg_class ' || ftrelid || ' 0'`,
+  pg_depend: `classid::regclass || ' ' || objid || ' ' || objsubid || ' membership in an extension'`,
+  pg_shdepend: `classid::regclass || ' ' || objid || ' ' || objsubid || ' rights of ' || pg_get_userbyid(refobjid)`,
   pg_enum: `'pg_type ' || enumtypid || ' 0 ' || enumlabel`,
   pg_auth_members: `'pg_authid ' || member || ' 0 membership in ' || pg_get_userbyid(roleid) || ' granted by ' || pg_get_userbyid(grantor)`,
   pg_db_role_setting: `case when setrole = 0 then 'pg_database ' || setdatabase else 'pg_authid ' || setrole end || ' 0 settings in database ' || setdatabase`,

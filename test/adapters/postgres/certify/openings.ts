@@ -338,6 +338,16 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /function effectmatch.extra/,
   },
   {
+    name: 'a rule of the server that was replaced',
+    sql: 'create or replace rule pg_settings_u as on update to pg_catalog.pg_settings do instead notify leak',
+    outlet: /rule pg_settings_u/,
+  },
+  {
+    name: 'a rule on a view of the server',
+    sql: 'create rule extra as on insert to pg_catalog.pg_views do instead notify leak',
+    outlet: /rule extra on pg_catalog\.pg_views/,
+  },
+  {
     name: 'a rule on a registered table',
     alone: true,
     sql: 'create rule redirect as on insert to app.invoice do also insert into app.hidden values (1)',
