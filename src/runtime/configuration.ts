@@ -21,7 +21,7 @@ const OPERATOR = { key: true } as const;
 export function checkConfiguration(value: unknown, where = 'the configuration'): asserts value is RuntimeConfig {
   const wrong = (what: string) => new EffectMatchError('ERR_EM_CONFIG_INVALID', `${where}: ${what}`);
   if (!isObject(value)) throw wrong('it is no object');
-  const { store, keyring, issuers, adapters, operators = {}, operations = [], leaseMs = LEASE_MS } = value;
+  const { store, keyring, issuers, adapters, operators = {}, operations = {}, leaseMs = LEASE_MS } = value;
   if (!isText(store) && !(isObject(store) && typeof store.open === 'function')) {
     throw wrong('`store` is missing; give the path of the ledger file, for example "effectmatch.db"');
   }
@@ -30,8 +30,8 @@ export function checkConfiguration(value: unknown, where = 'the configuration'):
   }
   if (!isObject(issuers)) throw wrong('`issuers` is missing; name who may approve, with a public key for each');
   if (!isObject(operators)) throw wrong('`operators` must name who may resolve, with a public key for each');
-  if (!Array.isArray(operations) || !operations.every(isObject)) {
-    throw wrong('`operations` must be a list of what defineOperation has made');
+  if (!isObject(operations) || !Object.values(operations).every(isObject)) {
+    throw wrong('`operations` must name what defineOperation has made');
   }
   if (!isObject(adapters)) throw wrong('`adapters` is missing; name at least one backend');
   for (const [name, adapter] of Object.entries(adapters)) {
