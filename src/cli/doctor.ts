@@ -18,7 +18,8 @@ export const doctor: Verb = {
   about: `Asks each backend for every route by which an agent's operation could persist or send something, and shows
 which are observed, which are denied and which are neither. One open outlet refuses every operation on that
 backend before anything is staged. For each, the report names the object, why it is reachable and what closes
-it. No row of yours is changed; SQLite files get three small tables of EffectMatch's when first opened. The exit code is 0 when everything is closed, and 2 when operations would be refused.`,
+it. No row of yours is changed; SQLite files get three small tables of EffectMatch's when first opened. The exit code is
+0 when everything is closed, and 2 when operations would be refused.`,
   positionals: [],
   flags: {
     adapter: { value: 'NAME', about: 'only this adapter' },

@@ -16,3 +16,13 @@ export function misnamedOption(options: unknown, known: Readonly<Record<string, 
   const names = Object.keys(known);
   return `unknown option "${unknown}"${suggest(unknown, names)}; there are ${names.join(', ')}`;
 }
+
+/** The same for a list of relations, each a name or options of its own. */
+export function misnamedRelation(relations: unknown, known: Readonly<Record<string, true>>): string | undefined {
+  if (!Array.isArray(relations)) return 'relations must be a list of tables';
+  for (const relation of relations) {
+    const wrong = typeof relation === 'string' ? undefined : misnamedOption(relation, known);
+    if (wrong !== undefined) return `relation ${JSON.stringify(relation?.name)}: ${wrong}`;
+  }
+  return undefined;
+}

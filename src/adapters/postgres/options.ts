@@ -1,4 +1,4 @@
-import { misnamedOption, type OptionNames } from '../../contract/options.ts';
+import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
@@ -118,15 +118,10 @@ export function readOptions(options: PostgresOptions): Settings {
 }
 
 function checkNames(options: PostgresOptions): void {
-  const misnamed = misnamedOption(options, OPTIONS);
+  const misnamed = misnamedOption(options, OPTIONS) ?? misnamedRelation(options.relations, RELATION);
   if (misnamed !== undefined) throw refused(misnamed);
-  if (!Array.isArray(options.relations)) throw refused('relations must be a list of tables');
   const inSessions = misnamedOption(options.sessions ?? {}, SESSIONS);
   if (inSessions !== undefined) throw refused(`sessions: ${inSessions}`);
-  for (const relation of options.relations) {
-    const wrong = typeof relation === 'string' ? undefined : misnamedOption(relation, RELATION);
-    if (wrong !== undefined) throw refused(`relation ${JSON.stringify(relation?.name)}: ${wrong}`);
-  }
 }
 
 function readRelation(option: RelationOption): RegisteredName {

@@ -1,5 +1,5 @@
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
-import { misnamedOption, type OptionNames } from '../../contract/options.ts';
+import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
@@ -34,11 +34,8 @@ export function checkOptions(options: SqliteOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
   if (typeof options.file !== 'string') throw refused('file must be the path of a database file');
-  if (!Array.isArray(options.relations)) throw refused('relations must be a list of tables');
-  for (const relation of options.relations) {
-    const wrong = typeof relation === 'string' ? undefined : misnamedOption(relation, RELATION);
-    if (wrong !== undefined) throw refused(`relation ${JSON.stringify(relation?.name)}: ${wrong}`);
-  }
+  const wrong = misnamedRelation(options.relations, RELATION);
+  if (wrong !== undefined) throw refused(wrong);
 }
 
 /** A file that exists, is a regular one and can be written. Returns what identifies it while the adapter is open. */
