@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { normaliseManifest } from '../../backend/normalise.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -25,7 +26,7 @@ import { ensureControl, type Manifest, readCurrent, readManifest, type Version }
 import { CHANNELS, PROBE_TARGET } from './evidence.ts';
 import { type Layout, layoutOf, makePassage, showCurrent, treeOf } from './layout.ts';
 import { asUnavailable, markersOf } from './markers.ts';
-import { FILE_TARGET, normaliseManifest } from './normalise.ts';
+import { FilesSchema } from './normalise.ts';
 import { readState } from './reading.ts';
 import { openStage, storeStamps } from './stage.ts';
 import { identifyControl, surveyFolder } from './survey.ts';
@@ -137,6 +138,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
   readonly markers: PromotableAdapter['markers'];
   readonly probe: PromotableProbe<CheckedAction>;
   readonly #opened: Opened;
+  readonly #schema: FilesSchema;
   readonly #stages = new Set<Stage>();
   #known: { readonly folder: string; readonly manifest: Manifest } | undefined;
   #survey: Survey | undefined;
@@ -145,7 +147,8 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     const { db, layout, backend, values, context } = opened;
     this.#opened = opened;
     this.identity = { kind: 'files', backend, code: adapterCode() };
-    this.registration = { profile: 'net-state', values, targets: [FILE_TARGET] };
+    this.#schema = new FilesSchema(values);
+    this.registration = this.#schema.registration;
     const redo = async () => await showCurrent(db, layout, DEADLINE);
     this.markers = markersOf(db, { busyTimeoutMs: BUSY_TIMEOUT_MS, reached: context.reached, redo });
     const durable = async (token: string) => existsSync(join(layout.root, probePath(token)));
@@ -153,7 +156,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async normalise(manifest: Statement): Promise<Statement> {
-    return normaliseManifest(manifest);
+    return normaliseManifest(this.#schema, manifest);
   }
 
   /** A version that is replaced and removed while it is being read is read again as what replaced it. */

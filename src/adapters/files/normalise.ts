@@ -1,155 +1,117 @@
-import { EffectMatchError, unreachable } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
-import { checkCell } from '../../protocol/constraint.ts';
-import type { ApprovedEffect, Cell, CellRow, Requirement, StateRead } from '../../protocol/effect.ts';
-import type { Manifest } from '../../protocol/manifest.ts';
-import type { Target } from '../../protocol/registration.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+import { invalid, type ManifestSchema, type RelationShape } from '../../backend/normalise.ts';
+import { unreachable } from '../../errors.ts';
+import type { ApprovedEffect, Cell, CellRow, StateRead } from '../../protocol/effect.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
+import type { Value } from '../../protocol/value.ts';
 import { formatMode, parseMode } from './action.ts';
 import { normaliseContent } from './content.ts';
 import { findPathProblem } from './paths.ts';
 
-const COMPARED = ['kind', 'mode', 'content', 'link'] as const;
-type Compared = (typeof COMPARED)[number];
+const COLUMNS = ['path', 'kind', 'mode', 'content', 'link'] as const;
+type ColumnName = (typeof COLUMNS)[number];
 
 /** The one thing that a folder holds: something at a path. */
-export const FILE_TARGET: Target = { name: 'file', columns: ['path', ...COMPARED], key: ['path'], volatile: [] };
+export const FILE_TARGET: Target = { name: 'file', columns: COLUMNS, key: ['path'], volatile: [] };
 
-/**
- * The manifest in the form in which trees are compared: modes as octal text, content as small text or as digest and
- * size, the columns of a new file filled in. Idempotent. Needs no look at the folder.
- */
-export function normaliseManifest(manifest: Manifest): Manifest {
-  return {
-    ...manifest,
-    effects: manifest.effects.map((effect, index) =>
-      normaliseEffect(effect, `effects[${index}] (${effect.op} ${effect.target})`),
-    ),
-    requires: manifest.requires.map((requirement, index) => normaliseRequirement(requirement, `requires[${index}]`)),
-    watch: manifest.watch.map((read, index) => {
-      readPathKey(read, `watch[${index}]`);
-      checkColumns(read.columns ?? [], `watch[${index}]`);
-      return read;
-    }),
+/** A column, and what a new entry holds there if it is not stated: the cell, or what to state. */
+interface Column {
+  readonly name: ColumnName;
+  readonly otherwise: Cell | string;
+}
+
+type Shape = RelationShape<Column>;
+
+/** A folder as manifests see it: modes as octal text, content as small text or as digest and size. */
+export class FilesSchema implements ManifestSchema<Column> {
+  readonly registration: Registration;
+
+  constructor(values: Registration['values']) {
+    this.registration = { profile: 'net-state', values, targets: [FILE_TARGET] };
+  }
+
+  registered({ op, target, after }: ApprovedEffect, where: string): Shape {
+    checkTarget(target, where);
+    return op === 'insert' ? shapeOf(defaultsFor(after ?? {}, where)) : UNFILLED;
+  }
+
+  readable({ target }: Pick<StateRead, 'target' | 'key'>, where: string): Shape {
+    checkTarget(target, where);
+    return UNFILLED;
+  }
+
+  store(_: Shape, { name }: Column, value: Value, where: string): Value {
+    return normaliseValue(name, value, where);
+  }
+
+  fill(_: Shape, { otherwise }: Column, where: string): Cell {
+    if (typeof otherwise === 'string') throw invalid(where, otherwise);
+    return otherwise;
+  }
+
+  checkConstraint(_: Column, cell: Cell, where: string): void {
+    if ('generated' in cell || 'now' in cell) {
+      throw invalid(where, 'a folder assigns no values; state the value, or any()');
+    }
+  }
+}
+
+type Defaults = Readonly<Record<ColumnName, Cell | string>>;
+
+function shapeOf(defaults: Defaults): Shape {
+  const columns = COLUMNS.map((name) => ({ name, otherwise: defaults[name] }));
+  return { target: FILE_TARGET.name, key: FILE_TARGET.key, columns };
+}
+
+const MISSING_PATH = 'the path is missing; state it';
+const NULL: Cell = { is: null };
+const UNFILLED = shapeOf({ path: MISSING_PATH, kind: NULL, mode: NULL, content: NULL, link: NULL });
+
+/** A file is the default. What a folder or a link cannot have is null, and must not be stated. */
+function defaultsFor(row: CellRow, where: string): Defaults {
+  const isLink = row.link !== undefined && !isNull(row.link);
+  const kind = row.kind ?? { is: isLink ? 'symlink' : 'file' };
+  const path = MISSING_PATH;
+  if (!('is' in kind)) {
+    const unknown = 'kind is not exact, so state it too, for example any()';
+    return { path, kind, mode: unknown, content: unknown, link: unknown };
+  }
+  const refuseStated = (name: 'content' | 'link') => {
+    const cell = row[name];
+    if (cell !== undefined && !isNull(cell)) {
+      throw invalid(where, `a ${String(kind.is)} has no ${name}`);
+    }
   };
-}
-
-function normaliseEffect(effect: ApprovedEffect, where: string): ApprovedEffect {
-  if (effect.target !== FILE_TARGET.name) throw invalid(where, `a folder has only the target "${FILE_TARGET.name}"`);
-  const { key, before, after } = effect;
-  if (key === undefined && before === undefined && after === undefined) {
-    throw invalid(where, 'counts of writes need an event profile; this adapter compares files, so state them');
+  const needed = (name: 'content' | 'link', what: string) => {
+    const cell = row[name];
+    if (cell !== undefined && isNull(cell)) throw invalid(where, what);
+    return what;
+  };
+  if (kind.is === 'symlink') {
+    refuseStated('content');
+    const link = needed('link', 'state "link", the target of the symbolic link');
+    return { path, kind, mode: NULL, content: NULL, link };
   }
-  switch (effect.op) {
-    case 'insert': {
-      const { path, ...rest } = { ...key, ...after };
-      return {
-        ...effect,
-        key: normaliseKey(path === undefined ? {} : { path }, where),
-        after: fillInsert(rest, where),
-      };
-    }
-    case 'update': {
-      const images = normaliseUpdate(before ?? {}, after ?? {}, where);
-      return { ...effect, key: normaliseKey(key ?? {}, where), ...images };
-    }
-    case 'delete': {
-      const cells = normaliseCells(before ?? {}, where);
-      const whole = Object.fromEntries(
-        COMPARED.map((column) => [column, ownCell(cells, column) ?? { any: true as const }]),
-      );
-      return { ...effect, key: normaliseKey(key ?? {}, where), before: whole };
-    }
-    default:
-      return unreachable(effect.op);
+  refuseStated('link');
+  if (kind.is !== 'file') {
+    refuseStated('content');
+    return { path, kind, mode: { is: '0755' }, content: NULL, link: NULL };
   }
-}
-
-/** A file is the default; what a folder or a link cannot have is null. */
-function fillInsert(row: CellRow, where: string): CellRow {
-  const cells = normaliseCells(row, where);
-  const kind = cells.kind ?? { is: cells.link === undefined || isNull(cells.link) ? 'file' : 'symlink' };
-  const name = 'is' in kind ? kind.is : undefined;
-  const absent: Cell = { is: null };
-  if (name === undefined) {
-    const missing = COMPARED.find((column) => column !== 'kind' && cells[column] === undefined);
-    if (missing !== undefined) throw invalid(where, `kind is not exact, so state "${missing}" too, for example any()`);
-  }
-  const content = cells.content ?? absent;
-  const link = cells.link ?? absent;
-  if (name === 'file' && isNull(content))
-    throw invalid(where, 'state the content of the file: text, bytes or digest and size');
-  if (name === 'symlink' && isNull(link)) throw invalid(where, 'state "link", the target of the symbolic link');
-  if (name !== undefined && name !== 'file' && !isNull(content))
-    throw invalid(where, `a ${String(name)} has no content`);
-  if (name !== undefined && name !== 'symlink' && !isNull(link)) throw invalid(where, `a ${String(name)} has no link`);
-  const mode = cells.mode ?? (name === 'symlink' ? absent : { is: name === 'directory' ? '0755' : '0644' });
-  return { kind, mode, content, link };
+  const content = needed('content', 'state the content of the file: text, bytes or digest and size');
+  return { path, kind, mode: { is: '0644' }, content, link: NULL };
 }
 
 function isNull(cell: Cell): boolean {
   return 'is' in cell && cell.is === null;
 }
 
-function normaliseUpdate(before: CellRow, after: CellRow, where: string): { before: CellRow; after: CellRow } {
-  const to = normaliseCells(after, where);
-  const from = normaliseCells(before, where);
-  const names = Object.keys(to);
-  const untold = Object.keys(from).find((name) => !names.includes(name));
-  if (untold !== undefined) throw invalid(where, `"${untold}" has a value before and none after; state both`);
-  if (names.length === 0) throw invalid(where, 'it changes nothing; leave it out');
-  for (const name of names) {
-    const [was, is] = [from[name], to[name]];
-    if (was === undefined || is === undefined || !('is' in was) || !('is' in is)) continue;
-    if (canonical(was.is) === canonical(is.is))
-      throw invalid(where, `"${name}" is the same before and after; leave it out`);
-  }
-  return {
-    before: Object.fromEntries(names.map((name) => [name, from[name] ?? { any: true as const }])),
-    after: to,
-  };
-}
-
-function normaliseKey(key: CellRow, where: string): CellRow {
-  const { path, ...rest } = key;
-  const stray = Object.keys(rest)[0];
-  if (stray !== undefined) throw invalid(where, `"${stray}" is not part of the key; a file is named by its path alone`);
-  if (path === undefined) throw invalid(where, 'the path is missing');
-  const map = (value: Value): Value => {
-    if (typeof value !== 'string') throw invalid(where, 'the path must be text');
-    const problem = findPathProblem(value);
-    if (problem !== undefined) throw invalid(where, `the path ${JSON.stringify(value)}: ${problem}`);
-    return value;
-  };
-  return { path: normaliseCell(path, map, `${where}, path`) };
-}
-
-function normaliseCells(row: CellRow, where: string): { readonly [column: string]: Cell } {
-  checkColumns(Object.keys(row), where);
-  if (Object.hasOwn(row, 'path')) throw invalid(where, 'the path is the key; state it there');
-  return Object.fromEntries(
-    Object.entries(row).map(([column, cell]) => {
-      const at = `${where}, column "${column}"`;
-      return [column, normaliseCell(cell, (value) => normaliseValue(column as Compared, value, at), at)];
-    }),
-  );
-}
-
-function normaliseCell(cell: Cell, map: (value: Value) => Value, where: string): Cell {
-  if ('is' in cell) return { is: map(cell.is) };
-  if ('oneOf' in cell) return { oneOf: cell.oneOf.map(map) };
-  if ('between' in cell) {
-    const between = { between: [map(cell.between[0]), map(cell.between[1])] as const };
-    checkCell(between, where);
-    return between;
-  }
-  if ('generated' in cell || 'now' in cell)
-    throw invalid(where, 'a folder assigns no values; state the value, or any()');
-  return cell;
-}
-
-function normaliseValue(column: Compared, value: Value, where: string): Value {
+function normaliseValue(column: ColumnName, value: Value, where: string): Value {
   switch (column) {
+    case 'path': {
+      if (typeof value !== 'string') throw invalid(where, 'the path must be text');
+      const problem = findPathProblem(value);
+      if (problem === undefined) return value;
+      throw invalid(where, `the path ${JSON.stringify(value)}: ${problem}`);
+    }
     case 'kind':
       if (value === 'file' || value === 'directory' || value === 'symlink') return value;
       throw invalid(where, 'it is file, directory or symlink');
@@ -171,40 +133,7 @@ function normaliseValue(column: Compared, value: Value, where: string): Value {
   }
 }
 
-function normaliseRequirement(requirement: Requirement, where: string): Requirement {
-  readPathKey(requirement, where);
-  if (requirement.row === null) return requirement;
-  checkColumns(Object.keys(requirement.row), where);
-  const row: Row = Object.fromEntries(
-    Object.entries(requirement.row).map(([column, value]) => [
-      column,
-      column === 'path' ? value : normaliseValue(column as Compared, value, `${where}, column "${column}"`),
-    ]),
-  );
-  return { ...requirement, row };
-}
-
-/** The path of a read or requirement; exactly the key must be named. */
-export function readPathKey(read: Pick<StateRead, 'target' | 'key'>, where: string): string {
-  if (read.target !== FILE_TARGET.name) throw invalid(where, `a folder has only the target "${FILE_TARGET.name}"`);
-  const { path, ...rest } = read.key;
-  if (typeof path !== 'string' || Object.keys(rest).length > 0) throw invalid(where, 'its key is the path, as text');
-  const problem = findPathProblem(path);
-  if (problem !== undefined) throw invalid(where, `the path ${JSON.stringify(path)}: ${problem}`);
-  return path;
-}
-
-export function checkColumns(columns: readonly string[], where: string): void {
-  const unknown = columns.find((column) => !FILE_TARGET.columns.includes(column));
-  if (unknown !== undefined) {
-    throw invalid(where, `a file has no column "${unknown}"; it has ${FILE_TARGET.columns.join(', ')}`);
-  }
-}
-
-function ownCell(row: CellRow, name: string): Cell | undefined {
-  return Object.hasOwn(row, name) ? row[name] : undefined;
-}
-
-function invalid(where: string, what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`);
+function checkTarget(target: string, where: string): void {
+  if (target === FILE_TARGET.name) return;
+  throw invalid(where, `a folder has only the target "${FILE_TARGET.name}"`);
 }

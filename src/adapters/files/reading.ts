@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
+import { normaliseRead } from '../../backend/normalise.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { formatMode } from './action.ts';
 import { describeContent, describeDigest, MAX_TEXT_BYTES, readSmallFile } from './content.ts';
 import type { Entry, Manifest } from './control.ts';
-import { checkColumns, readPathKey } from './normalise.ts';
+import { FilesSchema } from './normalise.ts';
 
 /** The columns of an entry that are compared, beside its path. */
 export function rowOf(tree: string, entry: Entry): Row {
@@ -27,18 +28,14 @@ function contentOf(tree: string, { path, kind, size, digest }: Entry): Value {
 
 /** Reads what lies at exactly these paths in one version, in the order asked. */
 export function readState(tree: string, manifest: Manifest, reads: readonly StateRead[]): readonly StateReading[] {
+  const schema = new FilesSchema('plain');
   return reads.map((read, index) => {
-    const where = `read ${index + 1} of "${read.target}"`;
-    const path = readPathKey(read, where);
-    checkColumns(read.columns ?? [], where);
+    const { target, key, columns } = normaliseRead(schema, read, `read ${index + 1} of "${read.target}"`);
+    const path = String(key.path);
     const entry = manifest.get(path);
-    if (entry === undefined) return { target: read.target, key: read.key, row: null };
+    if (entry === undefined) return { target, key, row: null };
     const row: Row = { path, ...rowOf(tree, entry) };
-    const columns = read.columns ?? Object.keys(row);
-    return {
-      target: read.target,
-      key: read.key,
-      row: Object.fromEntries(columns.map((column) => [column, row[column] ?? null])),
-    };
+    const names = columns ?? Object.keys(row);
+    return { target, key, row: Object.fromEntries(names.map((name) => [name, row[name] ?? null])) };
   });
 }

@@ -1,3 +1,4 @@
+import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -15,7 +16,6 @@ import { parseJson } from '../../http/json.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
-import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
 import { DRAFT_OPTIONS, type DraftOptions } from './draft-options.ts';
@@ -70,7 +70,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    return normaliseManifest(this.registration.targets, manifest);
+    return normaliseManifest(plainSchema(this.registration), manifest);
   }
 
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {

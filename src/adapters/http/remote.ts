@@ -1,3 +1,4 @@
+import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
 import type { AdapterContext, Dispatch, RemoteAdapter } from '../../contract/adapter.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
@@ -7,7 +8,6 @@ import { Gateway } from '../../http/gateway.ts';
 import { Recent } from '../../http/recent.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
-import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Target } from '../../protocol/registration.ts';
 import { checkOperations, identifyOptions, registrationOf, targetsOf } from './layout.ts';
 import type { MediatedOperation, MediatedOptions, OpaqueOperation, OpaqueOptions, TargetOptions } from './options.ts';
@@ -43,15 +43,16 @@ export function openShared(
   const { url } = options.service;
   const { operations, targets: described } = options;
   const optionsDigest = identifyOptions({ url, operations, described });
+  const registration = registrationOf(targets, options, capability);
   const sentAtMs = new Recent<number>();
   const shared: Shared = {
     capability,
     identity: { kind: 'http', backend, code: adapterCode(optionsDigest) },
-    registration: registrationOf(targets, options, capability),
+    registration,
     profiles: ['row-event', 'net-state', 'relation-write'],
     channels: CHANNELS,
     async normalise(manifest) {
-      const normalised = normaliseManifest(targets, manifest);
+      const normalised = normaliseManifest(plainSchema(registration), manifest);
       // Without effects it is the state of an operation contract that is normalised, and nothing to request yet.
       if (normalised.effects.length > 0) hooks.check(normalised);
       return normalised;

@@ -1,6 +1,6 @@
+import { isUnchanged as standsStill } from '../../backend/normalise.ts';
 import { checkCell } from '../../protocol/constraint.ts';
 import type { Cell, CellRow, Profile } from '../../protocol/effect.ts';
-import { standsStill } from '../../protocol/normalise.ts';
 import type { Target } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { CastBatch } from './cast.ts';

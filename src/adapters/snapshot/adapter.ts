@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { normaliseManifest } from '../../backend/normalise.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -25,7 +26,7 @@ import { writeDocument } from './document.ts';
 import { CHANNELS } from './evidence.ts';
 import { admitLayout, type Layout, withWholeLists } from './layout.ts';
 import { faultOf, markersOf } from './markers.ts';
-import { normaliseManifest } from './normalise.ts';
+import { SnapshotSchema } from './normalise.ts';
 import { checkOptionNames, type SnapshotOptions } from './options.ts';
 import { StoreConnection } from './promotion.ts';
 import { readView } from './reading.ts';
@@ -143,7 +144,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    return normaliseManifest(this.#opened.layout, manifest);
+    return normaliseManifest(new SnapshotSchema(this.#opened.layout), manifest);
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {

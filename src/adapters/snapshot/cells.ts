@@ -1,25 +1,10 @@
-import { EffectMatchError } from '../../errors.ts';
+import { invalid } from '../../backend/normalise.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
 import { OTHER_FIELDS } from './declared.ts';
 import { decodeData, encodeData, isAbsent, sortLists } from './document.ts';
-import { listKnown } from './known-names.ts';
-import { type Collection, type Layout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
+import { type Collection, type Layout, ORDER_SUFFIX } from './layout.ts';
 import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
 import type { ReferenceList } from './references.ts';
-
-/** A fault in what was stated, with where it is and what to change. */
-export function invalid(where: string, what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`);
-}
-
-/** The collection of this name; undefined for the target of everything else. */
-export function findCollection(layout: Layout, target: string, where: string): Collection | undefined {
-  if (target === REST_TARGET) return undefined;
-  const found = layout.collections.find(({ name }) => name === target);
-  if (found !== undefined) return found;
-  const names = layout.registration.targets.map(({ name }) => name);
-  throw invalid(where, `"${target}" is not registered${listKnown(names)}`);
-}
 
 /** A list that is declared as references, with the collection it is in and what has no order inside its elements. */
 export interface FoundList {
@@ -48,25 +33,23 @@ export function normaliseElementField(
   value: Value,
   { where, unordered }: { readonly where: string; readonly unordered: readonly Tokens[] },
 ): Value {
-  const at = `${where}, field "${column}"`;
   if (list.fields?.includes(column) === true && isAbsent(value)) return value;
   const isWhole = list.fields === null || column === OTHER_FIELDS;
-  const normal = normaliseData(value, isWhole ? unordered : stepInto(unordered, column), at);
-  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(at, 'it stands for an object of further fields');
+  const normal = normaliseData(value, isWhole ? unordered : stepInto(unordered, column), where);
+  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(where, 'it stands for an object of further fields');
   return normal;
 }
 
 /** A value of one column of a collection as the observer would report it. */
 export function normaliseField(collection: Collection, column: string, value: Value, where: string): Value {
-  const at = `${where}, field "${column}"`;
   const isKey = collection.key.includes(column);
   if (!isKey && column !== OTHER_FIELDS && isAbsent(value)) return value;
   const patterns = column === OTHER_FIELDS ? collection.unordered : stepInto(collection.unordered, column);
-  const normal = normaliseData(value, patterns, at);
-  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(at, 'it stands for an object of further fields');
+  const normal = normaliseData(value, patterns, where);
+  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(where, 'it stands for an object of further fields');
   if (!isKey) return normal;
-  if (collection.isMap && typeof normal !== 'string') throw invalid(at, 'keys of an object are text');
-  if (normal === null || typeof normal === 'object') throw invalid(at, 'a key is text, a number, true or false');
+  if (collection.isMap && typeof normal !== 'string') throw invalid(where, 'keys of an object are text');
+  if (normal === null || typeof normal === 'object') throw invalid(where, 'a key is text, a number, true or false');
   return normal;
 }
 

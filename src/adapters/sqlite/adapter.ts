@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { normaliseManifest } from '../../backend/normalise.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -42,7 +43,7 @@ import { ensureControlTables, PROBE_TABLE } from './control.ts';
 import { CHANNELS } from './evidence.ts';
 import { Keeper } from './keeper.ts';
 import { markersOf } from './markers.ts';
-import { normaliseManifest } from './normalise.ts';
+import { SqliteSchema } from './normalise.ts';
 import { readState } from './reading.ts';
 import { openStage } from './stage.ts';
 import { surveyCatalog } from './survey.ts';
@@ -127,15 +128,13 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    const catalog = await this.#readCatalog();
-    return normaliseManifest({ catalog, affinity: this.#affinity, registration: this.registration }, manifest);
+    return normaliseManifest(await this.#schema(), manifest);
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     if (reads.length === 0) return [];
-    const catalog = await this.#readCatalog();
-    const tools = { catalog, affinity: this.#affinity };
-    return await this.#trying(() => readState(this.#opened.db, tools, reads));
+    const schema = await this.#schema();
+    return await this.#trying(() => readState(this.#opened.db, schema, reads));
   }
 
   parseAction(input: unknown): CheckedAction {
@@ -209,6 +208,10 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     this.#keeper.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
     this.#affinity.close();
+  }
+
+  async #schema(): Promise<SqliteSchema> {
+    return new SqliteSchema(await this.#readCatalog(), this.#affinity, this.registration);
   }
 
   /** Read again whenever any other connection has committed since; nothing else can change a schema. */

@@ -98,7 +98,7 @@ function admitRelation(catalog: Catalog, name: string, volatile: readonly string
     if (relation.key.includes(column)) {
       throw refused(`relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`);
     }
-    if (relation.generated.includes(column)) {
+    if (relation.computed.includes(column)) {
       throw refused(`relation "${name}": "${column}" is generated and never compared; leave it out of volatile`);
     }
     if (!columns.includes(column)) {

@@ -20,12 +20,14 @@ export interface Column {
 /** What the catalogue says about one relation. */
 export interface Relation {
   readonly name: string;
+  /** The same name, as manifests and records have it. */
+  readonly target: string;
   readonly kind: string;
   readonly strict: boolean;
   readonly withoutRowid: boolean;
   /** Stored columns in schema order. Generated ones are not among them: they follow from the others. */
   readonly columns: readonly Column[];
-  readonly generated: readonly string[];
+  readonly computed: readonly string[];
   /** Key columns in key order. */
   readonly key: readonly string[];
   /** The column that is another name for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values. */
@@ -104,15 +106,15 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, Relation> {
     rows.map((row) => {
       const name = String(row.name);
       const kind = String(row.type);
-      const columns = kind === 'table' ? describeColumns(db, name) : { columns: [], generated: [], key: [] };
+      const columns = kind === 'table' ? describeColumns(db, name) : { columns: [], computed: [], key: [] };
       const withoutRowid = row.wr === 1;
       const rowidAlias = withoutRowid || columns.key.length !== 1 || hasKeyIndex(db, name) ? undefined : columns.key[0];
-      return [name, { name, kind, strict: row.strict === 1, withoutRowid, ...columns, rowidAlias }];
+      return [name, { name, target: name, kind, strict: row.strict === 1, withoutRowid, ...columns, rowidAlias }];
     }),
   );
 }
 
-function describeColumns(db: DatabaseSync, name: string): Pick<Relation, 'columns' | 'generated' | 'key'> {
+function describeColumns(db: DatabaseSync, name: string): Pick<Relation, 'columns' | 'computed' | 'key'> {
   const rows = db.prepare(`pragma table_xinfo(${quoteName(name)})`).all();
   const stored = rows.filter((row) => row.hidden === 0);
   return {
@@ -122,7 +124,7 @@ function describeColumns(db: DatabaseSync, name: string): Pick<Relation, 'column
       notNull: row.notnull === 1,
       defaultText: row.dflt_value === null ? null : String(row.dflt_value),
     })),
-    generated: rows.filter((row) => row.hidden !== 0).map((row) => String(row.name)),
+    computed: rows.filter((row) => row.hidden !== 0).map((row) => String(row.name)),
     key: stored
       .filter((row) => Number(row.pk) > 0)
       .sort((a, b) => Number(a.pk) - Number(b.pk))

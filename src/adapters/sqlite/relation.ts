@@ -47,7 +47,7 @@ function inspect(catalog: Catalog, name: string): Inspection {
 }
 
 function inspectTable(catalog: Catalog, relation: Relation): Inspection {
-  if ([...relation.columns.map((column) => column.name), ...relation.generated].includes('__proto__')) {
+  if ([...relation.columns.map((column) => column.name), ...relation.computed].includes('__proto__')) {
     return unusable('it has a column named __proto__; rename the column');
   }
   if (relation.key.length === 0) {

@@ -1,9 +1,10 @@
+import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import type { Affinity } from './affinity.ts';
 import { affinityOf, type Relation } from './catalog.ts';
 import type { Change, TableChanges } from './changeset.ts';
-import { castRow, readRow } from './reading.ts';
+import { readRow } from './reading.ts';
 import type { Connections } from './snapshot.ts';
 
 /**
@@ -41,7 +42,7 @@ export function restateChanges(
   const keys = new Map<string, Row>();
   for (const change of table.changes) {
     for (const stated of touchedKeys(relation, table, change)) {
-      const key = castRow(affinity, relation, stated, 'a key of the changeset');
+      const key = storedKey(affinity, relation, stated);
       keys.set(JSON.stringify(relation.key.map((name) => key[name])), key);
     }
   }
@@ -52,6 +53,18 @@ export function restateChanges(
     const record = compareRows(before, after);
     return record === undefined ? [] : [{ ...record, target: relation.name, key }];
   });
+}
+
+/** A key of the changeset as its columns store it. */
+function storedKey(affinity: Affinity, relation: Relation, stated: Row): Row {
+  const entries = relation.columns.flatMap((column): [string, Value][] => {
+    const value = stated[column.name];
+    if (value === undefined) return [];
+    const cast = affinity.cast(relation, column, value);
+    invariant(cast.kind === 'stored', 'a key that was stored can be stored');
+    return [[column.name, cast.value]];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** The keys that a change names: the one it starts from, and the one it ends with. */

@@ -16,6 +16,7 @@ import { type Observed, observeCandidate, readStanding } from './evidence.ts';
 import type { FenceLog, FenceRules } from './fence.ts';
 import type { Keeper } from './keeper.ts';
 import { findMarker } from './markers.ts';
+import { SqliteSchema } from './normalise.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
 import { readClock, readSettings, readTop, takeSnapshot } from './snapshot.ts';
@@ -205,7 +206,8 @@ class HeldStage implements Stage {
    */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
-    return readState(this.#tools.base, this.#tools, reads);
+    const { base, catalog, affinity, registration } = this.#tools;
+    return readState(base, new SqliteSchema(catalog, affinity, registration), reads);
   }
 
   async observe(): Promise<Evidence> {

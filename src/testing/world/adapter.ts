@@ -1,3 +1,4 @@
+import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -13,7 +14,6 @@ import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
 import type { Candidate, MemoryBackend } from './backend.ts';
@@ -41,6 +41,7 @@ function openAdapter(
   context: AdapterContext,
 ): PromotableAdapter<MemoryAction> {
   const targets = backend.targets.filter((target) => target !== PROBE_TARGET);
+  const registration: Registration = { profile: 'row-event', values, targets };
   const held = new Set<Candidate>();
   let closed = false;
   const use = (): MemoryBackend => {
@@ -50,10 +51,10 @@ function openAdapter(
   return {
     capability: 'PROMOTABLE',
     identity: { kind: 'memory', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
-    registration: { profile: 'row-event', values, targets },
+    registration,
     profiles: ['row-event'],
     channels: MEMORY_CHANNELS,
-    normalise: async (manifest) => normaliseManifest(targets, manifest),
+    normalise: async (manifest) => normaliseManifest(plainSchema(registration), manifest),
     read: async (reads) => readRows(use(), reads),
     parseAction: (input) => parseMemoryAction(targets, input),
     describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),

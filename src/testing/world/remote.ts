@@ -1,10 +1,10 @@
+import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
 import type { AdapterContext, AdapterFactory, Approval, Evidence, RemoteAdapter } from '../../contract/adapter.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { invariant } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow, ChangeRecord } from '../../protocol/effect.ts';
-import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
@@ -75,13 +75,14 @@ function openRemote(
 ): RemoteAdapter<MemoryAction> {
   const { backend } = remote;
   const targets = backend.targets.filter((target) => target !== PROBE_TARGET);
+  const registration: Registration = { profile: 'row-event', values, targets, capability };
   return {
     capability,
     identity: { kind: 'memory-remote', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
-    registration: { profile: 'row-event', values, targets, capability },
+    registration,
     profiles: ['row-event'],
     channels: REMOTE_CHANNELS,
-    normalise: async (manifest) => normaliseManifest(targets, manifest),
+    normalise: async (manifest) => normaliseManifest(plainSchema(registration), manifest),
     read: async (reads) => readRows(backend, reads),
     parseAction: (input) => parseMemoryAction(targets, input),
     describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),

@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { files } from '../../../src/adapters/files/index.ts';
-import { normaliseManifest } from '../../../src/adapters/files/normalise.ts';
+import { FilesSchema } from '../../../src/adapters/files/normalise.ts';
+import { normaliseManifest } from '../../../src/backend/normalise.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { absent, any, draftManifest, generated, insert, remove, row, update } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
@@ -13,7 +14,8 @@ import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { Site, write } from './site.ts';
 
 const normalise = (...effects: readonly ApprovedEffect[]) =>
-  normaliseManifest(draftManifest({ adapter: 'site', task: 't', planRevision: 1, effects })).effects;
+  normaliseManifest(new FilesSchema('plain'), draftManifest({ adapter: 'site', task: 't', planRevision: 1, effects }))
+    .effects;
 
 test('a new file gets the mode that a write without one gives it, and no link', () => {
   const [effect] = normalise(insert('file', { path: 'a', content: 'text' }));

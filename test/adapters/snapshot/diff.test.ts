@@ -6,8 +6,9 @@ import fc from 'fast-check';
 import { diffViews } from '../../../src/adapters/snapshot/diff.ts';
 import { writeDocument } from '../../../src/adapters/snapshot/document.ts';
 import { admitLayout, type Layout } from '../../../src/adapters/snapshot/layout.ts';
-import { normaliseManifest } from '../../../src/adapters/snapshot/normalise.ts';
+import { SnapshotSchema } from '../../../src/adapters/snapshot/normalise.ts';
 import { viewDocument } from '../../../src/adapters/snapshot/view.ts';
+import { normaliseManifest } from '../../../src/backend/normalise.ts';
 import { approvedOutcome } from '../../../src/protocol/approve.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
 import type { ApprovedEffect, ChangeRecord } from '../../../src/protocol/effect.ts';
@@ -182,7 +183,7 @@ test('property: an approval of the effects survives normalising, and the core fi
   fc.assert(
     fc.property(pair, document, ([before, after], other) => {
       const records = effectsBetween(before, after);
-      const manifest = normaliseManifest(layout, manifestOf(records));
+      const manifest = normaliseManifest(new SnapshotSchema(layout), manifestOf(records));
       assert.equal(canonical(manifest), canonical(manifestOf(records)));
       assert.equal(judge(records, manifest).kind, 'EXACT');
       const elsewhere = effectsBetween(before, other);
@@ -232,7 +233,10 @@ test('property: the order of an unordered list is irrelevant, in an approval too
         assert.equal(records.length, 1);
         assert.equal(effectsBetween(put(doubled), put(items.slice(1)), loose).length, 1);
         const turned = manifestOf(records).effects.map((effect) => ({ ...effect, after: reverseLists(effect.after) }));
-        const manifest = normaliseManifest(loose, { ...manifestOf([]), effects: turned as ApprovedEffect[] });
+        const manifest = normaliseManifest(new SnapshotSchema(loose), {
+          ...manifestOf([]),
+          effects: turned as ApprovedEffect[],
+        });
         assert.equal(judge(records, manifest, loose).kind, 'EXACT');
       },
     ),

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { absentField, type SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
 import { admitLayout } from '../../../src/adapters/snapshot/layout.ts';
-import { normaliseManifest } from '../../../src/adapters/snapshot/normalise.ts';
+import { SnapshotSchema } from '../../../src/adapters/snapshot/normalise.ts';
+import { normaliseManifest } from '../../../src/backend/normalise.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
 import {
   any,
@@ -39,7 +40,8 @@ const OPTIONS: SnapshotOptions = {
 const layout = admitLayout(OPTIONS);
 const ABSENT = { is: { $bytes: '' } };
 const normalise = (...effects: ApprovedEffect[]) =>
-  normaliseManifest(layout, draftManifest({ adapter: 'shop', task: 't', planRevision: 1, effects })).effects;
+  normaliseManifest(new SnapshotSchema(layout), draftManifest({ adapter: 'shop', task: 't', planRevision: 1, effects }))
+    .effects;
 
 test('without declared fields those of the initial records are registered, and all others share one column', () => {
   assert.deepEqual(layout.registration.targets, [

@@ -1,0 +1,364 @@
+import { EffectMatchError, unreachable } from '../errors.ts';
+import { sameValue } from '../protocol/bag.ts';
+import { checkCell } from '../protocol/constraint.ts';
+import type { ApprovedEffect, Cell, CellRow, Op, Requirement, StateRead } from '../protocol/effect.ts';
+import type { Manifest } from '../protocol/manifest.ts';
+import { suggest } from '../protocol/nearest.ts';
+import type { Registration } from '../protocol/registration.ts';
+import type { Row, Value } from '../protocol/value.ts';
+
+/** A relation as manifests see it. */
+export interface RelationShape<Column extends ColumnShape = ColumnShape> {
+  /** Its name in records and renderings. */
+  readonly target: string;
+  /** Key columns; empty if rows compare as a multiset. */
+  readonly key: readonly string[];
+  readonly columns: readonly Column[];
+  /** Columns that follow from the others and are not compared. */
+  readonly computed?: readonly string[];
+}
+
+export interface ColumnShape {
+  readonly name: string;
+}
+
+/** What normalising asks of a backend. None of it may run application code. */
+export interface ManifestSchema<Column extends ColumnShape = ColumnShape> {
+  readonly registration: Registration;
+  /** The registered relation that an effect is about; undefined if there is none. */
+  registered(effect: ApprovedEffect, where: string): RelationShape<Column> | undefined;
+  /** The relation that a row is read from; throws {@link invalid} if it cannot be read. */
+  readable(read: Pick<StateRead, 'target' | 'key'>, where: string): RelationShape<Column>;
+  /** The value as the column stores it; throws {@link invalid} if the column does not take it. */
+  store(relation: RelationShape<Column>, column: Column, value: Value, where: string): Value;
+  /** What a new row holds in a column that is not stated; throws {@link invalid} if it must be. */
+  fill(relation: RelationShape<Column>, column: Column, where: string): Cell;
+  /** Refuses constraints that make no sense for a column. */
+  checkConstraint?(column: Column, cell: Cell, where: string): void;
+  /** Where a `generated` label has evidence; without this, labels may stand anywhere. */
+  readonly labels?: {
+    assigns(relation: RelationShape<Column>, column: Column, op: Op): boolean;
+    /** Completes "it must also stand …". */
+    readonly where: string;
+  };
+}
+
+/** The schema of a backend that stores values as they are stated and leaves null in what is not. */
+export function plainSchema(registration: Registration): ManifestSchema {
+  const shapes = registration.targets.map(({ name, key, columns }) => ({
+    target: name,
+    key,
+    columns: columns.map((column) => ({ name: column })),
+  }));
+  const find = (name: string) => shapes.find(({ target }) => target === name);
+  return {
+    registration,
+    registered: ({ target }) => find(target),
+    readable: ({ target }, where) => {
+      const shape = find(target);
+      if (shape !== undefined) return shape;
+      throw invalid(where, `there is no table "${target}"; name one of the registered tables`);
+    },
+    store: (_relation, _column, value) => value,
+    fill: (relation, { name }, where) => {
+      if (!relation.key.includes(name)) return { is: null };
+      throw invalid(where, `"${relation.target}" is addressed by its key; state it`);
+    },
+  };
+}
+
+/**
+ * The manifest with every value as its column stores it and every effect with exactly the columns that the profile
+ * reports: omitted columns of an insert get what the backend stores, unstated old values become "any". Idempotent, so
+ * what was signed can be normalised again and stays the same.
+ */
+export function normaliseManifest<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  manifest: Manifest,
+): Manifest {
+  const effects = manifest.effects.map((effect, index) =>
+    normaliseEffect(schema, effect, `effects[${index}] (${effect.op} ${effect.target})`),
+  );
+  checkLabels(schema, effects);
+  return {
+    ...manifest,
+    effects,
+    requires: manifest.requires.map((requirement, index) =>
+      normaliseRequirement(schema, requirement, `requires[${index}] (${requirement.target})`),
+    ),
+    watch: manifest.watch.map((read, index) => normaliseRead(schema, read, `watch[${index}] (${read.target})`)),
+  };
+}
+
+/** The same read with its key as the columns store it. */
+export function normaliseRead<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  read: StateRead,
+  where: string,
+): StateRead {
+  const relation = schema.readable(read, where);
+  for (const name of read.columns ?? []) findColumn(relation, name, where);
+  return { ...read, target: relation.target, key: storeKey(schema, relation, read.key, where) };
+}
+
+function normaliseRequirement<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  requirement: Requirement,
+  where: string,
+): Requirement {
+  const relation = schema.readable(requirement, where);
+  const key = storeKey(schema, relation, requirement.key, where);
+  const row = requirement.row && storeRow(schema, relation, requirement.row, where);
+  return { target: relation.target, key, row };
+}
+
+function storeKey<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  relation: RelationShape<Column>,
+  key: Row,
+  where: string,
+): Row {
+  checkKeyColumns(relation, Object.keys(key), where);
+  return storeRow(schema, relation, key, where);
+}
+
+function storeRow<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  relation: RelationShape<Column>,
+  row: Row,
+  where: string,
+): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => {
+      const column = findColumn(relation, name, where);
+      return [name, schema.store(relation, column, value, `${where}, column "${name}"`)];
+    }),
+  );
+}
+
+function normaliseEffect<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  effect: ApprovedEffect,
+  where: string,
+): ApprovedEffect {
+  const { profile, targets } = schema.registration;
+  const relation = schema.registered(effect, where);
+  if (relation === undefined) {
+    const names = targets.map(({ name }) => name);
+    throw invalid(where, `"${effect.target}" is not registered${suggest(effect.target, names)}`);
+  }
+  const { op, count, key, before, after } = effect;
+  const base = { op, target: relation.target, count };
+  const statesRows = key !== undefined || before !== undefined || after !== undefined;
+  if (profile === 'relation-write') {
+    if (!statesRows) return base;
+    throw invalid(where, `the profile relation-write counts writes and sees no rows; use writes('${op}', …)`);
+  }
+  if (!statesRows) {
+    throw invalid(where, `counts of writes need the profile relation-write; ${profile} compares rows`);
+  }
+  const rows = new EffectRows(schema, relation, where);
+  switch (op) {
+    case 'insert':
+      return { ...base, ...rows.inserted({ ...key, ...after }) };
+    case 'update':
+      return { ...base, ...rows.key(key), ...rows.updated(key ?? {}, before ?? {}, after ?? {}) };
+    case 'delete':
+      return { ...base, ...rows.key(key), before: rows.removed(before ?? {}) };
+    default:
+      return unreachable(op);
+  }
+}
+
+/** The rows of one effect. */
+class EffectRows<Column extends ColumnShape> {
+  readonly #schema: ManifestSchema<Column>;
+  readonly #relation: RelationShape<Column>;
+  readonly #volatile: readonly string[];
+  readonly #where: string;
+
+  constructor(schema: ManifestSchema<Column>, relation: RelationShape<Column>, where: string) {
+    const { targets } = schema.registration;
+    this.#volatile = targets.find(({ name }) => name === relation.target)?.volatile ?? [];
+    this.#schema = schema;
+    this.#relation = relation;
+    this.#where = where;
+  }
+
+  /** The key cells of an update or delete; nothing if the relation has no key. */
+  key(key: CellRow | undefined): { readonly key?: CellRow } {
+    const relation = this.#relation;
+    if (relation.key.length > 0) {
+      checkKeyColumns(relation, Object.keys(key ?? {}), this.#where);
+      return { key: this.#cells(relation.key, key ?? {}) };
+    }
+    if (key === undefined) return {};
+    throw invalid(
+      this.#where,
+      `"${relation.target}" has no key; state its columns in the row, as in remove('…', null, {…})`,
+    );
+  }
+
+  /** A whole new row: what is stated, and what the backend stores in the other columns. */
+  inserted(row: CellRow): { readonly key?: CellRow; readonly after: CellRow } {
+    const { key } = this.#relation;
+    for (const name of Object.keys(row)) this.#column(name);
+    const fill = (names: readonly string[]): CellRow =>
+      Object.fromEntries(names.map((name) => [name, this.#insertedCell(name, ownCell(row, name))]));
+    const after = fill(this.#compared());
+    return key.length === 0 ? { after } : { key: fill(key), after };
+  }
+
+  /** The changed columns, the same on both sides. */
+  updated(key: CellRow, before: CellRow, after: CellRow): { readonly before: CellRow; readonly after: CellRow } {
+    const where = this.#where;
+    const isNet = this.#schema.registration.profile === 'net-state';
+    if (isNet && this.#relation.key.length === 0) {
+      throw invalid(where, `"${this.#relation.target}" has no key; state a delete and an insert`);
+    }
+    for (const name of [...Object.keys(after), ...Object.keys(before)]) {
+      this.#column(name);
+      if (isNet && this.#relation.key.includes(name)) {
+        throw invalid(where, `"${name}" is part of the key; state a delete and an insert to change it`);
+      }
+    }
+    const oneSided = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
+    if (oneSided.length > 0) {
+      throw invalid(where, `${list(oneSided)} has a value before and none after; state both`);
+    }
+    const names = Object.keys(after).filter((name) => !this.#volatile.includes(name));
+    if (isNet && names.length === 0) {
+      throw invalid(where, 'it changes no column that is compared, only volatile ones; leave it out');
+    }
+    const images = {
+      before: this.#cells(names, { ...key, ...before }),
+      after: this.#cells(names, after),
+    };
+    const unchanged = names.find((name) => isUnchanged(images.before[name], images.after[name]));
+    if (unchanged === undefined) return images;
+    throw invalid(where, `"${unchanged}" is the same before and after as it is stored; leave it out`);
+  }
+
+  /** The row that a delete removes: what is not stated may be anything. */
+  removed(before: CellRow): CellRow {
+    for (const name of Object.keys(before)) {
+      this.#column(name);
+      if (this.#relation.key.includes(name)) {
+        throw invalid(this.#where, `"${name}" is part of the key; state it there`);
+      }
+    }
+    return this.#cells(this.#compared(), before);
+  }
+
+  #insertedCell(name: string, cell: Cell | undefined): Cell {
+    if (cell !== undefined) return this.#cell(name, cell);
+    return this.#schema.fill(this.#relation, this.#column(name), `${this.#where}, column "${name}"`);
+  }
+
+  /** These columns, with "any" for what is not stated. */
+  #cells(names: readonly string[], row: CellRow): CellRow {
+    return Object.fromEntries(names.map((name) => [name, this.#cell(name, ownCell(row, name) ?? { any: true })]));
+  }
+
+  #cell(name: string, cell: Cell): Cell {
+    const column = this.#column(name);
+    const at = `${this.#where}, column "${name}"`;
+    const store = (value: Value) => this.#schema.store(this.#relation, column, value, at);
+    this.#schema.checkConstraint?.(column, cell, at);
+    if ('is' in cell) return { is: store(cell.is) };
+    if ('oneOf' in cell) return { oneOf: cell.oneOf.map(store) };
+    if (!('between' in cell)) return cell;
+    const between = { between: [store(cell.between[0]), store(cell.between[1])] as const };
+    checkCell(between, at);
+    return between;
+  }
+
+  #column(name: string): Column {
+    return findColumn(this.#relation, name, this.#where);
+  }
+
+  #compared(): readonly string[] {
+    const { columns, key } = this.#relation;
+    const names = columns.map(({ name }) => name);
+    return names.filter((name) => !key.includes(name) && !this.#volatile.includes(name));
+  }
+}
+
+/** A label needs one cell whose value the backend assigns itself; elsewhere there is no evidence for it. */
+function checkLabels<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  effects: readonly ApprovedEffect[],
+): void {
+  const { labels } = schema;
+  if (labels === undefined) return;
+  const assigned = new Set<string>();
+  const used = new Map<string, string>();
+  for (const [index, effect] of effects.entries()) {
+    const where = `effects[${index}] (${effect.op} ${effect.target})`;
+    for (const [name, cell] of cellsOf(effect)) {
+      if (!('generated' in cell)) continue;
+      used.set(cell.generated, `${where}, column "${name}"`);
+      const relation = schema.registered(effect, where);
+      const column = relation?.columns.find((candidate) => candidate.name === name);
+      if (relation === undefined || column === undefined) continue;
+      if (labels.assigns(relation, column, effect.op)) assigned.add(cell.generated);
+    }
+  }
+  for (const [label, where] of used) {
+    if (assigned.has(label)) continue;
+    throw invalid(where, `generated('${label}') must also stand ${labels.where}`);
+  }
+}
+
+function cellsOf({ key, before, after }: ApprovedEffect): readonly (readonly [string, Cell])[] {
+  return [key, before, after].flatMap((row) => Object.entries(row ?? {}));
+}
+
+/** The column of this name; a name that is almost right is suggested. */
+export function findColumn<Column extends ColumnShape>(
+  { target, columns, computed = [] }: RelationShape<Column>,
+  name: string,
+  where: string,
+): Column {
+  const column = columns.find((candidate) => candidate.name === name);
+  if (column !== undefined) return column;
+  if (computed.includes(name)) {
+    throw invalid(where, `"${name}" is computed from other columns of "${target}"; leave it out`);
+  }
+  const names = columns.map((candidate) => candidate.name);
+  throw invalid(where, `"${target}" has no column "${name}"${suggest(name, names)}`);
+}
+
+/** Exactly the key columns must be named. */
+export function checkKeyColumns(
+  { target, key }: Pick<RelationShape, 'target' | 'key'>,
+  named: readonly string[],
+  where: string,
+): void {
+  const stray = named.find((name) => !key.includes(name));
+  if (stray !== undefined) {
+    throw invalid(where, `"${stray}" is not a key column of "${target}"; its key is ${list(key)}`);
+  }
+  const missing = key.filter((name) => !named.includes(name));
+  if (missing.length > 0) throw invalid(where, `the key of "${target}" lacks ${list(missing)}`);
+}
+
+/** Only changed columns are reported, so nothing would match a column that stays the same. */
+export function isUnchanged(from: Cell | undefined, to: Cell | undefined): boolean {
+  if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return false;
+  return sameValue(from.is, to.is);
+}
+
+/** A column may be called `constructor`, which every object seems to have. */
+function ownCell(row: CellRow, name: string): Cell | undefined {
+  return Object.hasOwn(row, name) ? row[name] : undefined;
+}
+
+function list(names: readonly string[]): string {
+  return names.map((name) => `"${name}"`).join(', ');
+}
+
+/** A fault in what was stated: where it is and what to change. */
+export function invalid(where: string, what: string, cause?: unknown): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
+  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`, { cause });
+}
