@@ -1,8 +1,9 @@
-// A third party's adapter, whole. Elsewhere the last two imports are 'effectmatch/contract' and 'effectmatch/protocol'.
+// A third party's adapter, whole. Elsewhere the last three imports are 'effectmatch/backend', '…/contract', '…/protocol'.
 import { hash, randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
+import { normaliseManifest, PermitCheck, plainSchema } from '../../src/backend/index.ts';
 import { type AdapterFactory, EffectMatchError, type MarkerText, type Stage } from '../../src/contract/index.ts';
-import { type ChangeRecord, canonical, normaliseManifest, type StateRead } from '../../src/protocol/index.ts';
+import { type ChangeRecord, canonical, type Registration, type StateRead } from '../../src/protocol/index.ts';
 
 /** What an agent submits: texts to set, each under its key and at most 10,000 characters long. */
 export interface KvAction {
@@ -14,6 +15,7 @@ type Line = Partial<{ base: string; set: KvAction['set']; marker: MarkerText; fo
 type State = ReturnType<typeof replay>;
 
 const ENTRY = { name: 'entry', columns: ['key', 'value'], key: ['key'], volatile: [] };
+const REGISTRATION: Registration = { profile: 'net-state', values: 'plain', targets: [ENTRY] };
 const PROBE = 'effectmatch-probe:'; // begins the keys that admission tries, which no action can name
 const OUTLETS = Object.freeze([
   { outlet: 'the file', disposition: 'observed' as const, by: 'the texts to set, beside the entries beneath them' },
@@ -80,15 +82,15 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
       return {
         capability: 'PROMOTABLE',
         identity: { kind: 'kv-example', backend, code: sha256(readFileSync(new URL(import.meta.url), 'utf8')) },
-        registration: { profile: 'net-state', values: 'plain', targets: [ENTRY] },
+        registration: REGISTRATION,
         profiles: ['net-state'],
         channels: ['texts', 'head'],
-        normalise: async (manifest) => normaliseManifest([ENTRY], manifest),
+        normalise: async (manifest) => normaliseManifest(plainSchema(REGISTRATION), manifest),
         read: async (reads) => readEntries(read(), reads),
         parseAction,
         describeAction: ({ set }) => ({ set }),
         survey: async () => ({ backend, outlets: OUTLETS, ...RIGHTS }),
-        async stage(_claim, _certificate, { set }) {
+        async stage(claim, certificate, { set }) {
           const [base, candidate, fromMs] = [read(), randomUUID(), clock.now()];
           reached('adapter:stage-opened');
           const tooLong = Object.values(set).some((text) => text.length > 10_000);
@@ -100,6 +102,7 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
           });
           const facts = ({ head }: State) => ({ candidate, evidence: sha256(canonical([head, records])) });
           const end = async () => void held.delete(candidate);
+          const check = new PermitCheck({ claim, certificate }, candidate);
           held.add(candidate);
           reached('adapter:action-done');
           const stage: Stage = {
@@ -107,14 +110,22 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
             read: async (reads) => readEntries(base, reads),
             async observe() {
               const now = read();
+              check.observed(facts(now).evidence);
               const texts = { channel: 'texts', kind: 'records', count: records.length } as const;
               const head = { channel: 'head', kind: 'stable', before: base.head, after: now.head } as const;
               const rest = { unattributed: 0, assigned: [], window: { fromMs, toMs: clock.now() } };
               return { ...facts(now), records, channels: [texts, head], ...rest };
             },
-            recheck: async () => facts(read()),
-            async promote({ marker }) {
+            async recheck() {
+              const now = facts(read());
+              check.rechecked(now.evidence);
+              return now;
+            },
+            async promote(permit) {
               if (!held.delete(candidate)) return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
+              const mismatch = check.refusalOf(permit);
+              if (mismatch) return mismatch;
+              const { marker } = permit;
               reached('adapter:marker-written'); // into the line, which is not in the file yet
               append({ base: base.head, set, marker }); // if this throws, the core takes it as unknown
               reached('adapter:commit-returned');

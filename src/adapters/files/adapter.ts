@@ -189,7 +189,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     return this.#survey ?? survey;
   }
 
-  async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
+  async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
     const { db, layout, backend, context, values, identity } = this.#opened;
     if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed; open it again');
     if (identifyControl(layout) !== identity) {
@@ -213,7 +213,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     };
     return await asUnavailable(async () => {
       await this.#redo();
-      const staged = await openStage(tools, claim.sealed.record.occurrence, action);
+      const staged = await openStage(tools, { claim, certificate }, action);
       if (staged.kind === 'held') this.#stages.add(staged.stage);
       return staged;
     });
@@ -249,8 +249,8 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
   }
 }
 
-/** The adapter's own modules and the driver they stand on. */
+/** The adapter's own modules and those they stand on. */
 function adapterCode(): string {
-  const folders = [new URL('.', import.meta.url), new URL('../../sqlite/', import.meta.url)];
-  return folders.map(codeIdentity).join('+');
+  const folders = ['.', '../../sqlite/', '../../backend/'];
+  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

@@ -107,7 +107,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     });
   }
 
-  async stage(_claim: Claim, _certificate: Certificate, { input }: DraftAction): Promise<Staged> {
+  async stage(claim: Claim, certificate: Certificate, { input }: DraftAction): Promise<Staged> {
     const { create } = this.#options.draft;
     const fixed = { method: 'POST', path: create.path, idempotency: null };
     const content = buildContent('draft', fixed, create.request(input), [this.#gateway.credentialHeader]);
@@ -120,6 +120,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
       return { kind: 'failed', reason: 'draft-refused', detail: `the service answered ${exchanged.status}` };
     }
     const stage = new DraftStage(String(id), {
+      under: { claim, certificate },
       gateway: this.#gateway,
       options: this.#options,
       publications: this.markers,

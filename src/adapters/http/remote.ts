@@ -1,6 +1,6 @@
 import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
 import type { AdapterContext, Dispatch, RemoteAdapter } from '../../contract/adapter.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
+import { codeIdentity, digestFolders } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
@@ -127,10 +127,10 @@ export async function readEntries(
   return readings;
 }
 
-/** The adapter's own modules, the client they stand on, and what they were configured with. */
+/** The adapter's own modules, those they stand on, and what they were configured with. */
 export function adapterCode(optionsDigest: string): string {
-  const folders = [new URL('.', import.meta.url), new URL('../../http/', import.meta.url)];
-  return [...folders.map(codeIdentity), optionsDigest].join('+');
+  const beneath = digestFolders(['../../http/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)));
+  return [codeIdentity(new URL('.', import.meta.url)), beneath, optionsDigest].join('+');
 }
 
 function invalid(what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
