@@ -3,13 +3,6 @@
  *
  * @module
  */
-export {
-  type ColumnShape,
-  invalid,
-  type ManifestSchema,
-  normaliseManifest,
-  normaliseRead,
-  plainSchema,
-  type RelationShape,
-} from './normalise.ts';
+export { type ColumnShape, invalid, type ManifestSchema, plainSchema, type RelationShape } from './manifest-schema.ts';
+export { normaliseManifest, normaliseRead } from './normalise.ts';
 export { PermitCheck, type StagedUnder } from './permit-check.ts';

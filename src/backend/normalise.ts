@@ -1,71 +1,19 @@
-import { EffectMatchError, unreachable } from '../errors.ts';
+import { unreachable } from '../errors.ts';
 import { sameValue } from '../protocol/bag.ts';
 import { checkCell } from '../protocol/constraint.ts';
-import type { ApprovedEffect, Cell, CellRow, Op, Requirement, StateRead } from '../protocol/effect.ts';
+import type { ApprovedEffect, Cell, CellRow, Requirement, StateRead } from '../protocol/effect.ts';
 import type { Manifest } from '../protocol/manifest.ts';
 import { suggest } from '../protocol/nearest.ts';
-import type { Registration } from '../protocol/registration.ts';
 import type { Row, Value } from '../protocol/value.ts';
-
-/** A relation as manifests see it. */
-export interface RelationShape<Column extends ColumnShape = ColumnShape> {
-  /** Its name in records and renderings. */
-  readonly target: string;
-  /** Key columns; empty if rows compare as a multiset. */
-  readonly key: readonly string[];
-  readonly columns: readonly Column[];
-  /** Columns that follow from the others and are not compared. */
-  readonly computed?: readonly string[];
-}
-
-export interface ColumnShape {
-  readonly name: string;
-}
-
-/** What normalising asks of a backend. None of it may run application code. */
-export interface ManifestSchema<Column extends ColumnShape = ColumnShape> {
-  readonly registration: Registration;
-  /** The registered relation that an effect is about; undefined if there is none. */
-  registered(effect: ApprovedEffect, where: string): RelationShape<Column> | undefined;
-  /** The relation that a row is read from; throws {@link invalid} if it cannot be read. */
-  readable(read: Pick<StateRead, 'target' | 'key'>, where: string): RelationShape<Column>;
-  /** The value as the column stores it; throws {@link invalid} if the column does not take it. */
-  store(relation: RelationShape<Column>, column: Column, value: Value, where: string): Value;
-  /** What a new row holds in a column that is not stated; throws {@link invalid} if it must be. */
-  fill(relation: RelationShape<Column>, column: Column, where: string): Cell;
-  /** Refuses constraints that make no sense for a column. */
-  checkConstraint?(column: Column, cell: Cell, where: string): void;
-  /** Where a `generated` label has evidence; without this, labels may stand anywhere. */
-  readonly labels?: {
-    assigns(relation: RelationShape<Column>, column: Column, op: Op): boolean;
-    /** Completes "it must also stand …". */
-    readonly where: string;
-  };
-}
-
-/** The schema of a backend that stores values as they are stated and leaves null in what is not. */
-export function plainSchema(registration: Registration): ManifestSchema {
-  const shapes = registration.targets.map(({ name, key, columns }) => ({
-    target: name,
-    key,
-    columns: columns.map((column) => ({ name: column })),
-  }));
-  const find = (name: string) => shapes.find(({ target }) => target === name);
-  return {
-    registration,
-    registered: ({ target }) => find(target),
-    readable: ({ target }, where) => {
-      const shape = find(target);
-      if (shape !== undefined) return shape;
-      throw invalid(where, `there is no table "${target}"; name one of the registered tables`);
-    },
-    store: (_relation, _column, value) => value,
-    fill: (relation, { name }, where) => {
-      if (!relation.key.includes(name)) return { is: null };
-      throw invalid(where, `"${relation.target}" is addressed by its key; state it`);
-    },
-  };
-}
+import {
+  type ColumnShape,
+  checkKeyColumns,
+  findColumn,
+  invalid,
+  list,
+  type ManifestSchema,
+  type RelationShape,
+} from './manifest-schema.ts';
 
 /**
  * The manifest with every value as its column stores it and every effect with exactly the columns that the profile
@@ -314,35 +262,6 @@ function cellsOf({ key, before, after }: ApprovedEffect): readonly (readonly [st
   return [key, before, after].flatMap((row) => Object.entries(row ?? {}));
 }
 
-/** The column of this name; a name that is almost right is suggested. */
-export function findColumn<Column extends ColumnShape>(
-  { target, columns, computed = [] }: RelationShape<Column>,
-  name: string,
-  where: string,
-): Column {
-  const column = columns.find((candidate) => candidate.name === name);
-  if (column !== undefined) return column;
-  if (computed.includes(name)) {
-    throw invalid(where, `"${name}" is computed from other columns of "${target}"; leave it out`);
-  }
-  const names = columns.map((candidate) => candidate.name);
-  throw invalid(where, `"${target}" has no column "${name}"${suggest(name, names)}`);
-}
-
-/** Exactly the key columns must be named. */
-export function checkKeyColumns(
-  { target, key }: Pick<RelationShape, 'target' | 'key'>,
-  named: readonly string[],
-  where: string,
-): void {
-  const stray = named.find((name) => !key.includes(name));
-  if (stray !== undefined) {
-    throw invalid(where, `"${stray}" is not a key column of "${target}"; its key is ${list(key)}`);
-  }
-  const missing = key.filter((name) => !named.includes(name));
-  if (missing.length > 0) throw invalid(where, `the key of "${target}" lacks ${list(missing)}`);
-}
-
 /** Only changed columns are reported, so nothing would match a column that stays the same. */
 export function isUnchanged(from: Cell | undefined, to: Cell | undefined): boolean {
   if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return false;
@@ -352,13 +271,4 @@ export function isUnchanged(from: Cell | undefined, to: Cell | undefined): boole
 /** A column may be called `constructor`, which every object seems to have. */
 function ownCell(row: CellRow, name: string): Cell | undefined {
   return Object.hasOwn(row, name) ? row[name] : undefined;
-}
-
-function list(names: readonly string[]): string {
-  return names.map((name) => `"${name}"`).join(', ');
-}
-
-/** A fault in what was stated: where it is and what to change. */
-export function invalid(where: string, what: string, cause?: unknown): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`, { cause });
 }

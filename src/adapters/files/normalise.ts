@@ -1,4 +1,4 @@
-import { invalid, type ManifestSchema, type RelationShape } from '../../backend/normalise.ts';
+import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
 import { unreachable } from '../../errors.ts';
 import type { ApprovedEffect, Cell, CellRow, StateRead } from '../../protocol/effect.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';

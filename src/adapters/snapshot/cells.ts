@@ -1,4 +1,4 @@
-import { invalid } from '../../backend/normalise.ts';
+import { invalid } from '../../backend/manifest-schema.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
 import { OTHER_FIELDS } from './declared.ts';
 import { decodeData, encodeData, isAbsent, sortLists } from './document.ts';

@@ -1,4 +1,4 @@
-import { invalid, type ManifestSchema, type RelationShape } from '../../backend/normalise.ts';
+import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
 import type { ApprovedEffect, Cell, StateRead } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';

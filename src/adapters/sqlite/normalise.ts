@@ -1,4 +1,4 @@
-import { invalid, type ManifestSchema } from '../../backend/normalise.ts';
+import { invalid, type ManifestSchema } from '../../backend/manifest-schema.ts';
 import type { Cell } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';

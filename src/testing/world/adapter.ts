@@ -1,4 +1,5 @@
-import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
+import { plainSchema } from '../../backend/manifest-schema.ts';
+import { normaliseManifest } from '../../backend/normalise.ts';
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type {
   AdapterContext,

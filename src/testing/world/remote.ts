@@ -1,4 +1,5 @@
-import { normaliseManifest, plainSchema } from '../../backend/normalise.ts';
+import { plainSchema } from '../../backend/manifest-schema.ts';
+import { normaliseManifest } from '../../backend/normalise.ts';
 import type { AdapterContext, AdapterFactory, Approval, Evidence, RemoteAdapter } from '../../contract/adapter.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
