@@ -7,6 +7,11 @@ import { EXIT } from './exit-code.ts';
 import { GuidedError } from './guided-error.ts';
 import type { Verb } from './verb.ts';
 
+const OPENING = `\
+Paying invoice 4711 on a real SQLite database in a temporary folder. A person approves an outcome,
+and an agent runs SQL. EffectMatch holds the change, compares what it really did with the approval,
+and commits it only if the two are equal. Shipping the goods waits for that verdict.`;
+
 /** Shows what the verdicts mean, with real executions. */
 export const demo: Verb = {
   name: 'demo',
@@ -21,10 +26,7 @@ anything ends differently than it says, and it leaves nothing behind.`,
   async run(_args, output) {
     const startedAt = performance.now();
     using folder = openTemporaryFolder();
-    output.line('Paying invoice 4711 on a real SQLite database in a temporary folder.');
-    output.line('A person approves an outcome, and an agent runs SQL. EffectMatch holds the change, compares what it');
-    output.line('really did with the approval, and commits it only if the two are equal. Shipping the goods has to');
-    output.line('wait for that verdict.');
+    output.line(OPENING);
     const scene = new Scene(folder.path, output);
     await payInvoice(scene);
     const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
