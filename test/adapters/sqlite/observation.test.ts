@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { change, copyOf, dump, freshFile, freshOccurrence, gapsOf, held, open, permit } from './database.ts';
+import { change, copyOf, dump, freshFile, freshOccurrence, gapsOf, held, open, promote } from './database.ts';
 import { describe, difference, type Photo, photograph } from './oracle.ts';
 
 const SCHEMA = `
@@ -107,7 +107,7 @@ test('property: a complete observation is the difference between before and afte
         counts.complete += 1;
         counts.records += evidence.records.length;
         assert.deepEqual(describe(TABLES, evidence.records), expected);
-        assert.equal((await candidate.promote(permit(occurrence))).kind, 'confirmed');
+        assert.equal((await promote(candidate, occurrence)).kind, 'confirmed');
         assert.equal(businessDump(file), businessDump(plain), 'what became durable is what a plain run leaves');
       } else {
         const sequence = gaps.some((gap) => gap.includes('"sequence"'));
