@@ -2,11 +2,11 @@ import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage, Staged
 import { type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
+import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { markerText } from './marker-text.ts';
-import { requestDigest } from './remote.ts';
 
 /** Every probe that admission may fail, by name. A declared capability counts only where its probes pass. */
 export const PROBES = [

@@ -1,7 +1,8 @@
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
-import { digestText, digestValueOf } from '../../crypto/digest.ts';
+import { digestValueOf } from '../../crypto/digest.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
 import type { Gateway } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
@@ -34,8 +35,8 @@ export class DraftStage implements Stage {
   #over = false;
 
   constructor(id: string, tools: DraftTools) {
-    // A permit holds 256 characters, and two long names must not become one.
-    this.candidate = id.length <= 200 ? `draft ${id}` : `draft ${digestText('effectmatch/draft/v1', id)}`;
+    // Random, so that what is stored of a permit cannot be tried out, and because any id of a service may be too long.
+    this.candidate = `draft ${randomIds.hex(16)}`;
     this.#id = id;
     this.#tools = tools;
     this.#permit = new PermitCheck(tools.under, this.candidate);

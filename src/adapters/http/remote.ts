@@ -1,6 +1,6 @@
 import type { AdapterContext, Dispatch, RemoteAdapter } from '../../contract/adapter.ts';
 import { codeIdentity, digestFolders } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import { requestDigest } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import { Gateway } from '../../http/gateway.ts';
@@ -59,7 +59,7 @@ export function openShared(
     read: (reads) => readEntries(gateway, options.targets, reads),
     survey: async () => surveyService({ gateway, backend, capability, operations, optionsDigest }),
     async dispatch(permit, request) {
-      if (digestValueOf('effectmatch/request/v1', request.content) !== permitted(permit.record.bound)) {
+      if (requestDigest(request) !== permitted(permit.record.bound)) {
         return { mayHaveSent: false, why: 'the request is not the one that the permit is for' };
       }
       const { occurrence } = permit.record;
