@@ -1,3 +1,4 @@
+import { refuseRounded } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -79,6 +80,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
 
   parseAction(input: unknown): DraftAction {
     const copy = copyOf(input);
+    refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
     const { input: said, ...more } = isObject(copy) ? copy : {};
     if (said === undefined || Object.keys(more).length > 0) throw invalid('an action is { input } and nothing else');
     try {
