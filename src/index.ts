@@ -43,6 +43,7 @@ export {
   now,
   oneOf,
   read,
+  real,
   remove,
   row,
   to,

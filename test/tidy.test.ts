@@ -17,14 +17,15 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   protocol: ['errors'],
   contract: ['errors', 'protocol'],
   crypto: ['errors', 'protocol', 'contract'],
+  backend: ['errors', 'protocol', 'contract', 'crypto'],
   sqlite: ['errors', 'protocol', 'contract'],
   postgres: ['errors', 'protocol', 'contract'],
   http: ['errors', 'protocol', 'contract'],
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
-  adapters: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'http'],
+  adapters: ['errors', 'protocol', 'contract', 'crypto', 'backend', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   telemetry: ['contract', 'runtime'],
-  testing: ['errors', 'protocol', 'contract', 'crypto'],
+  testing: ['errors', 'protocol', 'contract', 'crypto', 'backend'],
 };
 
 const layerOf = (file: string) => file.split('/')[1]?.replace(/\.ts$/, '') ?? '';

@@ -1,6 +1,7 @@
-// A third party's adapter, whole. Elsewhere the last two imports are 'effectmatch/contract' and 'effectmatch/protocol'.
+// A third party's adapter, whole. Elsewhere the last three imports are 'effectmatch/backend', '…/contract', '…/protocol'.
 import { hash, randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
+import { PermitCheck } from '../../src/backend/index.ts';
 import { type AdapterFactory, EffectMatchError, type MarkerText, type Stage } from '../../src/contract/index.ts';
 import { type ChangeRecord, canonical, normaliseManifest, type StateRead } from '../../src/protocol/index.ts';
 
@@ -88,7 +89,7 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
         parseAction,
         describeAction: ({ set }) => ({ set }),
         survey: async () => ({ backend, outlets: OUTLETS, ...RIGHTS }),
-        async stage(_claim, _certificate, { set }) {
+        async stage(claim, certificate, { set }) {
           const [base, candidate, fromMs] = [read(), randomUUID(), clock.now()];
           reached('adapter:stage-opened');
           const tooLong = Object.values(set).some((text) => text.length > 10_000);
@@ -100,6 +101,7 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
           });
           const facts = ({ head }: State) => ({ candidate, evidence: sha256(canonical([head, records])) });
           const end = async () => void held.delete(candidate);
+          const check = new PermitCheck({ claim, certificate }, candidate);
           held.add(candidate);
           reached('adapter:action-done');
           const stage: Stage = {
@@ -107,14 +109,22 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
             read: async (reads) => readEntries(base, reads),
             async observe() {
               const now = read();
+              check.observed(facts(now).evidence);
               const texts = { channel: 'texts', kind: 'records', count: records.length } as const;
               const head = { channel: 'head', kind: 'stable', before: base.head, after: now.head } as const;
               const rest = { unattributed: 0, assigned: [], window: { fromMs, toMs: clock.now() } };
               return { ...facts(now), records, channels: [texts, head], ...rest };
             },
-            recheck: async () => facts(read()),
-            async promote({ marker }) {
+            async recheck() {
+              const now = facts(read());
+              check.rechecked(now.evidence);
+              return now;
+            },
+            async promote(permit) {
               if (!held.delete(candidate)) return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
+              const mismatch = check.refusalOf(permit);
+              if (mismatch) return mismatch;
+              const { marker } = permit;
               reached('adapter:marker-written'); // into the line, which is not in the file yet
               append({ base: base.head, set, marker }); // if this throws, the core takes it as unknown
               reached('adapter:commit-returned');

@@ -191,6 +191,8 @@ export type Approval = import('../protocol/manifest.ts').Approved;
 export interface RemoteRequest {
   /** Everything that will be sent, as canonical data without credentials: the permit binds its digest. */
   readonly content: Value;
+  /** A's salt, which the core adds: a permit is stored, and its digest must not let anybody try values out. */
+  readonly salt?: string;
 }
 
 /** `mayHaveSent: false` only when provably nothing left this process. */

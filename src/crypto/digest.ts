@@ -1,4 +1,5 @@
 import { createHash, hash } from 'node:crypto';
+import type { RemoteRequest } from '../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
@@ -52,4 +53,9 @@ export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource
 /** Digest of the text that an approver reads. Salted with A's salt, so that it does not betray the values shown. */
 export function renderingDigest(salt: string, rendering: string): Digest {
   return digestText('effectmatch/rendering/v1', `${salt}\n${rendering}`);
+}
+
+/** What a permit binds of a request. Salted with A's salt, so that a stored permit does not betray the values sent. */
+export function requestDigest({ content, salt = '' }: RemoteRequest): Digest {
+  return digestValueOf('effectmatch/request/v2', { content, salt });
 }

@@ -16,6 +16,7 @@ export {
   now,
   oneOf,
   type Plain,
+  real,
   to,
 } from './draft-cell.ts';
 

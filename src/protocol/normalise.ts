@@ -3,6 +3,7 @@ import { canonical } from './canon.ts';
 import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import type { Manifest } from './manifest.ts';
 import type { Target } from './registration.ts';
+import { readReal } from './value.ts';
 
 /**
  * Splits keys from the other columns and fills what was left open, for adapters whose backend stores values as they
@@ -55,7 +56,13 @@ function pick(target: Target, given: CellRow | undefined): CellRow {
 }
 
 function fill(columns: readonly string[], given: CellRow | undefined, otherwise: Cell): CellRow {
-  return Object.fromEntries(columns.map((column) => [column, given?.[column] ?? otherwise]));
+  return Object.fromEntries(columns.map((column) => [column, asPlainNumber(given?.[column] ?? otherwise)]));
+}
+
+/** What stores values as stated has one kind of number: `real` only says that it was not meant as an integer. */
+function asPlainNumber(cell: Cell): Cell {
+  const number = 'is' in cell ? readReal(cell.is) : undefined;
+  return number === undefined ? cell : { is: number };
 }
 
 function checkKey(target: Target, given: object): void {

@@ -89,10 +89,12 @@ export function establish(
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
   const { channels } = evidence;
+  // Gaps are stored, and what a channel saw may hold values or a digest of them.
+  const quotesValues = registration.values === 'plain';
   // Never as arguments of one call: there may be more gaps than the stack holds.
   const gaps = findAbsentChannels(channels, requiredChannels).concat(
     findSilentChannels(channels),
-    channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered })),
+    channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered, quotesValues })),
     findUnregistered(tally, registered),
     findUnattributed(evidence.unattributed),
   );
@@ -141,9 +143,10 @@ interface Reported {
   readonly evidence: Evidence;
   readonly tally: Tally;
   readonly registered: ReadonlySet<string>;
+  readonly quotesValues: boolean;
 }
 
-function findDisagreements(report: ChannelReport, { evidence, tally, registered }: Reported): string[] {
+function findDisagreements(report: ChannelReport, { evidence, tally, registered, quotesValues }: Reported): string[] {
   const { channel } = report;
   switch (report.kind) {
     case 'silent':
@@ -169,7 +172,7 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
     case 'stable':
       if (report.before === report.after) return [];
       return [
-        `${nameOf(channel)} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`,
+        `${nameOf(channel)} changed while the operation ran${quotesValues ? `: ${quote(report.before)} became ${quote(report.after)}` : ''}.`,
       ];
     default:
       // The types rule this out; an adapter of another version does not.

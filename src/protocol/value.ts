@@ -142,6 +142,7 @@ function convert(value: unknown, where: string, depth: number): Value {
       return encodeInteger(value);
     case 'number':
       if (Number.isNaN(value)) throw unusable(where, 'is NaN, which no column compares equal to; use null or a number');
+      if (isRounded(value)) throw unusable(where, `is ${describeRounded(value, BIGINT_OR_REAL)}`);
       return Object.is(value, -0) || !Number.isFinite(value) ? encodeReal(value) : value;
     case 'object':
       return value === null ? null : convertObject(value, where, depth);
@@ -168,6 +169,39 @@ function convertObject(value: object, where: string, depth: number): Value {
       convert(inner, `${where}[${JSON.stringify(key)}]`, depth + 1),
     ]),
   );
+}
+
+const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or real(…) for a floating-point number';
+
+/** Whether a number is an integer beyond 2^53: it stands for all integers that are rounded to it. */
+export function isRounded(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
+}
+
+/** The first such number anywhere in plain data. */
+export function findRounded(value: unknown): number | undefined {
+  const seen = new Set<unknown>();
+  const left = [value];
+  while (left.length > 0) {
+    const next = left.pop();
+    if (isRounded(next)) return next;
+    if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next) || seen.has(next)) continue;
+    seen.add(next);
+    for (const inner of Object.values(next)) left.push(inner);
+  }
+  return undefined;
+}
+
+/** What is wrong with such a number, and what to write. */
+export function describeRounded(value: number, instead: string): string {
+  return `${value}, which is beyond 2^53 and may have been rounded; ${instead}`;
+}
+
+/** A finite number that was stated as a floating-point number, for backends that have one kind of number. */
+export function readReal(value: Value): number | undefined {
+  const tagged = readTag(value);
+  const number = tagged?.tag === '$real' ? Number(tagged.text) : Number.NaN;
+  return Number.isFinite(number) && !Object.is(number, -0) ? number : undefined;
 }
 
 function unusable(where: string, why: string): EffectMatchError {

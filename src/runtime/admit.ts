@@ -2,11 +2,11 @@ import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage, Staged
 import { type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
+import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { markerText } from './marker-text.ts';
-import { requestDigest } from './remote.ts';
 
 /** Every probe that admission may fail, by name. A declared capability counts only where its probes pass. */
 export const PROBES = [
@@ -27,6 +27,14 @@ export interface AdmissionContext {
   readonly name: string;
   readonly sealer: Sealer;
   readonly ids: IdSource;
+}
+
+const NOTHING = '0'.repeat(64);
+const ZEROS = { approved: NOTHING, observed: NOTHING, certificate: NOTHING, claim: NOTHING };
+
+interface Attempted {
+  readonly occurrence: OccurrenceId;
+  readonly execution: ExecutionId;
 }
 
 /** Tries what the adapter declares against what it really controls, on a control object of its own. */
@@ -52,19 +60,21 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
   const { ids } = context;
   const token = ids.hex(8);
   const occurrence = `occ_${ids.hex(20)}` as OccurrenceId;
-  const execution = `exe_${ids.hex(16)}` as ExecutionId;
+  const attempt = { occurrence, execution: `exe_${ids.hex(16)}` as ExecutionId };
   const { probe, markers } = adapter;
   try {
-    const first = await stageProbe(adapter, { occurrence, execution, token });
+    const first = await stageProbe(adapter, attempt, token);
     if (first.kind === 'failed') throw unavailable(context, 'hold a candidate');
     await probeCandidate(context, adapter, first.stage, token);
 
-    await voidProbe(context, adapter, marker(context, 'void', occurrence, execution));
-    const second = await stageProbe(adapter, { occurrence, execution, token });
+    await voidProbe(context, adapter, marker(context, 'void', attempt));
+    const second = await stageProbe(adapter, attempt, token);
     if (second.kind === 'held') {
-      const permit = { marker: marker(context, 'committed', occurrence, execution) } as unknown as ConsumedPermit;
-      const promotion = await second.stage.promote(permit).catch(() => undefined);
-      await second.stage.discard();
+      const { stage } = second;
+      const promotion = await probePermit(stage, attempt, marker(context, 'committed', attempt))
+        .then((permit) => stage.promote(permit))
+        .catch(() => undefined);
+      await stage.discard();
       const fenced = promotion?.kind !== 'confirmed';
       demand(context, 'void-marker-fences', fenced, 'it promoted a candidate over a void marker');
     }
@@ -113,29 +123,25 @@ async function probeCandidate(
   demand(context, 'discard-leaves-nothing', !(await probe.durable(token)), 'a discarded write became durable');
 }
 
-async function stageProbe(
-  adapter: PromotableAdapter,
-  attempt: { readonly occurrence: OccurrenceId; readonly execution: ExecutionId; readonly token: string },
-): Promise<Staged> {
-  const { occurrence, execution, token } = attempt;
-  const claim = { sealed: { record: { occurrence, execution } } } as unknown as Claim;
-  return adapter.stage(claim, {} as unknown as Certificate, adapter.probe.action(token));
+async function stageProbe(adapter: PromotableAdapter, attempt: Attempted, token: string): Promise<Staged> {
+  const claim = { sealed: { record: attempt }, digest: NOTHING } as unknown as Claim;
+  return adapter.stage(claim, { digest: NOTHING } as unknown as Certificate, adapter.probe.action(token));
+}
+
+/** A permit that fits the stage, so that nothing but the void marker can be the reason for a refusal. */
+async function probePermit(stage: Stage, attempt: Attempted, marker: MarkerText): Promise<ConsumedPermit> {
+  const { candidate, evidence } = await stage.observe();
+  const { observed, ...digests } = ZEROS;
+  const bound = { candidate, evidence, observed };
+  const record = { version: 1, ...attempt, ...digests, bound, consumedAt: instant(0) };
+  return { record, digest: NOTHING, marker } as unknown as ConsumedPermit;
 }
 
 /** Probe markers say so by their all-zero digests; they are removed again when admission ends. */
-function marker(
-  context: AdmissionContext,
-  disposition: 'committed' | 'void',
-  occurrence: OccurrenceId,
-  execution: ExecutionId,
-): MarkerText {
-  const nothing = '0'.repeat(64);
+function marker(context: AdmissionContext, disposition: 'committed' | 'void', attempt: Attempted): MarkerText {
   const at = instant(0);
-  const fields =
-    disposition === 'void'
-      ? { voidedAt: at }
-      : { approved: nothing, observed: nothing, certificate: nothing, claim: nothing, permit: nothing, consumedAt: at };
-  const record = markerRecord.parse({ version: 1, disposition, occurrence, execution, ...fields });
+  const fields = disposition === 'void' ? { voidedAt: at } : { ...ZEROS, permit: NOTHING, consumedAt: at };
+  const record = markerRecord.parse({ version: 1, disposition, ...attempt, ...fields });
   return markerText(context.sealer.seal(markerRecord, record));
 }
 

@@ -1,5 +1,5 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
-import { digestValueOf } from '../crypto/digest.ts';
+import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
@@ -64,15 +64,12 @@ type Built =
 /** What an adapter refuses to build was never sent. Anything else that it throws is a fault, and recovery decides. */
 function buildRequest(adapter: AdmittedRemote['adapter'], approved: Approved, action: unknown): Built {
   try {
-    return { kind: 'built', request: adapter.buildRequest(approved, action) };
+    const { content } = adapter.buildRequest(approved, action);
+    return { kind: 'built', request: { content, salt: approved.salt } };
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
     return { kind: 'refused', refusal: { reason: 'request-impossible', detail: error.message } };
   }
-}
-
-export function requestDigest(request: RemoteRequest) {
-  return digestValueOf('effectmatch/request/v1', request.content);
 }
 
 /** What reading back showed. `refused` only with proof that nothing became durable and nothing can any more. */

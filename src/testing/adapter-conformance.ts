@@ -2,6 +2,7 @@ import { describe } from 'node:test';
 import { candidateTests } from './adapter/candidates.ts';
 import { declarationTests } from './adapter/declarations.ts';
 import type { AdapterKit } from './adapter/kit.ts';
+import { permitTests } from './adapter/permits.ts';
 import { promotionTests } from './adapter/promotion.ts';
 
 export type { AdapterKit, Specimen } from './adapter/kit.ts';
@@ -35,5 +36,6 @@ export type { AdapterKit, Specimen } from './adapter/kit.ts';
 export function adapterConformance(name: string, kit: AdapterKit): void {
   describe(`${name}: declarations`, () => declarationTests(kit));
   describe(`${name}: candidates`, () => candidateTests(kit));
+  describe(`${name}: permits`, () => permitTests(kit));
   describe(`${name}: promotion and markers`, () => promotionTests(kit));
 }

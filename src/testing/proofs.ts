@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Adapter, CandidateFacts, RemoteRequest } from '../contract/adapter.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
-import { digestRecord, digestText, digestValueOf } from '../crypto/digest.ts';
+import { digestRecord, digestText, digestValueOf, requestDigest } from '../crypto/digest.ts';
 import { Keyring } from '../crypto/keyring.ts';
 import { createSealer } from '../crypto/seal.ts';
 import { claimRecord } from '../protocol/binding.ts';
@@ -93,7 +93,7 @@ export function mintProofs(adapter: Adapter, name: string, execution = name): Pr
       return { ...permit, marker: text } as ConsumedPermit;
     },
     requestPermit(request) {
-      return bind({ request: digestValueOf('effectmatch/request/v1', request.content) }) as RequestPermit;
+      return bind({ request: requestDigest(request) }) as RequestPermit;
     },
     voidMarker: () => markerText(sealer.seal(markerRecord, { ...attempt, disposition: 'void' as const, voidedAt: AT })),
   };

@@ -81,6 +81,13 @@ export const LIARS: Readonly<Record<string, Change>> = {
       return stage.promote(permit);
     },
   })),
+  'takes any permit': stages((stage, backend) => ({
+    async promote({ marker }) {
+      const isCommitted = backend.writer !== undefined && backend.commit(backend.writer, marker);
+      await stage.discard();
+      return isCommitted ? { kind: 'confirmed' } : { kind: 'refused', reason: 'stage-ended', detail: '' };
+    },
+  })),
   'promotes what is over': stages((stage, backend) => ({
     async promote(permit) {
       const promotion = await stage.promote(permit);

@@ -72,8 +72,8 @@ const kit: AdapterKit = {
 adapterConformance('key-value example', kit);
 
 describe('key-value example', () => {
-  test('has fewer than 150 lines', () => {
-    assert.ok(readText('examples/kv-adapter/adapter.ts').trimEnd().split('\n').length < 150);
+  test('has fewer than 165 lines', () => {
+    assert.ok(readText('examples/kv-adapter/adapter.ts').trimEnd().split('\n').length < 165);
   });
 
   test('what the guide quotes is in the example or here, and it names every mistake that the suite is tried on', () => {

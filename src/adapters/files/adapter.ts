@@ -18,7 +18,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest as Statement } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { asFault, immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
+import { asFault, createPrivateFile, immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction, probePath } from './action.ts';
 import { adoptFolder, demandPlainFolder, refused } from './adoption.ts';
 import { ensureControl, type Manifest, readCurrent, readManifest, type Version } from './control.ts';
@@ -110,6 +110,7 @@ function openControl(layout: Layout): DatabaseSync {
   try {
     makePassage(layout.control);
     makePassage(layout.versions);
+    createPrivateFile(layout.database);
     const db = openDatabase(layout.database);
     chmodSync(layout.database, 0o600);
     return db;
@@ -186,7 +187,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     return this.#survey ?? survey;
   }
 
-  async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
+  async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
     const { db, layout, backend, context, values, identity } = this.#opened;
     if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed; open it again');
     if (identifyControl(layout) !== identity) {
@@ -210,7 +211,7 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     };
     return await asUnavailable(async () => {
       await this.#redo();
-      const staged = await openStage(tools, claim.sealed.record.occurrence, action);
+      const staged = await openStage(tools, { claim, certificate }, action);
       if (staged.kind === 'held') this.#stages.add(staged.stage);
       return staged;
     });
@@ -246,8 +247,8 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
   }
 }
 
-/** The adapter's own modules and the driver they stand on. */
+/** The adapter's own modules and those they stand on. */
 function adapterCode(): string {
-  const folders = [new URL('.', import.meta.url), new URL('../../sqlite/', import.meta.url)];
-  return folders.map(codeIdentity).join('+');
+  const folders = ['.', '../../sqlite/', '../../backend/'];
+  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { OccurrenceId } from '../../protocol/record.ts';
 import { immediate, statement } from '../../sqlite/connection.ts';
 import { type CheckedAction, namedPaths } from './action.ts';
 import { newFolderName } from './adoption.ts';
@@ -44,11 +44,11 @@ export interface StageTools {
 }
 
 /** Runs the action once in a copy of the current version and holds the copy. No lock is held meanwhile. */
-export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
+export async function openStage(tools: StageTools, under: StagedUnder, action: CheckedAction): Promise<Staged> {
   const { db, context } = tools;
   const version = readCurrent(db);
   invariant(version !== undefined, 'an open adapter has a version');
-  if (findMarker(db, occurrence) !== undefined) {
+  if (findMarker(db, under.claim.sealed.record.occurrence) !== undefined) {
     return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
   }
   const folder = newFolderName();
@@ -60,7 +60,7 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
     return failed('busy', `other writers kept the control file locked for ${tools.busyTimeoutMs} ms`);
   }
   try {
-    const staged = await stageAction(tools, { occurrence, action, version, folder });
+    const staged = await stageAction(tools, { under, action, version, folder });
     if (staged.kind === 'failed') await dropCandidate(tools, folder);
     return staged;
   } catch (error) {
@@ -73,14 +73,14 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
 }
 
 interface Request {
-  readonly occurrence: OccurrenceId;
+  readonly under: StagedUnder;
   readonly action: CheckedAction;
   readonly version: Version;
   readonly folder: string;
 }
 
 async function stageAction(tools: StageTools, request: Request): Promise<Staged> {
-  const { occurrence, action, version, folder } = request;
+  const { under, action, version, folder } = request;
   const { layout, context, quotesValues } = tools;
   const quote = (path: string) => (quotesValues ? JSON.stringify(path) : 'something in the folder');
   const workplace = makeFolder(layout, folder);
@@ -108,7 +108,7 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
     named: namedPaths(action),
     window: { fromMs, toMs: context.clock.now() },
   };
-  return { kind: 'held', stage: new HeldStage(tools, { occurrence, folder }, observed) };
+  return { kind: 'held', stage: new HeldStage(tools, { under, folder }, observed) };
 }
 
 /** Nothing of a candidate remains; its registration goes last, because without it anybody may remove the folder. */
@@ -127,15 +127,17 @@ async function dropCandidate(tools: StageTools, folder: string): Promise<void> {
 class HeldStage implements Stage {
   readonly candidate: string;
   readonly #tools: StageTools;
-  readonly #own: { readonly occurrence: OccurrenceId; readonly folder: string };
+  readonly #folder: string;
+  readonly #permit: PermitCheck;
   readonly #observed: Observed;
   #reading: Reading | undefined;
   #ended = false;
 
-  constructor(tools: StageTools, own: { occurrence: OccurrenceId; folder: string }, observed: Observed) {
+  constructor(tools: StageTools, own: Pick<Request, 'under' | 'folder'>, observed: Observed) {
     this.candidate = observed.candidate;
     this.#tools = tools;
-    this.#own = own;
+    this.#folder = own.folder;
+    this.#permit = new PermitCheck(own.under, observed.candidate);
     this.#observed = observed;
   }
 
@@ -149,26 +151,33 @@ class HeldStage implements Stage {
   async observe(): Promise<Evidence> {
     return await asUnavailable(async () => {
       const reading = this.#read();
-      return observeCandidate(this.#observed, reading, this.#describeBase(reading));
+      const evidence = observeCandidate(this.#observed, reading, this.#describeBase(reading));
+      this.#permit.observed(evidence.evidence);
+      return evidence;
     });
   }
 
   async recheck(): Promise<CandidateFacts> {
     return await asUnavailable(async () => {
       const reading = this.#read();
-      return { candidate: this.candidate, evidence: fingerprintEvidence(reading, this.#describeBase(reading)) };
+      const evidence = fingerprintEvidence(reading, this.#describeBase(reading));
+      this.#permit.rechecked(evidence);
+      return { candidate: this.candidate, evidence };
     });
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
     this.#assertHeld();
-    const { marker } = permit;
-    const { occurrence, folder } = this.#own;
-    invariant(marker.occurrence === occurrence, 'the permit is for the occurrence that was staged');
+    const mismatch = this.#permit.refusalOf(permit);
+    if (mismatch !== undefined) {
+      await this.discard();
+      return mismatch;
+    }
+    const folder = this.#folder;
     const candidate = { folder, base: this.#observed.base, reading: this.#reading ?? this.#read() };
     this.#ended = true;
     const tools = { ...this.#tools, reached: this.#tools.context.reached };
-    const promotion = await promoteCandidate(tools, candidate, marker);
+    const promotion = await promoteCandidate(tools, candidate, permit.marker);
     // After an unknown result the folder may be the version that counts: whoever sweeps later can tell.
     if (promotion.kind === 'refused') await dropCandidate(this.#tools, folder);
     else if (promotion.kind === 'unknown') abandonStage(folder);
@@ -179,7 +188,7 @@ class HeldStage implements Stage {
   async discard(): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
-    await dropCandidate(this.#tools, this.#own.folder);
+    await dropCandidate(this.#tools, this.#folder);
     await this.#tools.onEnd(this, false);
   }
 

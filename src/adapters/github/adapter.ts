@@ -1,7 +1,7 @@
 import type { AdapterContext, Approval, RemoteAdapter, Survey } from '../../contract/adapter.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import { requestDigest } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { buildContent, type Content } from '../../http/content.ts';
 import { Gateway, refused } from '../../http/gateway.ts';
@@ -153,8 +153,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
 
   async dispatch(permit: Parameters<RemoteAdapter['dispatch']>[0], request: Parameters<RemoteAdapter['dispatch']>[1]) {
     const { occurrence, bound } = permit.record;
-    const digest = digestValueOf('effectmatch/request/v1', request.content);
-    if (!('request' in bound) || bound.request !== digest) {
+    if (!('request' in bound) || bound.request !== requestDigest(request)) {
       return { mayHaveSent: false as const, why: 'the request is not the one that the permit is for' };
     }
     const exchanged = await this.#opened.gateway.send(

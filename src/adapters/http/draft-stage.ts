@@ -1,6 +1,8 @@
+import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
 import type { Gateway } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
@@ -14,6 +16,7 @@ export const DRAFT_CHANNELS = ['draft', 'base'] as const;
 const DISCARD_TRIES = 3;
 
 export interface DraftTools {
+  readonly under: StagedUnder;
   readonly gateway: Gateway;
   readonly options: DraftOptions;
   readonly publications: Publications;
@@ -28,12 +31,15 @@ export class DraftStage implements Stage {
   readonly #id: string;
   readonly #tools: DraftTools;
   readonly #fromMs: number;
+  readonly #permit: PermitCheck;
   #over = false;
 
   constructor(id: string, tools: DraftTools) {
-    this.candidate = `draft ${id}`.slice(0, 256);
+    // Random, so that what is stored of a permit cannot be tried out, and because any id of a service may be too long.
+    this.candidate = `draft ${randomIds.hex(16)}`;
     this.#id = id;
     this.#tools = tools;
+    this.#permit = new PermitCheck(tools.under, this.candidate);
     this.#fromMs = tools.context.clock.now();
   }
 
@@ -45,9 +51,11 @@ export class DraftStage implements Stage {
   async observe(): Promise<Evidence> {
     const content = await this.#content();
     const { records, base } = content;
+    const evidence = fingerprint(content);
+    this.#permit.observed(evidence);
     return {
       candidate: this.candidate,
-      evidence: fingerprint(content),
+      evidence,
       records,
       channels: [
         { channel: 'draft', kind: 'records', count: records.length },
@@ -60,11 +68,18 @@ export class DraftStage implements Stage {
   }
 
   async recheck(): Promise<CandidateFacts> {
-    return { candidate: this.candidate, evidence: fingerprint(await this.#content()) };
+    const evidence = fingerprint(await this.#content());
+    this.#permit.rechecked(evidence);
+    return { candidate: this.candidate, evidence };
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
     if (this.#over) return { kind: 'refused', reason: 'candidate-over', detail: 'the draft was discarded' };
+    const mismatch = this.#permit.refusalOf(permit);
+    if (mismatch !== undefined) {
+      await this.discard();
+      return mismatch;
+    }
     const { context, publications } = this.#tools;
     const { marker } = permit;
     context.reached('adapter:marker-written');

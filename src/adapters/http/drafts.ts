@@ -1,3 +1,4 @@
+import { refuseRounded } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -79,6 +80,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
 
   parseAction(input: unknown): DraftAction {
     const copy = copyOf(input);
+    refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
     const { input: said, ...more } = isObject(copy) ? copy : {};
     if (said === undefined || Object.keys(more).length > 0) throw invalid('an action is { input } and nothing else');
     try {
@@ -107,7 +109,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     });
   }
 
-  async stage(_claim: Claim, _certificate: Certificate, { input }: DraftAction): Promise<Staged> {
+  async stage(claim: Claim, certificate: Certificate, { input }: DraftAction): Promise<Staged> {
     const { create } = this.#options.draft;
     const fixed = { method: 'POST', path: create.path, idempotency: null };
     const content = buildContent('draft', fixed, create.request(input), [this.#gateway.credentialHeader]);
@@ -120,6 +122,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
       return { kind: 'failed', reason: 'draft-refused', detail: `the service answered ${exchanged.status}` };
     }
     const stage = new DraftStage(String(id), {
+      under: { claim, certificate },
       gateway: this.#gateway,
       options: this.#options,
       publications: this.markers,

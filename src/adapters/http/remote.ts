@@ -1,6 +1,6 @@
 import type { AdapterContext, Dispatch, RemoteAdapter } from '../../contract/adapter.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import { codeIdentity, digestFolders } from '../../crypto/code-identity.ts';
+import { requestDigest } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import { Gateway } from '../../http/gateway.ts';
@@ -59,7 +59,7 @@ export function openShared(
     read: (reads) => readEntries(gateway, options.targets, reads),
     survey: async () => surveyService({ gateway, backend, capability, operations, optionsDigest }),
     async dispatch(permit, request) {
-      if (digestValueOf('effectmatch/request/v1', request.content) !== permitted(permit.record.bound)) {
+      if (requestDigest(request) !== permitted(permit.record.bound)) {
         return { mayHaveSent: false, why: 'the request is not the one that the permit is for' };
       }
       const { occurrence } = permit.record;
@@ -126,10 +126,10 @@ export async function readEntries(
   return readings;
 }
 
-/** The adapter's own modules, the client they stand on, and what they were configured with. */
+/** The adapter's own modules, those they stand on, and what they were configured with. */
 export function adapterCode(optionsDigest: string): string {
-  const folders = [new URL('.', import.meta.url), new URL('../../http/', import.meta.url)];
-  return [...folders.map(codeIdentity), optionsDigest].join('+');
+  const beneath = digestFolders(['../../http/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)));
+  return [codeIdentity(new URL('.', import.meta.url)), beneath, optionsDigest].join('+');
 }
 
 function invalid(what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {

@@ -1,4 +1,4 @@
-import { type Fields, readFields, refuseAction, refuseUnknown } from '../../contract/action-input.ts';
+import { type Fields, readFields, refuseAction, refuseRounded, refuseUnknown } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
@@ -37,6 +37,7 @@ export interface ActionTools {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
+const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 const MAX_STATEMENTS = 1000;
 /** The protocol counts parameters in 16 bits. */
@@ -143,6 +144,7 @@ function readValue(value: unknown, where: string, depth: number): string | null 
     case 'number':
       if (Number.isNaN(value))
         throw refuseAction(`${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`);
+      refuseRounded(value, where, BIGINT_OR_REAL);
       return Object.is(value, -0) ? '-0' : String(value);
     case 'string':
       if (value.includes('\0')) throw refuseAction(`${where}: PostgreSQL cannot store a NUL character in text`);

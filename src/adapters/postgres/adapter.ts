@@ -143,7 +143,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async stage(
     claim: Claim,
-    _certificate: Certificate,
+    certificate: Certificate,
     action: CheckedAction,
     reads: readonly StateRead[] = [],
   ): Promise<Staged> {
@@ -160,7 +160,7 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       if (held !== undefined) this.#stages.delete(held);
       await (inDoubt ? sessions.drop(session) : sessions.giveBack(session, reset));
     };
-    const staged = await openStage(this.#stageTools(session, action, release), claim.sealed.record.occurrence, work);
+    const staged = await openStage(this.#stageTools(session, action, release), { claim, certificate }, work);
     if (staged.kind === 'held') {
       held = staged.stage;
       this.#stages.add(held);
@@ -247,8 +247,8 @@ function unavailable(what: string): (error: unknown) => never {
 /** How long a void marker waits for a live transaction before it leaves the occurrence alone. */
 const VOID_LOCK_TIMEOUT_MS = 250;
 
-/** The adapter's own modules and the driver they stand on. */
+/** The adapter's own modules and those they stand on. */
 function adapterCode(): string {
-  const folders = ['.', '../../postgres/'];
+  const folders = ['.', '../../postgres/', '../../backend/'];
   return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

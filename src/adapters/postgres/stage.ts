@@ -1,5 +1,7 @@
+import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
 import { asFault, type Connection, type Reply, type Statement } from '../../postgres/connection.ts';
 import { canonical } from '../../protocol/canon.ts';
@@ -43,9 +45,10 @@ export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'ans
  */
 export async function openStage(
   tools: StageTools,
-  occurrence: OccurrenceId,
+  under: StagedUnder,
   work: { readonly action: CheckedAction; readonly locked: LockedReads },
 ): Promise<Staged> {
+  const { occurrence } = under.claim.sealed.record;
   const { session, deployment } = tools;
   const { action, locked } = work;
   const locking = locked.queries.length === 0 ? [] : [lockRows(deployment, occurrence, locked)];
@@ -79,9 +82,10 @@ export async function openStage(
   const answer = done.at(-1)?.rows;
   if (failure !== undefined || answer === undefined)
     return await failed('a deferred constraint failed, or the outcome could not be observed');
-  const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
+  // The random part keeps what is stored of a permit from being tried out: transactions can be counted.
+  const candidate = `postgresql:${deployment.backend}:${begun.xid}:${randomIds.hex(16)}`;
   const readings = locking.length === 0 ? [] : readLocked(locked, done[0]);
-  const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, occurrence, readings);
+  const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, under, readings);
   return { kind: 'held', stage };
 }
 
@@ -169,17 +173,19 @@ class HeldStage implements Stage {
   readonly #tools: StageTools;
   readonly #observed: Observed;
   readonly #occurrence: OccurrenceId;
+  readonly #permit: PermitCheck;
   readonly #readings: readonly StateReading[];
   #evidence: Evidence | undefined;
   /** Taken after the observation. */
   #locks = 0;
   #ended = false;
 
-  constructor(tools: StageTools, observed: Observed, occurrence: OccurrenceId, readings: readonly StateReading[]) {
+  constructor(tools: StageTools, observed: Observed, under: StagedUnder, readings: readonly StateReading[]) {
     this.candidate = observed.candidate;
     this.#tools = tools;
     this.#observed = observed;
-    this.#occurrence = occurrence;
+    this.#occurrence = under.claim.sealed.record.occurrence;
+    this.#permit = new PermitCheck(under, observed.candidate);
     this.#readings = readings;
   }
 
@@ -206,6 +212,7 @@ class HeldStage implements Stage {
   async observe(): Promise<Evidence> {
     this.#assertHeld();
     this.#evidence ??= await readObservation(this.#observed);
+    this.#permit.observed(this.#evidence.evidence);
     return this.#evidence;
   }
 
@@ -220,8 +227,11 @@ class HeldStage implements Stage {
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
     this.#assertHeld();
-    const { marker } = permit;
-    invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
+    const mismatch = this.#permit.refusalOf(permit);
+    if (mismatch !== undefined) {
+      await this.discard();
+      return mismatch;
+    }
     this.#ended = true;
     const { session, deployment, reached, transactionStatus, release } = this.#tools;
     const { xid } = this.#observed.opened;
@@ -229,7 +239,7 @@ class HeldStage implements Stage {
     const tools = { session, deployment, xid, locks: this.#locks, reached, transactionStatus, quotesValues };
     // The reset travels with the COMMIT. Where that fails, the session is rolled back first and reset once more.
     const { promoting, resetting } = session.together(() => ({
-      promoting: promoteCandidate(tools, marker),
+      promoting: promoteCandidate(tools, permit.marker),
       resetting: isReset(session).catch(() => false),
     }));
     let promotion: Promotion | undefined;

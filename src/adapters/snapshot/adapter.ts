@@ -11,13 +11,20 @@ import type {
   Survey,
 } from '../../contract/adapter.ts';
 import type { Certificate, Claim } from '../../contract/proof.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
+import { codeIdentity, digestFolders } from '../../crypto/code-identity.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { openDatabase, pinDurability, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
+import {
+  createPrivateFile,
+  openDatabase,
+  pinDurability,
+  primaryCode,
+  retryWhileBusy,
+  SQLITE,
+} from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction } from './action.ts';
 import { ensureState, findProblem, PROBE_TABLE, readCurrent } from './control.ts';
 import { refused } from './declared.ts';
@@ -52,6 +59,7 @@ export async function openAdapter(options: SnapshotOptions, context: AdapterCont
     throw refused(`there is no file "${file}"; give the initial state`);
   let db: DatabaseSync | undefined;
   try {
+    if (exists === undefined) createPrivateFile(options.file);
     const opened = openDatabase(options.file);
     db = opened;
     const deadline = { deadlineMs: busyTimeoutMs };
@@ -171,7 +179,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     return surveyStore({ backend, file, layout, problems: [...(problem === undefined ? [] : [problem]), ...replaced] });
   }
 
-  async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
+  async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
     const { db, context } = this.#opened;
     if (!db.isOpen) throw closed();
     const tools = {
@@ -182,7 +190,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
       isReplaced: () => this.#isReplaced(),
       onEnd: (stage: SnapshotStage) => this.#stages.delete(stage),
     };
-    const staged = await openStage(tools, claim.sealed.record.occurrence, action);
+    const staged = await openStage(tools, { claim, certificate }, action);
     if (staged.kind === 'failed') return staged;
     // A tool may take so long that the adapter was closed meanwhile; what it made must not outlive that.
     if (!db.isOpen) {
@@ -219,8 +227,9 @@ function closed(): EffectMatchError {
   return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
 }
 
-/** The adapter's own modules, the driver they stand on, and the layout by which states compare. */
+/** The adapter's own modules, those they stand on, and the layout by which states compare. */
 function adapterCode(layout: Layout): string {
-  const folders = [new URL('.', import.meta.url), new URL('../../sqlite/', import.meta.url)];
-  return [...folders.map(codeIdentity), hash('sha256', layout.text, 'hex').slice(0, 32)].join('+');
+  const beneath = digestFolders(['../../sqlite/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)));
+  const own = codeIdentity(new URL('.', import.meta.url));
+  return [own, beneath, hash('sha256', layout.text, 'hex').slice(0, 32)].join('+');
 }

@@ -1,9 +1,9 @@
+import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { OccurrenceId } from '../../protocol/record.ts';
 import { type CheckedAction, probeToken } from './action.ts';
 import { digestState, readBase, readVersion, type Version } from './control.ts';
 import { fingerprintEvidence, type Held, observeCandidate, settleFacts } from './evidence.ts';
@@ -26,7 +26,8 @@ export interface StageTools extends PromotionTools {
  * Runs the calls once on a private copy of the durable state and holds what they made of it. Nothing is locked
  * meanwhile: the promotion is conditional on the version that the copy was made from, and on the file at the path.
  */
-export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
+export async function openStage(tools: StageTools, under: StagedUnder, action: CheckedAction): Promise<Staged> {
+  const { occurrence } = under.claim.sealed.record;
   const base = await tools.connection.read((db) => readBase(db, occurrence), { deadlineMs: tools.busyTimeoutMs });
   if (base.backend !== tools.backend) return REPLACED;
   if (base.isDecided)
@@ -52,21 +53,21 @@ export async function openStage(tools: StageTools, occurrence: OccurrenceId, act
     settled: settleFacts(base, digest, calls),
     window: { fromMs, toMs: tools.clock.now() },
   };
-  return { kind: 'held', stage: new SnapshotStage(tools, occurrence, held) };
+  return { kind: 'held', stage: new SnapshotStage(tools, under, held) };
 }
 
 /** A candidate state, held in memory as text. */
 export class SnapshotStage implements Stage {
   readonly candidate: string;
   readonly #tools: StageTools;
-  readonly #occurrence: OccurrenceId;
+  readonly #permit: PermitCheck;
   readonly #held: Held;
   #ended = false;
 
-  constructor(tools: StageTools, occurrence: OccurrenceId, held: Held) {
+  constructor(tools: StageTools, under: StagedUnder, held: Held) {
     this.candidate = held.candidate;
     this.#tools = tools;
-    this.#occurrence = occurrence;
+    this.#permit = new PermitCheck(under, held.candidate);
     this.#held = held;
   }
 
@@ -86,20 +87,25 @@ export class SnapshotStage implements Stage {
 
   async observe(): Promise<Evidence> {
     this.#assertHeld();
-    return observeCandidate(this.#held, await this.#durable());
+    const evidence = observeCandidate(this.#held, await this.#durable());
+    this.#permit.observed(evidence.evidence);
+    return evidence;
   }
 
   async recheck(): Promise<CandidateFacts> {
     this.#assertHeld();
-    return { candidate: this.candidate, evidence: fingerprintEvidence(this.#held, await this.#durable()) };
+    const evidence = fingerprintEvidence(this.#held, await this.#durable());
+    this.#permit.rechecked(evidence);
+    return { candidate: this.candidate, evidence };
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
     this.#assertHeld();
-    const { marker } = permit;
-    invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
-    const { base, document, digest, action } = this.#held;
+    const mismatch = this.#permit.refusalOf(permit);
     this.#end();
+    if (mismatch !== undefined) return mismatch;
+    const { marker } = permit;
+    const { base, document, digest, action } = this.#held;
     const next = { version: base.version + 1, digest, text: document.text };
     const promotion = await promoteState({ marker, base, next, token: probeToken(action) }, this.#tools);
     if (promotion.kind === 'confirmed') this.#tools.connection.keep(document);

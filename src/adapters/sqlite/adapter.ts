@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import type { StagedUnder } from '../../backend/permit-check.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -158,7 +159,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     return survey;
   }
 
-  async stage(claim: Claim, _certificate: Certificate, action: CheckedAction): Promise<Staged> {
+  async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
     const { busyTimeoutMs, db } = this.#opened;
     const since = performance.now();
     const endTurn = await this.#turns.take(busyTimeoutMs);
@@ -168,7 +169,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     try {
       if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
       const leftMs = Math.max(0, busyTimeoutMs - (performance.now() - since));
-      const staged = await this.#openStage(claim, action, { lockWithinMs: leftMs, endTurn });
+      const staged = await this.#openStage({ claim, certificate }, action, { lockWithinMs: leftMs, endTurn });
       if (staged.kind === 'failed') endTurn();
       return staged;
     } catch (error) {
@@ -178,7 +179,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async #openStage(
-    claim: Claim,
+    under: StagedUnder,
     action: CheckedAction,
     turn: { readonly lockWithinMs: number; readonly endTurn: () => void },
   ): Promise<Staged> {
@@ -195,7 +196,7 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
         turn.endTurn();
       },
     };
-    const staged = await openStage(tools, claim.sealed.record.occurrence, action);
+    const staged = await openStage(tools, under, action);
     if (staged.kind === 'held') this.#stages.add(staged.stage);
     // The candidate's own connection reads the schema completely before its first use, and may know better.
     else if (staged.reason === 'boundary-changed') this.#isCatalogDoubtful = true;
@@ -249,8 +250,8 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   }
 }
 
-/** The adapter's own modules and the driver they stand on. */
+/** The adapter's own modules and those they stand on. */
 function adapterCode(): string {
-  const folders = [new URL('.', import.meta.url), new URL('../../sqlite/', import.meta.url)];
-  return folders.map(codeIdentity).join('+');
+  const folders = ['.', '../../sqlite/', '../../backend/'];
+  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

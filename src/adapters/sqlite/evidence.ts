@@ -6,7 +6,6 @@ import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
 import { decodeChangeset, type TableChanges } from './changeset.ts';
 import type { Fence, FenceLog } from './fence.ts';
-import { readRow } from './reading.ts';
 import { nameRecords, type Records, type RelationShape } from './records.ts';
 import { inspectRelation } from './relation.ts';
 import { isMisstated, restateChanges } from './restate.ts';
@@ -108,9 +107,6 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
     for (const [name, written] of log.written) {
       const relation = relations.get(name);
       if (relation === undefined) return { kind: 'unclear', why: `"${name}" was written and is not registered` };
-      if (findRespelledKey(observed, relation, named.records)) {
-        return { kind: 'unclear', why: `a key of "${name}" was respelled and back; leave keys as they are` };
-      }
       if (findTurnedZero(connections, relation, { written, records: named.records, gross }) !== undefined) {
         return { kind: 'unclear', why: `a zero in "${name}" changed only its sign, which sessions do not record` };
       }
@@ -121,30 +117,14 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
   }
 }
 
-/** Keys with several spellings are left to {@link findRespelledKey}, which knows only what the session says. */
-function isRestated(observed: Observed, relation: Relation): boolean {
-  return isMisstated(relation) && !hasAliasedKey(observed, relation);
-}
-
-function hasAliasedKey(observed: Observed, relation: Relation): boolean {
-  const inspection = inspectRelation(observed.catalog, relation.name);
-  return inspection.kind !== 'usable' || inspection.aliasedKey;
-}
-
 /**
- * A key that was respelled and spelled back leaves an entry in the session under the other spelling, for which it
- * finds the old row and reports it as inserted. What a record says must be so beneath the candidate and in it.
+ * Whether the rows are read instead of believing the session. Under a key with several spellings it takes the row of
+ * one for the row of the other; but it names every spelling that was touched, and each is looked up exactly.
  */
-function findRespelledKey(observed: Observed, relation: Relation, records: readonly ChangeRecord[]): boolean {
-  if (!hasAliasedKey(observed, relation)) return false;
-  const { base, candidate } = observed.connections;
-  return records.some(({ op, target, key }) => {
-    if (target !== relation.name) return false;
-    const wanted = { key: key ?? {}, columns: [] };
-    const was = readRow(base, relation, wanted) !== null;
-    const is = readRow(candidate, relation, wanted) !== null;
-    return was !== (op !== 'insert') || is !== (op !== 'delete');
-  });
+function isRestated({ catalog }: Observed, relation: Relation): boolean {
+  if (isMisstated(relation)) return true;
+  const inspection = inspectRelation(catalog, relation.name);
+  return inspection.kind !== 'usable' || inspection.aliasedKey;
 }
 
 function shapeOf(relation: Relation | undefined): RelationShape | undefined {

@@ -1,10 +1,10 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
+import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { asFault, extendedCode, retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedAction, isProbe } from './action.ts';
@@ -18,7 +18,7 @@ import type { Keeper } from './keeper.ts';
 import { findMarker } from './markers.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
-import { readClock, readSettings, readTop, takeSnapshot } from './snapshot.ts';
+import { readClock, readTop, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
 /** What a stage needs of the adapter that opens it. */
@@ -48,11 +48,11 @@ export interface StageTools {
  * Runs the action once in a transaction of its own and holds it open. No other stage uses the connection meanwhile, and
  * what an earlier one left on it is nothing: that is checked before the action runs.
  */
-export async function openStage(tools: StageTools, occurrence: OccurrenceId, action: CheckedAction): Promise<Staged> {
+export async function openStage(tools: StageTools, under: StagedUnder, action: CheckedAction): Promise<Staged> {
   const candidate = tools.keeper.take(tools.catalog) ?? openCandidate(tools);
   if (candidate === undefined) return REPLACED;
   try {
-    const staged = await stageAction(tools, candidate, { occurrence, action });
+    const staged = await stageAction(tools, candidate, { under, action });
     if (staged.kind === 'failed') candidate.close();
     return staged;
   } catch (error) {
@@ -75,9 +75,9 @@ function openCandidate({ file, isReplaced }: StageTools): Candidate | undefined 
 async function stageAction(
   tools: StageTools,
   candidate: Candidate,
-  request: { readonly occurrence: OccurrenceId; readonly action: CheckedAction },
+  request: { readonly under: StagedUnder; readonly action: CheckedAction },
 ): Promise<Staged> {
-  const { occurrence, action } = request;
+  const { under, action } = request;
   const { db, fence } = candidate;
   try {
     await retryWhileBusy(() => candidate.begin(), { deadlineMs: tools.lockWithinMs });
@@ -93,7 +93,7 @@ async function stageAction(
     return failed('boundary-changed', 'the schema changed after it was certified; certify again');
   }
   if (readBackend(db) !== tools.backend) return REPLACED;
-  const marker = findMarker(db, occurrence);
+  const marker = findMarker(db, under.claim.sealed.record.occurrence);
   if (marker?.disposition === 'committed') {
     return failed(
       'already-committed',
@@ -133,7 +133,7 @@ async function stageAction(
     before,
     window,
   };
-  return { kind: 'held', stage: new HeldStage(tools, occurrence, { candidate, observed }) };
+  return { kind: 'held', stage: new HeldStage(tools, under, { candidate, observed }) };
 }
 
 /** The rules of an action; worked out once per connection, which is made for one schema. */
@@ -176,7 +176,7 @@ function noteTops(
 class HeldStage implements Stage {
   readonly candidate: string;
   readonly #tools: StageTools;
-  readonly #occurrence: OccurrenceId;
+  readonly #permit: PermitCheck;
   readonly #connection: Candidate;
   readonly #observed: Observed;
   /** What has to stand still from the end of the action on. */
@@ -188,12 +188,12 @@ class HeldStage implements Stage {
 
   constructor(
     tools: StageTools,
-    occurrence: OccurrenceId,
+    under: StagedUnder,
     held: { readonly candidate: Candidate; readonly observed: Observed },
   ) {
     this.candidate = held.observed.candidate;
     this.#tools = tools;
-    this.#occurrence = occurrence;
+    this.#permit = new PermitCheck(under, held.observed.candidate);
     this.#connection = held.candidate;
     this.#observed = held.observed;
     this.#standing = this.#readStanding();
@@ -213,6 +213,7 @@ class HeldStage implements Stage {
     const evidence = observeCandidate(this.#observed);
     const isClean = evidence.channels.every((report) => report.kind !== 'stable' || report.before === report.after);
     this.#seen = { evidence: evidence.evidence, isClean };
+    this.#permit.observed(evidence.evidence);
     return evidence;
   }
 
@@ -223,13 +224,17 @@ class HeldStage implements Stage {
     const standing = this.#readStanding();
     const evidence =
       standing === this.#standing ? seen.evidence : hash('sha256', `${seen.evidence} ${standing}`, 'hex');
+    this.#permit.rechecked(evidence);
     return { candidate: this.candidate, evidence };
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
     this.#assertHeld();
-    const { marker } = permit;
-    invariant(marker.occurrence === this.#occurrence, 'the permit is for the occurrence that was staged');
+    const mismatch = this.#permit.refusalOf(permit);
+    if (mismatch !== undefined) {
+      await this.discard();
+      return mismatch;
+    }
     const { db, fence } = this.#connection;
     const isTouched = !this.#isUntouched();
     this.#ended = true;
@@ -238,7 +243,7 @@ class HeldStage implements Stage {
       // The marker is no part of what is observed, and recording it would cost more than writing it.
       this.#observed.session.close();
       fence.lower();
-      const promotion = await promoteCandidate(db, marker, { ...this.#tools, isTouched });
+      const promotion = await promoteCandidate(db, permit.marker, { ...this.#tools, isTouched });
       isFit = promotion.kind === 'confirmed';
       return promotion;
     } finally {
@@ -271,10 +276,9 @@ class HeldStage implements Stage {
     this.#tools.onEnd(this);
   }
 
-  /** An observation reads the settings; nothing can have set one since without the standing being another. */
+  /** The observation read the settings; none can have been set since without changing the standing. */
   #isUntouched(): boolean {
-    if (this.#readStanding() !== this.#standing) return false;
-    return this.#seen?.isClean ?? readSettings(this.#connection.db) === this.#connection.settings;
+    return this.#seen?.isClean === true && this.#readStanding() === this.#standing;
   }
 
   #readStanding(): string {

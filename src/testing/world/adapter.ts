@@ -1,3 +1,4 @@
+import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -58,7 +59,8 @@ function openAdapter(
     parseAction: (input) => parseMemoryAction(targets, input),
     describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),
     survey: async () => memoryOutlets(use(), targets),
-    stage: async (_claim, _certificate, action) => stageAction(use(), context, held, action),
+    stage: async (claim, certificate, action) =>
+      stageAction(use(), context, held, { under: { claim, certificate }, action }),
     markers: memoryMarkers(use, context),
     probe: {
       target: PROBE_TARGET.name,
@@ -86,7 +88,7 @@ function stageAction(
   backend: MemoryBackend,
   context: AdapterContext,
   held: Set<Candidate>,
-  action: MemoryAction,
+  { under, action }: { readonly under: StagedUnder; readonly action: MemoryAction },
 ): Staged {
   const fromMs = context.clock.now();
   const candidate = backend.open();
@@ -108,7 +110,8 @@ function stageAction(
     drop();
     throw error;
   }
-  return { kind: 'held', stage: holdStage(backend, context, candidate, drop, fromMs) };
+  const check = new PermitCheck(under, candidate.id);
+  return { kind: 'held', stage: holdStage({ backend, context, candidate, drop, check }, fromMs) };
 }
 
 function runAction(candidate: Candidate, action: MemoryAction): string | undefined {
@@ -120,13 +123,16 @@ function runAction(candidate: Candidate, action: MemoryAction): string | undefin
   }
 }
 
-function holdStage(
-  backend: MemoryBackend,
-  context: AdapterContext,
-  candidate: Candidate,
-  drop: () => void,
-  fromMs: number,
-): Stage {
+interface Holding {
+  readonly backend: MemoryBackend;
+  readonly context: AdapterContext;
+  readonly candidate: Candidate;
+  readonly drop: () => void;
+  readonly check: PermitCheck;
+}
+
+function holdStage(holding: Holding, fromMs: number): Stage {
+  const { backend, context, candidate, drop, check } = holding;
   const facts = () => ({
     candidate: candidate.id,
     evidence: digestValueOf('effectmatch/testing-evidence/v1', [candidate.log, [...candidate.tally.values()]]),
@@ -134,13 +140,17 @@ function holdStage(
   return {
     candidate: candidate.id,
     read: async (reads) => readRows(backend, reads),
-    observe: async () => ({
-      ...facts(),
-      ...evidenceOf(backend, candidate),
-      window: { fromMs, toMs: context.clock.now() },
-    }),
-    recheck: async () => facts(),
-    promote: async (permit) => promoteCandidate(backend, context, candidate, drop, permit),
+    async observe() {
+      const seen = facts();
+      check.observed(seen.evidence);
+      return { ...seen, ...evidenceOf(backend, candidate), window: { fromMs, toMs: context.clock.now() } };
+    },
+    async recheck() {
+      const seen = facts();
+      check.rechecked(seen.evidence);
+      return seen;
+    },
+    promote: async (permit) => promoteCandidate(holding, permit),
     discard: async () => drop(),
     [Symbol.asyncDispose]: async () => drop(),
   };
@@ -163,17 +173,13 @@ function evidenceOf(
   };
 }
 
-function promoteCandidate(
-  backend: MemoryBackend,
-  context: AdapterContext,
-  candidate: Candidate,
-  drop: () => void,
-  { marker }: ConsumedPermit,
-): Promotion {
+function promoteCandidate({ backend, context, candidate, drop, check }: Holding, permit: ConsumedPermit): Promotion {
   try {
     if (backend.writer !== candidate) return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
+    const mismatch = check.refusalOf(permit);
+    if (mismatch !== undefined) return mismatch;
     context.reached('adapter:marker-written');
-    if (!backend.commit(candidate, marker)) {
+    if (!backend.commit(candidate, permit.marker)) {
       return { kind: 'refused', reason: 'marker-exists', detail: 'the occurrence is already decided' };
     }
     context.reached('adapter:commit-returned');

@@ -129,3 +129,39 @@ test('a column that is really named rowid can be updated, and parameters may hav
   );
   assert.equal(terminal.kind, 'committed');
 });
+
+const LATER_REAL = `create table word (w text primary key not null collate nocase, n integer) without rowid;
+  insert into word values ('One', 1), ('Two', 2); alter table word add column price real default 3`;
+
+test('a NOCASE key with a REAL column that came later is observed as it is stored', async () => {
+  const changed = await attempt(
+    LATER_REAL,
+    ['word'],
+    [update('word', { w: 'One' }, { n: [1, 5] })],
+    ["update word set n = 5 where w = 'ONE'"],
+  );
+  assert.equal(changed.terminal.kind, 'committed', JSON.stringify(changed.terminal));
+  const replaced = await attempt(
+    LATER_REAL,
+    ['word'],
+    [remove('word', { w: 'One' }), insert('word', { w: 'one', n: 1, price: 3 })],
+    ["replace into word (w, n) values ('one', 1)"],
+  );
+  assert.equal(replaced.terminal.kind, 'committed', JSON.stringify(replaced.terminal));
+});
+
+test('a key that is respelled is another row, and one that is respelled and back is none', async () => {
+  for (const schema of [
+    LATER_REAL,
+    "create table word (w text primary key not null collate nocase, n integer); insert into word values ('One', 1)",
+  ]) {
+    const price = schema === LATER_REAL ? { price: 3 } : {};
+    const respelled = ["update word set w = 'one' where w = 'One'"];
+    const other = [remove('word', { w: 'One' }), insert('word', { w: 'one', n: 1, ...price })];
+    assert.equal((await attempt(schema, ['word'], other, respelled)).terminal.kind, 'committed');
+    assert.equal((await attempt(schema, ['word'], [], respelled)).terminal.kind, 'rejected');
+    const back = [...respelled, "update word set w = 'One', n = 7 where w = 'one'"];
+    const same = [update('word', { w: 'One' }, { n: [1, 7] })];
+    assert.equal((await attempt(schema, ['word'], same, back)).terminal.kind, 'committed');
+  }
+});
