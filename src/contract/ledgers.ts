@@ -42,6 +42,8 @@ export interface Ledgers {
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Extends the lease of a live attempt on the store's clock; false when the claim is not this execution's. */
   renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
+  /** Ends the lease of an attempt that this execution has given up, so that recovery need not wait for it. */
+  abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void>;
   /** What the final gate asks, with one look; `holder` says more about the claim and costs more. */
   standing(task: string, attempt: AttemptName): Promise<Standing>;
   /** Who holds the occurrence, whatever became of it. */

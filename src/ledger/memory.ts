@@ -125,6 +125,12 @@ class MemoryLedgers implements Ledgers {
     return true;
   }
 
+  async abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void> {
+    const lease = this.#memory.leases.get(occurrence);
+    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return;
+    lease.untilMs = Math.min(lease.untilMs, this.#clock.now());
+  }
+
   async standing(task: string, { occurrence, execution }: AttemptName): Promise<Standing> {
     const holder = await this.holder(occurrence);
     return { announced: this.#memory.plans.get(task), holds: holder?.claim.record.execution === execution };

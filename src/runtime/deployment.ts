@@ -38,7 +38,7 @@ export interface Deployment {
   /** Keyed digest of one value, for deployments that do not store values. */
   readonly digestValue: (target: string, column: string, value: Value) => string;
   /** Keyed digest of E where values are not stored. */
-  readonly digestObserved: (text: string) => Digest;
+  readonly digestObserved: (lines: Iterable<string>) => Digest;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;

@@ -144,7 +144,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ledgers,
     sealer,
     digestValue: keyedDigest(keyring),
-    digestObserved: (text) => digestKeyed('effectmatch/observed/v1', text),
+    digestObserved: (lines) => digestKeyed('effectmatch/observed/v1', lines),
     clock,
     ids,
     reached,

@@ -80,6 +80,15 @@ const RENEW =
   `update unsettled set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) ` +
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
+/** Ends the lease of the execution that holds the occurrence, if it has not run out. */
+export function endLease(session: Session, occurrence: string, execution: ExecutionId): void {
+  session.sql(END_LEASE).run(occurrence, execution);
+}
+
+const END_LEASE =
+  `update unsettled set lease_until_ms = min(lease_until_ms, ${NOW_MS}) ` +
+  `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
+
 /** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */
 export function findStanding(session: Session, task: string, { occurrence, execution }: AttemptName): Standing {
   const row = session.sql(STANDING).get(task, occurrence, execution) as { announced: number | null; holds: number };

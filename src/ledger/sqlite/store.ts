@@ -23,7 +23,7 @@ import { asFault, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/c
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
-import { claimOccurrence, findHolder, findStanding, listUnsettled, raiseRevision, renewLease } from './claims.ts';
+import { claimOccurrence, endLease, findHolder, findStanding, listUnsettled, raiseRevision, renewLease } from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
 import { type Store, unusable } from './open.ts';
@@ -73,6 +73,11 @@ export class SqliteLedgers implements Ledgers {
   /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
     return await this.#writeRelaxed((session) => renewLease(session, occurrence, execution, leaseMs));
+  }
+
+  /** Not flushed either: a power cut leaves a lease that runs out. */
+  async abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void> {
+    await this.#writeRelaxed((session) => endLease(session, occurrence, execution));
   }
 
   async standing(task: string, attempt: AttemptName): Promise<Standing> {
