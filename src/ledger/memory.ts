@@ -89,9 +89,11 @@ class MemoryLedgers implements Ledgers {
     this.#journal = new MemoryJournal(context, memory.rows);
   }
 
-  async announcePlan(task: string, planRevision: number): Promise<void> {
+  async announcePlan(task: string, planRevision: number): Promise<number> {
     const { plans } = this.#memory;
-    plans.set(task, Math.max(planRevision, plans.get(task) ?? planRevision));
+    const announced = Math.max(planRevision, plans.get(task) ?? planRevision);
+    plans.set(task, announced);
+    return announced;
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
@@ -238,6 +240,13 @@ class MemoryLedgers implements Ledgers {
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
     const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
     return opened.map((row) => row.sealed.record).filter((record) => record.occurrence === occurrence);
+  }
+
+  async uncompleted(): Promise<readonly Acknowledgement[]> {
+    const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
+    const isCompleted = ({ occurrence, continuation }: Acknowledgement): boolean =>
+      this.#journal.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined;
+    return opened.map((row) => row.sealed.record).filter((record) => !isCompleted(record));
   }
 
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {

@@ -24,7 +24,7 @@ import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { checkConfiguration, LEASE_MS } from './configuration.ts';
-import { type Lineage, type Release, release } from './continuation.ts';
+import { type Lineage, type OpenContinuation, openContinuations, type Release, release } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -95,6 +95,11 @@ export interface Runtime extends AsyncDisposable {
   ): Promise<Shadowed>;
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
+  /**
+   * Work that was released and has not completed, oldest first: it is under way, or its process died in it. It is never
+   * released again, so that somebody has to look at what it did.
+   */
+  continuations(): Promise<readonly OpenContinuation[]>;
   /**
    * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and what would close those
    * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
@@ -194,6 +199,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
         ({ record: { would } }) => ({ kind: 'shadow', would }),
       ),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    continuations: () => openContinuations(ledgers),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
     recover: async (options) => {
       await begun.catch(() => {});

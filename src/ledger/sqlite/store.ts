@@ -34,6 +34,7 @@ import {
   findPermit,
   findResolution,
   findTerminal,
+  listUncompleted,
   recordResolution,
   recordShadow,
   recordTerminal,
@@ -61,8 +62,8 @@ export class SqliteLedgers implements Ledgers {
     this.#claims = new GroupCommit(this.#session);
   }
 
-  async announcePlan(task: string, planRevision: number): Promise<void> {
-    await this.#write((session) => raiseRevision(session, task, planRevision));
+  async announcePlan(task: string, planRevision: number): Promise<number> {
+    return await this.#write((session) => raiseRevision(session, task, planRevision));
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
@@ -152,6 +153,10 @@ export class SqliteLedgers implements Ledgers {
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
     const rows = await this.#read((session) => listRows(session, occurrence, 'acknowledgement'));
     return rows.filter((row) => row.kind === 'acknowledgement').map((row) => row.sealed.record);
+  }
+
+  async uncompleted(): Promise<readonly Acknowledgement[]> {
+    return await this.#read(listUncompleted);
   }
 
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {
