@@ -1,8 +1,9 @@
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { faultOf } from './attempt.ts';
-import { claimAuthority, openAttempt } from './authority.ts';
+import { readAction } from './action.ts';
+import { type Attempt, faultOf } from './attempt.ts';
+import { checkSignature, claimAuthority, openAttempt, type Refusal } from './authority.ts';
 import { certify, describeOutlets } from './boundary.ts';
 import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
@@ -41,14 +42,18 @@ async function executeLicense(
   options?: ExecuteOptions,
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
-  const action = admitted.adapter.parseAction(untrustedAction);
   const opened = openAttempt(deployment, admitted, signed);
+  const parsed = readAction(admitted, untrustedAction);
+  if (parsed.kind === 'refused') {
+    // Only what was signed is recorded: whoever has no license has nothing that this could be an attempt at.
+    if (checkSignature(deployment, signed) !== undefined) throw parsed.error;
+    return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
+  }
+  const { action } = parsed;
   const revision = options?.revision;
 
   const authority = await claimAuthority(deployment, opened, { action, revision });
-  if (authority.kind === 'refused') {
-    return finish(deployment, rejection(deployment, opened, 'authority', authority.refusal));
-  }
+  if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
   const { attempt, claim } = authority;
   let open = true;
   try {
@@ -60,6 +65,23 @@ async function executeLicense(
     // What was thrown, or the verdict, says more than a lease that only runs out later.
     if (open) await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
   }
+}
+
+const FORGED = ['issuer-unknown', 'signature-invalid'];
+
+/** A refusal that spends nothing. Of many the first are kept, and all are answered. */
+async function finishUnclaimed(
+  deployment: Deployment,
+  attempt: Attempt,
+  at: 'action' | 'authority',
+  refusal: Refusal,
+): Promise<Terminal> {
+  const { refusals } = deployment;
+  const isForged = at === 'authority' && FORGED.includes(refusal.reason);
+  const isKept = isForged ? refusals.keepsForged() : await refusals.keeps(attempt.occurrence);
+  if (isKept) return finish(deployment, rejection(deployment, attempt, at, refusal));
+  const detail = `${refusal.detail.slice(0, 3900)} (not recorded: too many refusals like it were)`;
+  return rejection(deployment, attempt, at, { ...refusal, detail });
 }
 
 async function executeClaimed(

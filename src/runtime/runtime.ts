@@ -34,6 +34,7 @@ import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
+import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
@@ -172,6 +173,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     contract: digestFolders([new URL('../protocol/', import.meta.url), new URL('./', import.meta.url)]),
     leaseMs,
     leases,
+    refusals: openRefusalBound(ledgers, clock),
   };
   try {
     for (const [name, factory] of Object.entries(config.adapters)) {

@@ -7,6 +7,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
+import { readAction } from './action.ts';
 import { observedDigest, recordedOutcome, storableMessage } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
@@ -81,8 +82,8 @@ async function judge(
   comparison: Comparison,
   untrustedAction: unknown,
 ): Promise<Judged> {
-  const parsed = parse(admitted, untrustedAction);
-  if ('refusal' in parsed) return rejected('action', parsed.refusal);
+  const parsed = readAction(admitted, untrustedAction);
+  if (parsed.kind === 'refused') return rejected('action', parsed.refusal);
   const { action } = parsed;
   const approval = await comparison.resolve();
   const approved = approval.approved && { approved: digestRecord(approvedRecord, approval.approved) };
@@ -153,18 +154,6 @@ function propose(deployment: Deployment, admitted: AdmittedPromotable, glimpse: 
 function rejected(at: string, refusal: Refusal, known: object = {}, seen?: readonly Effect[]): Judged {
   const detail = refusal.detail.slice(0, 4000).toWellFormed();
   return { would: { would: 'reject', at, reason: refusal.reason, detail, ...known }, seen };
-}
-
-function parse(
-  admitted: AdmittedPromotable,
-  untrusted: unknown,
-): { readonly action: unknown } | { readonly refusal: Refusal } {
-  try {
-    return { action: admitted.adapter.parseAction(untrusted) };
-  } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_ACTION_INVALID') throw error;
-    return { refusal: { reason: 'action-invalid', detail: storableMessage(admitted, error) } };
-  }
 }
 
 /** A fault of the backend or the approval is recorded; a broken invariant and what nobody expected stay loud. */

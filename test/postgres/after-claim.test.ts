@@ -30,6 +30,23 @@ async function office(site: ProtectedDatabase, reached: (step: Step) => void = (
   return { runtime, license: await approver(KEY).sign(proposal, { expiresIn: '10m' }) };
 }
 
+test('SQL that is not admitted is a rejection in the journal with what was tried, and spends no license', async () => {
+  await using site = await protectedDatabase('create table entry (id integer primary key)', { relations: ['entry'] });
+  const { runtime, license } = await office(site);
+  try {
+    for (const sql of ['notify somebody', 'insert into entry values (1); delete from entry', 'insert into']) {
+      const terminal = await runtime.execute(license, { sql });
+      assert.ok(terminal.kind === 'rejected', JSON.stringify(terminal));
+      assert.deepEqual([terminal.at, terminal.reason], ['action', 'action-invalid']);
+      assert.ok(terminal.detail.includes(sql), terminal.detail);
+      assert.deepEqual((await runtime.ledgers.attempts(terminal.occurrence)).at(-1), terminal);
+    }
+    assert.equal((await runtime.execute(license, ACTION)).kind, 'committed');
+  } finally {
+    await runtime.close();
+  }
+});
+
 const CHANGES = {
   'a rule': 'create rule quiet as on insert to entry do also nothing',
   'a foreign partition': `create extension if not exists postgres_fdw;
