@@ -32,8 +32,6 @@ test('the command lists what is open, oldest first, and says so when nothing is'
   const { continuations } = JSON.parse((await call('--json')).stdout);
   const { occurrence, lineage } = terminal;
   const { releasedAt } = continuations[0];
-  assert.deepEqual(continuations, [
-    { occurrence, lineage, continuation: 'reconcile', task: 'invoice-1', releasedAt },
-  ]);
+  assert.deepEqual(continuations, [{ occurrence, lineage, continuation: 'reconcile', task: 'invoice-1', releasedAt }]);
   assert.ok(Math.abs(Date.parse(releasedAt) - Date.now()) < 60_000);
 });

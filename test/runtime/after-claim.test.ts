@@ -56,7 +56,10 @@ for (const [fault, at] of BEFORE_DISPATCH) {
     const { terminal } = await interrupt(world, fault, { adapter: 'bank' });
     const rejected = assertRejected(terminal, at, 'fault');
     await using fresh = await deploy(world);
-    assert.equal((await fresh.runtime.ledgers.permit(rejected.occurrence))?.kind, at === 'boundary' ? undefined : 'void');
+    assert.equal(
+      (await fresh.runtime.ledgers.permit(rejected.occurrence))?.kind,
+      at === 'boundary' ? undefined : 'void',
+    );
     assert.deepEqual(await fresh.runtime.recover({ now: true }), []);
     assert.equal(world.bank.backend.rows().invoice?.[0]?.status, 'pending');
   });
@@ -78,7 +81,11 @@ test('remote: a fault after the permit was consumed and before the request could
 
 test('remote: a fault after the request left is indeterminate, and recovery reads back at once', async () => {
   const world = invoiceWorld();
-  const { terminal } = await interrupt(world, { kind: 'step', step: 'path:dispatched', ending: 'throw' }, { adapter: 'bank' });
+  const { terminal } = await interrupt(
+    world,
+    { kind: 'step', step: 'path:dispatched', ending: 'throw' },
+    { adapter: 'bank' },
+  );
   assert.match(ofKind('indeterminate', terminal).gap, /something was thrown/);
   await using fresh = await deploy(world);
   const recovered = onlyOne(await fresh.runtime.recover());

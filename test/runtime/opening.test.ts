@@ -32,7 +32,9 @@ async function lateWorld() {
 
 const openIn = (world: World) => deploy(world, { recoverAtStart: true });
 
-test('opening waits neither for the sum of what hangs nor for one of it, and recover waits for all', { timeout: 60_000 }, async () => {
+test('opening waits neither for the sum of what hangs nor for one of it, and recover waits for all', {
+  timeout: 60_000,
+}, async () => {
   const { world, asking, answer } = await lateWorld();
   const startedMs = performance.now();
   await using opened = await openIn(world);
@@ -53,7 +55,9 @@ test('what answers in time is settled when the runtime is open', async () => {
   assert.deepEqual(await opened.runtime.ledgers.unsettled({ includeLeased: true }), []);
 });
 
-test('closing stops what was begun at the start: no further occurrence is asked about', { timeout: 60_000 }, async () => {
+test('closing stops what was begun at the start: no further occurrence is asked about', {
+  timeout: 60_000,
+}, async () => {
   const { world, asking, answer } = await lateWorld();
   const opened = await openIn(world);
   const closed = opened.runtime.close();

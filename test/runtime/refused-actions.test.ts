@@ -23,7 +23,11 @@ test('an action that does not parse is a rejection in the journal, and the licen
     assert.match(refused.detail, /action/);
     assert.match(refused.detail, /explode/, 'what was tried is part of it');
     assert.deepEqual(await deployed.runtime.ledgers.attempts(refused.occurrence), [refused]);
-    assert.equal(await deployed.runtime.terminal(refused.occurrence), undefined, 'nothing was decided about the license');
+    assert.equal(
+      await deployed.runtime.terminal(refused.occurrence),
+      undefined,
+      'nothing was decided about the license',
+    );
     ofKind('committed', await deployed.runtime.execute(license, PAY));
   }
 });
@@ -83,7 +87,9 @@ test('a flood of refusals under one license is answered and counted, and the jou
   const license = await deployed.approve();
   const flood = await Promise.all(Array.from({ length: 100 }, () => deployed.runtime.execute(license, BAD)));
   assert.equal(await terminals(deployed), 32);
-  const unkept = flood.filter((terminal) => /not recorded/.test(assertRejected(terminal, 'action', 'action-invalid').detail));
+  const unkept = flood.filter((terminal) =>
+    /not recorded/.test(assertRejected(terminal, 'action', 'action-invalid').detail),
+  );
   assert.equal(unkept.length, 68);
   await using fresh = await deploy(deployed.world);
   await fresh.runtime.execute(license, BAD);

@@ -23,7 +23,15 @@ import { asFault, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/c
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
-import { claimOccurrence, endLease, findHolder, findStanding, listUnsettled, raiseRevision, renewLease } from './claims.ts';
+import {
+  claimOccurrence,
+  endLease,
+  findHolder,
+  findStanding,
+  listUnsettled,
+  raiseRevision,
+  renewLease,
+} from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
 import { type Store, unusable } from './open.ts';
