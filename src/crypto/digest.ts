@@ -21,6 +21,13 @@ export function digestText(domain: string, text: string): Digest {
   return createHash('sha256').update(`${domain}\n`).update(text).digest('hex') as Digest;
 }
 
+/** The same digest for a text that is handed over in pieces, each of them well-formed. */
+export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
+  const digest = createHash('sha256').update(`${domain}\n`);
+  for (const piece of pieces) digest.update(piece);
+  return digest.digest('hex') as Digest;
+}
+
 /** The content address of a record: what other records and licenses name it by. The record is checked first. */
 export function digestRecord<T>(kind: RecordKind<T>, record: T): Digest {
   return digestText(kind.domain, kind.text(record));

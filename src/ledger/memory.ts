@@ -89,9 +89,11 @@ class MemoryLedgers implements Ledgers {
     this.#journal = new MemoryJournal(context, memory.rows);
   }
 
-  async announcePlan(task: string, planRevision: number): Promise<void> {
+  async announcePlan(task: string, planRevision: number): Promise<number> {
     const { plans } = this.#memory;
-    plans.set(task, Math.max(planRevision, plans.get(task) ?? planRevision));
+    const announced = Math.max(planRevision, plans.get(task) ?? planRevision);
+    plans.set(task, announced);
+    return announced;
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
@@ -123,6 +125,12 @@ class MemoryLedgers implements Ledgers {
     if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return false;
     lease.untilMs = Math.max(lease.untilMs, this.#clock.now() + leaseMs);
     return true;
+  }
+
+  async abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void> {
+    const lease = this.#memory.leases.get(occurrence);
+    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return;
+    lease.untilMs = Math.min(lease.untilMs, this.#clock.now());
   }
 
   async standing(task: string, { occurrence, execution }: AttemptName): Promise<Standing> {
@@ -232,6 +240,13 @@ class MemoryLedgers implements Ledgers {
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
     const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
     return opened.map((row) => row.sealed.record).filter((record) => record.occurrence === occurrence);
+  }
+
+  async uncompleted(): Promise<readonly Acknowledgement[]> {
+    const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
+    const isCompleted = ({ occurrence, continuation }: Acknowledgement): boolean =>
+      this.#journal.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined;
+    return opened.map((row) => row.sealed.record).filter((record) => !isCompleted(record));
   }
 
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {

@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from './canon.ts';
-import { checkCell } from './constraint.ts';
+import { checkCell, checkPatterns } from './constraint.ts';
 import type { ApprovedEffect } from './effect.ts';
 import type { Approved, Manifest } from './manifest.ts';
 import { approvedRecord } from './manifest.ts';
@@ -43,9 +43,14 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
  * candidate is compared, it would have cost the occurrence.
  */
 export function checkCells(effects: readonly ApprovedEffect[]): void {
+  const patterns = new Set<string>();
   for (const { target, key, before, after } of effects) {
     for (const cells of [key, before, after]) {
-      for (const [column, cell] of Object.entries(cells ?? {})) checkCell(cell, `${target}.${column}`);
+      for (const [column, cell] of Object.entries(cells ?? {})) {
+        if ('matches' in cell) patterns.add(cell.matches);
+        else checkCell(cell, `${target}.${column}`);
+      }
     }
   }
+  checkPatterns(patterns);
 }

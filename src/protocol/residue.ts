@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canonicalBytes } from './canon-size.ts';
 import { quote } from './render-text.ts';
 
 const positionSchema = z.string().regex(/^-?\d{1,20}$/);
@@ -28,8 +29,19 @@ export function renderResidue(residue: readonly Residue[]): string[] {
   });
 }
 
-/** As it may be stored where values may not: which sequences, and not where they stand. */
+/** What the list may take of a record, in bytes of canonical text. */
+export const RESIDUE_BYTES_MAX = 256 * 1024;
+
+/** As it may be stored, as many as fit; where values may not be: which sequences, and not where they stand. */
 export function storableResidue(residue: readonly Residue[], values: 'plain' | 'digest'): readonly Residue[] {
-  const kept = residue.slice(0, 1000);
-  return values === 'plain' ? kept : kept.map(({ kind, name }) => ({ kind, name }));
+  const kept: Residue[] = [];
+  let bytes = 2;
+  for (const moved of residue.slice(0, 1000)) {
+    const { kind, name } = moved;
+    const stored = values === 'plain' ? moved : { kind, name };
+    bytes += canonicalBytes(stored) + 1;
+    if (bytes > RESIDUE_BYTES_MAX) break;
+    kept.push(stored);
+  }
+  return kept;
 }

@@ -10,7 +10,8 @@ import { EffectMatchError } from '../errors.ts';
  * - `{ $dec: '35' }` an exact decimal without trailing zeros,
  * - `{ $bytes: 'c0ffee' }` binary data, lower-case hex,
  * - `{ $text: 'ff' }` text whose bytes are not valid UTF-8, lower-case hex,
- * - `{ $digest: '…' }` a keyed digest that stands for a value that must not be stored.
+ * - `{ $digest: '…' }` a keyed digest that stands for a value that must not be stored,
+ * - `{ $omitted: '276000002' }` in a stored difference: a value of so many bytes that was too long to keep.
  *
  * Application data whose own keys start with `$` has them doubled, so data never reads as a tag.
  */
@@ -26,6 +27,7 @@ const TAG_FORMS = {
   $bytes: /^[0-9a-f]*$/,
   $text: /^[0-9a-f]*$/,
   $digest: /^[^\p{Cc}]+$/u,
+  $omitted: /^[1-9]\d{0,15}$/,
 } as const;
 
 /** The tags of {@link Value}. */

@@ -1,6 +1,8 @@
 import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
+import { EffectMatchError, invariant } from '../errors.ts';
+import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
@@ -42,18 +44,30 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
   };
 }
 
+/** Whether a designated issuer signed the license. Until that is known, nothing about it can be held against anybody. */
+export function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+  const { issuer } = signed.license;
+  const keys = deployment.issuerKeys.get(issuer);
+  if (deployment.policy.issuers[issuer] === undefined || keys === undefined) {
+    return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
+  }
+  if (!deployment.verifyLicense(keys, signed)) {
+    return refuse('signature-invalid', `the signature is not by a registered key of "${issuer}"`);
+  }
+  return undefined;
+}
+
 /** Everything that can be checked without the backend: who signed what, for which deployment, and when. */
 export function checkLicense(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+  const { signed } = attempt;
+  return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
+}
+
+function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
   const issuer = deployment.policy.issuers[license.issuer];
-  const keys = deployment.issuerKeys.get(license.issuer);
-  if (issuer === undefined || keys === undefined) {
-    return refuse('issuer-unknown', `"${license.issuer}" is not a designated issuer of this deployment`);
-  }
-  if (!deployment.verifyLicense(keys, signed)) {
-    return refuse('signature-invalid', `the signature is not by a registered key of "${license.issuer}"`);
-  }
+  invariant(issuer !== undefined, 'the issuer of a license whose signature holds is designated');
   if (!issuer.may.includes(license.adapter)) {
     return refuse('issuer-not-designated', `"${license.issuer}" may not approve changes on "${license.adapter}"`);
   }
@@ -73,6 +87,8 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (digestRecord(approvedRecord, approved) !== license.approved || approved.adapter !== license.adapter) {
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
+  const unusable = findUnusable(approved);
+  if (unusable !== undefined) return refuse('constraint-invalid', unusable);
   if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
     return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
   }
@@ -82,6 +98,17 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
   return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);
+}
+
+/** Why the constraints of an outcome cannot be evaluated, if so. Asked once it is known who signed them. */
+function findUnusable({ effects }: Approved): string | undefined {
+  try {
+    checkCells(effects);
+    return undefined;
+  } catch (error) {
+    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID') return error.message;
+    throw error;
+  }
 }
 
 /**

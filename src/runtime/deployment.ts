@@ -12,6 +12,7 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Leases } from './lease.ts';
 import type { Operation } from './operation.ts';
+import type { RefusalBound } from './refusal-bound.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** An adapter that passed admission, with the frame that licenses for it presuppose. */
@@ -38,7 +39,7 @@ export interface Deployment {
   /** Keyed digest of one value, for deployments that do not store values. */
   readonly digestValue: (target: string, column: string, value: Value) => string;
   /** Keyed digest of E where values are not stored. */
-  readonly digestObserved: (text: string) => Digest;
+  readonly digestObserved: (lines: Iterable<string>) => Digest;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;
@@ -58,6 +59,7 @@ export interface Deployment {
   readonly contract: Digest;
   readonly leaseMs: number;
   readonly leases: Leases;
+  readonly refusals: RefusalBound;
 }
 
 /** The adapter of that name, or an error that says which ones there are. */

@@ -141,21 +141,23 @@ function matchOf({ admitted }: AttemptFacts): { readonly match?: 'registered-fie
   return profile === 'registered-fields' ? { match: profile } : {};
 }
 
-/** May be durable; what became of it is not established. */
+/**
+ * May be durable; what became of it is not established. Without a permit nothing was promoted or sent under this claim,
+ * and what could not be established is what else holds the occurrence.
+ */
 export function uncertainty(
   deployment: Deployment,
   attempt: AttemptFacts,
-  consumed: Consumed,
+  known: Pick<Consumed, 'claim'> & Partial<Consumed>,
   gap: string,
 ): TerminalOf<'indeterminate'> {
-  const { claim, certificate, permit, consumedAt } = consumed;
+  const { claim, certificate, permit, consumedAt } = known;
   return {
     ...terminalBase(deployment, attempt),
     kind: 'indeterminate',
     claim,
-    certificate,
-    permit,
-    consumedAt,
+    ...(certificate && { certificate }),
+    ...(permit && consumedAt && { permit, consumedAt }),
     gap: storable(gap) || 'no reason was given',
   };
 }

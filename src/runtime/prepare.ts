@@ -109,7 +109,14 @@ export async function prepare(
     approved,
     rendering,
   });
-  await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
+  const announced = await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
+  if (announced > stated.planRevision) {
+    throw new EffectMatchError(
+      'ERR_EM_PLAN_SUPERSEDED',
+      `plan revision ${announced} of task "${stated.task}" was announced, and this is ${stated.planRevision}: ` +
+        'a license for it could not be used; prepare the announced revision or a later one',
+    );
+  }
   return proposal;
 }
 

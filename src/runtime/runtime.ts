@@ -24,7 +24,7 @@ import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { checkConfiguration, LEASE_MS } from './configuration.ts';
-import { type Lineage, type Release, release } from './continuation.ts';
+import { type Lineage, type OpenContinuation, openContinuations, type Release, release } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -34,6 +34,7 @@ import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
+import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
@@ -56,7 +57,11 @@ export interface RuntimeConfig {
   readonly leaseMs?: number;
   /** Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`; nowhere unless said. */
   readonly telemetry?: Telemetry;
-  /** Whether interrupted attempts are settled at start; yes unless said otherwise. */
+  /**
+   * Whether interrupted attempts are settled at start; yes unless said otherwise. Opening waits a second for it at most;
+   * what takes longer goes on in the background, which is safe because recovery may run beside everything else.
+   * `runtime.recover()` waits for it.
+   */
   readonly recoverAtStart?: boolean;
 }
 
@@ -92,11 +97,16 @@ export interface Runtime extends AsyncDisposable {
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /**
+   * Work that was released and has not completed, oldest first: it is under way, or its process died in it. It is never
+   * released again, so that somebody has to look at what it did.
+   */
+  continuations(): Promise<readonly OpenContinuation[]>;
+  /**
    * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and what would close those
    * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
    */
   survey(adapter: string): Promise<Survey>;
-  /** Settles interrupted attempts. */
+  /** Settles interrupted attempts, once what was begun at the start has ended. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
    * Records an operator's signed decision about an indeterminate occurrence, with the evidence it was signed for. It
@@ -118,7 +128,7 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
+/** Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
   const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
@@ -133,10 +143,14 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const leases = openLeases(ledgers, leaseMs);
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
+  let begun: Promise<unknown> = Promise.resolve();
+  let closing = false;
   const close = async () => {
+    closing = true;
     quietly(unwatch);
     leases.close();
     for (const { adapter } of adapters.values()) await adapter.close();
+    await begun.catch(() => {});
     await ledgers.close();
   };
   const digestKeyed = keyedTextDigest(keyring);
@@ -144,7 +158,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ledgers,
     sealer,
     digestValue: keyedDigest(keyring),
-    digestObserved: (text) => digestKeyed('effectmatch/observed/v1', text),
+    digestObserved: (lines) => digestKeyed('effectmatch/observed/v1', lines),
     clock,
     ids,
     reached,
@@ -159,13 +173,15 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     contract: digestFolders([new URL('../protocol/', import.meta.url), new URL('./', import.meta.url)]),
     leaseMs,
     leases,
+    refusals: openRefusalBound(ledgers, clock),
   };
   try {
     for (const [name, factory] of Object.entries(config.adapters)) {
       adapters.set(name, await admitAdapter(deployment, name, factory));
     }
     checkTargets(policy, adapters);
-    if (recoverAtStart) await recoverTraced(deployment);
+    if (recoverAtStart) begun = recoverTraced(deployment, {}, () => closing);
+    await withinMs(START_WAIT_MS, begun);
     const countOrphans = async () => (await ledgers.unsettled()).length;
     unwatch = quietly(() => config.telemetry?.watchOrphans(countOrphans)) ?? unwatch;
   } catch (error) {
@@ -185,8 +201,12 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
         ({ record: { would } }) => ({ kind: 'shadow', would }),
       ),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    continuations: () => openContinuations(ledgers),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
-    recover: (options) => recoverTraced(deployment, options),
+    recover: async (options) => {
+      await begun.catch(() => {});
+      return await recoverTraced(deployment, options);
+    },
     resolve: (resolution, evidence) =>
       resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),
     terminal: (occurrence) => ledgers.terminal(occurrence),
@@ -212,11 +232,30 @@ function planTraced(deployment: Deployment, request: PlanRequest, options?: Plan
   );
 }
 
-function recoverTraced(deployment: Deployment, options?: RecoverOptions): Promise<readonly Recovered[]> {
+/** How long opening waits for what it settles. Whatever takes longer goes on in the background. */
+const START_WAIT_MS = 1000;
+
+/** Waits for the work, but no longer than that. What it throws later is for others who wait for it. */
+async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  work.catch(() => {});
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function recoverTraced(
+  deployment: Deployment,
+  options?: RecoverOptions,
+  isStopped?: () => boolean,
+): Promise<readonly Recovered[]> {
   return traced(
     deployment,
     { kind: 'recover' },
-    (own) => recover(own, options),
+    (own) => recover(own, options, isStopped),
     (recovered) => {
       const results = { settled: 0, running: 0, unresolved: 0 };
       for (const { kind } of recovered) results[kind] += 1;

@@ -60,6 +60,9 @@ export async function execute(
 function describe(terminal: Terminal): Ending {
   if (terminal.kind !== 'rejected') return { found: terminal.kind, detail: '' };
   const { at, detail, outcome, reason } = terminal;
+  const code = /\((ERR_EM_\w+)\)/.exec(detail)?.[1];
+  if (at === 'action') return { found: `denied ${code}`, detail };
+  if (reason === 'fault') return { found: `refused ${code}`, detail };
   if (at === 'comparison') return { found: `observed ${outcome?.kind}`, detail };
   const state = /\[([0-9A-Z]{5})\]/.exec(detail)?.[1];
   if (at === 'stage' || at === 'promotion') return { found: `denied ${state ?? reason}`, detail };

@@ -52,3 +52,18 @@ test('constraints are checked wherever they stand', () => {
   }
   checkCells([update('note', { id: 1 }, { text: between('a', 'b') })]);
 });
+
+test('the patterns of one outcome are bounded together, equal ones counted once', () => {
+  const note = (pattern: string): ApprovedEffect => ({
+    op: 'insert',
+    target: 'note',
+    after: { text: { matches: pattern } },
+    count: 1,
+  });
+  const large = (index: number) => note(`(a{16}){100}${index}`);
+  checkCells(Array.from({ length: 1000 }, () => large(1)));
+  assert.throws(() => checkCells(Array.from({ length: 1000 }, (_, index) => large(index))), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+    message: /patterns.*together/,
+  });
+});

@@ -44,6 +44,8 @@ const MAX_STATEMENTS = 1000;
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;
 const MAX_NESTED_LISTS = 6;
+/** Tags that stand for no value of the server. */
+const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
 
 /** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
 export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
@@ -172,7 +174,7 @@ function readObjectValue(value: unknown, where: string, depth: number): string {
     return `\\x${readTag(encodeBytes(value))?.text ?? ''}`;
   }
   const tagged = typeof value === 'object' ? readTag(readFields(value, where) as Value) : undefined;
-  if (tagged === undefined || tagged.tag === '$text' || tagged.tag === '$digest') {
+  if (tagged === undefined || UNSENDABLE.includes(tagged.tag)) {
     throw refuseAction(
       `${where}: a value is null, a boolean, a number, a bigint, a text, a Uint8Array or a list; JSON is text`,
     );

@@ -35,7 +35,8 @@ test('a field that nobody approved never leaves the gateway: the agent cannot sa
   const runtime = await rig.start();
   const license = await rig.approve(runtime);
   for (const action of [{ memo: 'hidden' }, { operation: 'pay' }, [], 'pay', { body: { amount: 1e6 } }]) {
-    await assert.rejects(runtime.execute(license, action), { code: 'ERR_EM_ACTION_INVALID' });
+    const refused = await runtime.execute(license, action);
+    assert.equal(refused.kind === 'rejected' && refused.reason, 'action-invalid');
   }
   assert.equal(rig.payments.length, 0);
   assert.equal((await runtime.execute(license, {})).kind, 'committed');
