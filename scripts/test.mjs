@@ -3,9 +3,10 @@
 // starts before them and ends after them, however they end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { needsPostgres } from './needs-postgres.mjs';
 
 const SLOW = [
   'test/bench/',
@@ -46,10 +47,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 const reporter = process.env.CI ? 'spec' : 'dot';
-const needPostgres = files.some(
-  (file) => file.includes('/postgres/') || /(?:from|import\() *'[^']*postgres/.test(readFileSync(file, 'utf8')),
-);
-const { startServer, environmentOf } = needPostgres ? await import('../test/postgres/server.ts') : {};
+const { startServer, environmentOf } = files.some(needsPostgres) ? await import('../test/postgres/server.ts') : {};
 const server = await startServer?.();
 const tests = spawn(
   process.execPath,
