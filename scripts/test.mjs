@@ -46,21 +46,31 @@ if (files.length === 0) {
   console.error(`no test file has ${parts.join(' or ')} in its path; run this from the project root`);
   process.exit(1);
 }
-const reporter = process.env.CI ? 'spec' : 'dot';
 const { startServer, environmentOf } = files.some(needsPostgres) ? await import('../test/postgres/server.ts') : {};
-const server = await startServer?.();
+const server = await startServer?.().catch((error) => {
+  console.error(`These tests need PostgreSQL, which did not start. ${error.message}`);
+  process.exit(1);
+});
 const tests = spawn(
   process.execPath,
   [
     '--test',
     `--test-concurrency=${availableParallelism() + 1}`,
-    `--test-reporter=${reporter}`,
+    '--test-reporter=./scripts/test-reporter.mjs',
+    '--test-reporter-destination=stdout',
     '--test-timeout=540000',
     ...files,
   ],
   { stdio: 'inherit', env: { ...process.env, ...(server && environmentOf(server)) } },
 );
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => tests.kill(name));
+let interrupted = false;
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(name, () => {
+    interrupted = true;
+    tests.kill(name);
+  });
+}
 const [status] = await once(tests, 'exit');
 await server?.stop();
-process.exit(status ?? 1);
+if (interrupted) console.log('\nINTERRUPTED: not every test has run');
+process.exit(interrupted ? 130 : (status ?? 1));
