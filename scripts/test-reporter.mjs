@@ -21,73 +21,70 @@ const OPTIONAL_PARTS = [
 const NO_REASON = 'no reason given';
 const OUTPUT_MAX = 4_000;
 
-/** What a run has shown so far. */
+/** What a run has shown so far. Events come file by file; a test may be defined in a module that its file imports. */
 class Run {
-  passed = 0;
-  failures = [];
-  skips = new Map();
+  #ended = [];
   #started = performance.now();
-  #names = new Map();
+  #path = [];
   #outputs = new Map();
-  #files = new Map();
+  #files = 0;
+  /** From here on, ended tests are those of the current file. */
+  #current = 0;
 
-  enter({ file, nesting, name }) {
-    this.#names.set(file, [...(this.#names.get(file) ?? []).slice(0, nesting), name]);
+  enter({ nesting, name }) {
+    this.#path = [...this.#path.slice(0, nesting), name];
   }
 
   keepOutput({ file, message }) {
     this.#outputs.set(file, `${this.#outputs.get(file) ?? ''}${message}`.slice(-OUTPUT_MAX));
   }
 
-  /** Takes in one ended test and returns its mark; a suite has none, unless it failed itself. */
-  end(data, failed) {
-    const { file, name, nesting, skip, details } = data;
-    const error = details.error;
+  /** Takes in one ended test and returns its mark; a suite has none, unless it was skipped or failed itself. */
+  end({ file, name, nesting, skip, details: { error, type } }, failed) {
     if (failed && error?.failureType === 'subtestsFailed') return '';
-    if (details.type === 'suite' && !failed && skip === undefined) return '';
-    const counts = this.#files.get(file) ?? { passed: 0, failed: 0, skipped: 0 };
-    this.#files.set(file, counts);
-    const title = [...(this.#names.get(file) ?? []).slice(0, nesting), name].join(' › ');
-    if (failed) {
-      counts.failed += 1;
-      this.failures.push({ file, title, error });
-      return 'X';
-    }
-    if (skip !== undefined && skip !== false) {
-      counts.skipped += 1;
-      const reason = typeof skip === 'string' && skip !== '' ? skip : NO_REASON;
-      this.skips.set(reason, [...(this.skips.get(reason) ?? []), `${shown(file)}: ${title}`]);
-      return 's';
-    }
-    counts.passed += 1;
-    this.passed += 1;
-    return '.';
+    const isSkipped = skip !== undefined && skip !== false;
+    if (type === 'suite' && !failed && !isSkipped) return '';
+    const title = [...this.#path.slice(0, nesting), name].join(' › ');
+    const ended = { file, title, kind: failed ? 'failed' : isSkipped ? 'skipped' : 'passed', error };
+    if (isSkipped) ended.reason = typeof skip === 'string' && skip !== '' ? skip : NO_REASON;
+    this.#ended.push(ended);
+    return { failed: 'X', skipped: 's', passed: '.' }[ended.kind];
   }
 
-  /** One line about a file that has ended. */
-  fileLine({ file, duration_ms: ms }) {
-    const { passed, failed, skipped } = this.#files.get(file) ?? { passed: 0, failed: 0, skipped: 0 };
-    const others = [failed > 0 && `${failed} FAILED`, skipped > 0 && `${skipped} skipped`].filter(Boolean);
-    return `${[`${passed} passed`, ...others].join(', ').padEnd(24)} ${seconds(ms)}  ${shown(file)}\n`;
+  /** Everything since the file before was this file's; returns a line about it. */
+  endFile({ file, duration_ms: ms }) {
+    const own = this.#ended.slice(this.#current);
+    for (const ended of own) ended.file = file;
+    this.#current = this.#ended.length;
+    this.#files += 1;
+    const count = (kind) => own.filter((ended) => ended.kind === kind).length;
+    const words = [`${count('passed')} passed`];
+    if (count('failed') > 0) words.push(`${count('failed')} FAILED`);
+    if (count('skipped') > 0) words.push(`${count('skipped')} skipped`);
+    return `${words.join(', ').padEnd(24)} ${seconds(ms).padStart(8)}  ${shown(file)}\n`;
+  }
+
+  #of(kind) {
+    return this.#ended.filter((ended) => ended.kind === kind);
   }
 
   refusedSkips() {
     if (!process.env.CI) return [];
-    return [...this.skips].filter(([reason]) => !OPTIONAL_PARTS.some((part) => part.test(reason)));
+    return this.#of('skipped').filter(({ reason }) => !OPTIONAL_PARTS.some((part) => part.test(reason)));
   }
 
   *summary(isComplete) {
+    const [passed, failed, skipped] = ['passed', 'failed', 'skipped'].map((kind) => this.#of(kind));
     yield '\n';
-    for (const failure of this.failures) yield this.#describe(failure);
-    const skipped = [...this.skips.values()].reduce((sum, names) => sum + names.length, 0);
-    for (const [reason, names] of this.skips) yield `skipped ${names.length}: ${reason}\n`;
-    for (const [reason, names] of this.refusedSkips())
-      yield `FAILED: CI accepts no skip for "${reason}":\n${names.map((name) => `  ${name}\n`).join('')}`;
-    for (const { file, title } of this.failures) yield `FAILED: ${shown(file)}: ${title}\n`;
+    for (const ended of failed) yield this.#describe(ended);
+    for (const [reason, tests] of Map.groupBy(skipped, (ended) => ended.reason))
+      yield `skipped ${tests.length}: ${reason}\n`;
+    for (const { file, title, reason } of this.refusedSkips())
+      yield `FAILED: ${shown(file)}: ${title}: CI accepts no skip because "${reason}"\n`;
+    for (const { file, title } of failed) yield `FAILED: ${shown(file)}: ${title}\n`;
     if (!isComplete) yield 'FAILED: the runner ended before every test had run\n';
-    const files = `${this.#files.size} files`;
-    const counts = `${this.passed} passed, ${this.failures.length} failed, ${skipped} skipped`;
-    yield `${counts}, ${files}, ${seconds(performance.now() - this.#started)}\n`;
+    const counts = `${passed.length} passed, ${failed.length} failed, ${skipped.length} skipped`;
+    yield `${counts}, ${this.#files} files, ${seconds(performance.now() - this.#started)}\n`;
   }
 
   #describe({ file, title, error }) {
@@ -95,7 +92,8 @@ class Run {
     const text = cause?.stack ?? cause?.message ?? String(cause);
     const output = this.#outputs.get(file);
     this.#outputs.delete(file);
-    return `\n✖ ${shown(file)}: ${title}\n${indent(text)}${output === undefined ? '' : `  its output ends:\n${indent(output)}`}`;
+    const printed = output === undefined ? '' : `  its output ends:\n${indent(output)}`;
+    return `\n✖ ${shown(file)}: ${title}\n${indent(text)}${printed}`;
   }
 }
 
@@ -111,8 +109,10 @@ export default async function* report(events) {
     if (type === 'test:start') run.enter(data);
     else if (type === 'test:stderr' || type === 'test:stdout') run.keepOutput(data);
     else if (type === 'test:summary' && data.file === undefined) isComplete = true;
-    else if (type === 'test:summary' && process.env.CI) yield run.fileLine(data);
-    else if (type === 'test:pass' || type === 'test:fail') {
+    else if (type === 'test:summary') {
+      const line = run.endFile(data);
+      if (process.env.CI) yield line;
+    } else if (type === 'test:pass' || type === 'test:fail') {
       const mark = run.end(data, type === 'test:fail');
       if (process.env.CI || mark === '') continue;
       column += 1;

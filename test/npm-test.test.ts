@@ -47,6 +47,16 @@ test('a failure is told at the end with file, group, name, reason and what the f
   assert.match(last, /^1 passed, 1 failed, 0 skipped/);
 });
 
+test('a test that another module defines is told under the file that ran it', () => {
+  writeFileSync(
+    join(folder, 'suite.mjs'),
+    `${HEAD}export const suite = () => test('breaks', () => { throw new Error('x'); });`,
+  );
+  const { stdout } = run(`import { suite } from './suite.mjs'; suite(); test('holds', () => {});`, { CI: 'true' });
+  assert.match(stdout, /^1 passed, 1 FAILED\s+\d+\.\d s {2}sample\.test\.mjs$/m);
+  assert.match(stdout, /\nFAILED: sample\.test\.mjs: breaks\n/);
+});
+
 test('a file that cannot be run is a failure with its name and its own error', () => {
   const { status, stdout, last } = run(`import './absent.mjs';`);
   assert.equal(status, 1);
@@ -66,7 +76,7 @@ test('CI gets a line per file, and no skip but those of optional parts', () => {
   ] as const) {
     const { status, stdout } = run(body(reason), { CI: 'true' });
     assert.equal(status, 1, reason);
-    assert.match(stdout, new RegExp(`FAILED: CI accepts no skip for "${told}":\n {2}sample.test.mjs: does not\n`));
+    assert.match(stdout, new RegExp(`FAILED: sample.test.mjs: does not: CI accepts no skip because "${told}"\n`));
     assert.equal(run(body(reason)).status, 0, 'only CI insists');
   }
 });
