@@ -28,10 +28,19 @@ if (options['changed-lines'] && options.since === undefined) {
   console.error('--changed-lines needs --since <git ref>');
   process.exit(2);
 }
-const changed = options.since === undefined ? undefined : changedLines(options.since);
+const changed = options.since === undefined ? undefined : readChanges(options.since);
 const targets = TARGETS.filter((file) => isNamed(options.only, file) && (changed?.has(file) ?? true));
 const sources = new Map(targets.map((file) => [file, findMutants(file, readFileSync(file, 'utf8'))]));
 const mutants = [...sources.values()].flatMap((source) => source.mutants).filter(isWanted);
+
+function readChanges(ref) {
+  try {
+    return changedLines(ref);
+  } catch (error) {
+    console.error(`--since ${ref}: ${String(error.stderr ?? error.message).trim()}`);
+    process.exit(2);
+  }
+}
 
 /** With --changed-lines: a mutant of which a line was touched. */
 function isWanted({ file, firstLine, lastLine }) {

@@ -24,6 +24,7 @@ const SLOW = [
   'test/adapters/postgres/concurrency.test.ts',
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
+  'test/npm-test.test.ts',
   'test/postgres/frozen-server.test.ts',
   'test/postgres/server.test.ts',
   'test/postgres/server-crash.test.ts',
