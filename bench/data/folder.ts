@@ -1,12 +1,21 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { NotRun } from '../study.ts';
 
 const VARIABLE = 'EFFECTMATCH_DATA';
 
-/** The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. */
+/**
+ * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. Only the
+ * last may be absent: a folder that is named and does not exist is a mistake, not missing data.
+ */
 export function findFolder(given: string | undefined): string {
-  return resolve(given ?? process.env[VARIABLE] ?? join('..', 'shared', 'data'));
+  const named = given ?? process.env[VARIABLE];
+  const folder = resolve(named ?? join('..', 'shared', 'data'));
+  if (named !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    const by = given === undefined ? VARIABLE : '--data';
+    throw new Error(`There is no folder "${folder}", which ${by} names. The task data is expected there.`);
+  }
+  return folder;
 }
 
 /**

@@ -47,6 +47,15 @@ export interface EscapeFile {
   readonly cases: readonly EscapeCase[];
 }
 
+/** What `found` has to be for this case on a server of this major version. */
+export function expectedEnding(
+  { expectation, since = 0, until = Number.POSITIVE_INFINITY }: EscapeCase,
+  major: number,
+) {
+  if (since > major || until < major) return NOT_APPLICABLE;
+  return expectation.kind === 'committed' ? 'committed' : `${expectation.kind} ${expectation.code}`;
+}
+
 /** How a case really ended. */
 export interface EscapeResult {
   readonly name: string;
