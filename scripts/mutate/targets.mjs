@@ -38,6 +38,7 @@ export const TARGETS = [
   ...[...RUNTIME, 'execute', 'admit'].map((name) => `src/runtime/${name}.ts`),
   ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
   ...CRYPTO.map((name) => `src/crypto/${name}.ts`),
+  'src/backend/permit-check.ts',
   'src/ledger/rules.ts',
   'src/ledger/journal.ts',
   'src/adapters/files/promotion.ts',
@@ -87,6 +88,7 @@ const TRIED_ON = {
     ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map((name) => `test/ledger/${name}.test.ts`),
     'test/runtime/recovery.test.ts',
   ],
+  'src/backend/': [CONFORMANCE],
   'src/adapters/files/': ['test/adapters/files/', CONFORMANCE],
   'src/adapters/snapshot/': ['test/adapters/snapshot/', CONFORMANCE],
   'src/adapters/sqlite/': [
