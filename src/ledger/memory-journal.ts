@@ -2,9 +2,11 @@ import type { LedgerContext, PermitState } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { invariant } from '../errors.ts';
 import type { ClaimRecord } from '../protocol/binding.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import {
+  acknowledgementSlot,
   CHAIN_START,
   CLAIM_SLOT,
   extendChain,
@@ -83,6 +85,16 @@ export class MemoryJournal {
     const terminal = this.terminalOf(occurrence);
     const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
     return ended || this.find(occurrence, RESOLUTION_SLOT) !== undefined;
+  }
+
+  acknowledgements(): readonly Acknowledgement[] {
+    const rows = this.opened().filter((row) => row.kind === 'acknowledgement');
+    return rows.map((row) => row.sealed.record);
+  }
+
+  /** Whether the work of a continuation was completed. */
+  isCompleted({ occurrence, continuation }: Acknowledgement): boolean {
+    return this.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined;
   }
 
   /** Everything that a verdict about one attempt depends on. */

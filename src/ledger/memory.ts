@@ -238,15 +238,11 @@ class MemoryLedgers implements Ledgers {
   }
 
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
-    const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
-    return opened.map((row) => row.sealed.record).filter((record) => record.occurrence === occurrence);
+    return this.#journal.acknowledgements().filter((record) => record.occurrence === occurrence);
   }
 
   async uncompleted(): Promise<readonly Acknowledgement[]> {
-    const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
-    const isCompleted = ({ occurrence, continuation }: Acknowledgement): boolean =>
-      this.#journal.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined;
-    return opened.map((row) => row.sealed.record).filter((record) => !isCompleted(record));
+    return this.#journal.acknowledgements().filter((record) => !this.#journal.isCompleted(record));
   }
 
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {

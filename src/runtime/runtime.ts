@@ -33,7 +33,8 @@ import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './polic
 import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
-import { type Recovered, type RecoverOptions, recover } from './recover.ts';
+import type { Recovered, RecoverOptions } from './recover.ts';
+import { recoverTraced, START_WAIT_MS, withinMs } from './recover-at-start.ts';
 import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
@@ -229,38 +230,6 @@ function planTraced(deployment: Deployment, request: PlanRequest, options?: Plan
     activity,
     (own) => rehearse(own, request, options),
     () => ({ kind: 'done' }),
-  );
-}
-
-/** How long opening waits for what it settles. Whatever takes longer goes on in the background. */
-const START_WAIT_MS = 1000;
-
-/** Waits for the work, but no longer than that. What it throws later is for others who wait for it. */
-async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  work.catch(() => {});
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function recoverTraced(
-  deployment: Deployment,
-  options?: RecoverOptions,
-  isStopped?: () => boolean,
-): Promise<readonly Recovered[]> {
-  return traced(
-    deployment,
-    { kind: 'recover' },
-    (own) => recover(own, options, isStopped),
-    (recovered) => {
-      const results = { settled: 0, running: 0, unresolved: 0 };
-      for (const { kind } of recovered) results[kind] += 1;
-      return { kind: 'recovered', results };
-    },
   );
 }
 
