@@ -1,6 +1,6 @@
 // What `npm test` prints: a mark per test (under CI a line per file), then everything that failed, every reason for
 // which tests were skipped, counts and time. Under CI a skip fails the run unless its reason is in OPTIONAL_PARTS.
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 
 /** Parts of the machine that tests may do without, by the reason that they give. */
 const OPTIONAL_PARTS = [
@@ -35,12 +35,14 @@ class Run {
     this.#path = [...this.#path.slice(0, nesting), name];
   }
 
-  keepOutput({ file, message }) {
+  keepOutput({ file: path, message }) {
+    const file = resolve(path);
     this.#outputs.set(file, `${this.#outputs.get(file) ?? ''}${message}`.slice(-OUTPUT_MAX));
   }
 
   /** Takes in one ended test and returns its mark; a suite has none, unless it was skipped or failed itself. */
-  end({ file, name, nesting, skip, details: { error, type } }, failed) {
+  end({ file: path, name, nesting, skip, details: { error, type } }, failed) {
+    const file = path && resolve(path);
     if (failed && error?.failureType === 'subtestsFailed') return '';
     const isSkipped = skip !== undefined && skip !== false;
     if (type === 'suite' && !failed && !isSkipped) return '';
@@ -48,20 +50,30 @@ class Run {
     const ended = { file, title, kind: failed ? 'failed' : isSkipped ? 'skipped' : 'passed', error };
     if (isSkipped) ended.reason = typeof skip === 'string' && skip !== '' ? skip : NO_REASON;
     this.#ended.push(ended);
+    if (failed && resolve(name) === file) {
+      ended.title = 'the file could not be run';
+      this.#name(file);
+    }
     return { failed: 'X', skipped: 's', passed: '.' }[ended.kind];
   }
 
   /** Everything since the file before was this file's; returns a line about it. */
-  endFile({ file, duration_ms: ms }) {
-    const own = this.#ended.slice(this.#current);
-    for (const ended of own) ended.file = file;
-    this.#current = this.#ended.length;
-    this.#files += 1;
+  endFile({ file: path, duration_ms: ms }) {
+    const file = resolve(path);
+    const own = this.#name(file);
     const count = (kind) => own.filter((ended) => ended.kind === kind).length;
     const words = [`${count('passed')} passed`];
     if (count('failed') > 0) words.push(`${count('failed')} FAILED`);
     if (count('skipped') > 0) words.push(`${count('skipped')} skipped`);
     return `${words.join(', ').padEnd(24)} ${seconds(ms).padStart(8)}  ${shown(file)}\n`;
+  }
+
+  #name(file) {
+    const own = this.#ended.slice(this.#current);
+    for (const ended of own) ended.file = file;
+    this.#current = this.#ended.length;
+    this.#files += 1;
+    return own;
   }
 
   #of(kind) {

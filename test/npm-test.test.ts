@@ -14,15 +14,15 @@ const folder = mkdtempSync(join(tmpdir(), 'effectmatch-reporter-'));
 after(() => rmSync(folder, { recursive: true }));
 
 const { CI: _, NODE_TEST_CONTEXT: __, EFFECTMATCH_TEST_POSTGRES: ___, ...ENVIRONMENT } = process.env;
+const SAMPLE = 'sample.test.mjs';
 const HEAD = `import { describe, test } from 'node:test';\n`;
 
 /** Runs one test file under the reporter. */
 function run(body: string, environment: NodeJS.ProcessEnv = {}) {
-  const file = join(folder, 'sample.test.mjs');
-  writeFileSync(file, HEAD + body);
+  writeFileSync(join(folder, SAMPLE), HEAD + body);
   const { status, stdout } = spawnSync(
     process.execPath,
-    ['--test', '--test-reporter', resolve('scripts/test-reporter.mjs'), '--test-reporter-destination=stdout', file],
+    ['--test', '--test-reporter', resolve('scripts/test-reporter.mjs'), '--test-reporter-destination=stdout', SAMPLE],
     { encoding: 'utf8', cwd: folder, env: { ...ENVIRONMENT, ...environment } },
   );
   return { status, stdout, last: stdout.trimEnd().split('\n').at(-1) ?? '' };
@@ -61,8 +61,8 @@ test('a file that cannot be run is a failure with its name and its own error', (
   const { status, stdout, last } = run(`import './absent.mjs';`);
   assert.equal(status, 1);
   assert.match(stdout, /ERR_MODULE_NOT_FOUND/);
-  assert.match(stdout, /\nFAILED: sample\.test\.mjs/);
-  assert.match(last, /^0 passed, 1 failed/);
+  assert.match(stdout, /\nFAILED: sample\.test\.mjs: the file could not be run\n/);
+  assert.match(last, /^0 passed, 1 failed, 0 skipped, 1 files/);
 });
 
 test('CI gets a line per file, and no skip but those of optional parts', () => {

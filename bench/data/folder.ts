@@ -27,6 +27,8 @@ export function findData(given: string | undefined, needed: readonly string[]): 
   const lacking = needed.filter((file) => !existsSync(join(folder, file)));
   if (lacking.length === 0) return folder;
   const named = given !== undefined || process.env[VARIABLE] !== undefined;
-  const where = named ? `"${folder}" has no ${lacking.join(', ')}` : `there is no ${lacking.join(', ')}`;
+  const [first, ...others] = lacking;
+  const missing = others.length === 0 ? first : `${first} (and ${others.length} more)`;
+  const where = named ? `"${folder}" has no ${missing}` : `there is no ${missing}`;
   throw new NotRun(`${where}; name the folder with the task data by --data or ${VARIABLE}`);
 }
