@@ -6,6 +6,7 @@ import type { Gateway } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { DraftContent, DraftOptions } from './draft-options.ts';
+import { normaliseRecord } from './numbers.ts';
 import { contentOf, type Publications, unavailable } from './publications.ts';
 
 /** What must answer before a draft counts as observed: its content, and that the state beneath it has not moved. */
@@ -116,7 +117,10 @@ export class DraftStage implements Stage {
   async #content(): Promise<DraftContent> {
     const { gateway, options } = this.#tools;
     const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }));
-    if (answer.kind === 'found') return options.draft.content(answer.body);
+    if (answer.kind === 'found') {
+      const { records, base } = options.draft.content(answer.body);
+      return { records: records.map(normaliseRecord), base };
+    }
     throw unavailable(answer.kind === 'absent' ? 'the draft is gone' : answer.why);
   }
 }

@@ -21,6 +21,7 @@ import { isObject, type Value } from '../../protocol/value.ts';
 import { DRAFT_OPTIONS, type DraftOptions } from './draft-options.ts';
 import { DRAFT_CHANNELS, DraftStage } from './draft-stage.ts';
 import { fieldAt, identifyOptions, targetsOf } from './layout.ts';
+import { normaliseManifestNumbers } from './numbers.ts';
 import { Publications, unavailable } from './publications.ts';
 import { adapterCode, readEntries } from './remote.ts';
 import { surveyService } from './survey.ts';
@@ -70,7 +71,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    return normaliseManifest(this.registration.targets, manifest);
+    return normaliseManifestNumbers(normaliseManifest(this.registration.targets, manifest));
   }
 
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
