@@ -17,6 +17,8 @@ export type { Assigned, CandidateFacts, ChannelReport, Evidence, Outlet, Survey,
 export interface AdapterContext {
   readonly name: string;
   readonly clock: Clock;
+  /** How long a silent attempt counts as alive; absent outside a runtime. Nothing may be sent for longer than that. */
+  readonly leaseMs?: number;
   /** An adapter calls this at its own steps (`adapter:…`), so that crash tests can stop there. */
   readonly reached: Reached;
 }
@@ -173,7 +175,10 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   readonly capability: 'MEDIATED' | 'OPAQUE';
   /** MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O. */
   buildRequest(approved: Approval, action: Action): RemoteRequest;
-  /** Sends once, never again. `occurrence` is the idempotency key. */
+  /**
+   * Sends once, never again. `occurrence` is the idempotency key. The permit's credentials and deadline are checked last,
+   * when the connection stands and nothing was written to it.
+   */
   dispatch(permit: RequestPermit, request: RemoteRequest): Promise<Dispatch>;
   /**
    * Independent read-back. Recovery may know only the occurrence, which was the idempotency key. A request that is not

@@ -29,7 +29,16 @@ export type {
   TargetCount,
   VoidResult,
 } from './adapter.ts';
-export { type Clock, type IdSource, instant, systemClock } from './clock.ts';
+export {
+  type Clock,
+  type Deadline,
+  deadlineIn,
+  type IdSource,
+  instant,
+  isOver,
+  systemClock,
+  type WallClock,
+} from './clock.ts';
 export type {
   AttemptName,
   ClaimEntry,

@@ -1,5 +1,5 @@
 import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage, Staged } from '../contract/adapter.ts';
-import { type IdSource, instant } from '../contract/clock.ts';
+import { type Clock, deadlineIn, type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -27,6 +27,7 @@ export interface AdmissionContext {
   readonly name: string;
   readonly sealer: Sealer;
   readonly ids: IdSource;
+  readonly clock: Clock;
 }
 
 /** Tries what the adapter declares against what it really controls, on a control object of its own. */
@@ -54,15 +55,19 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
   const occurrence = `occ_${ids.hex(20)}` as OccurrenceId;
   const execution = `exe_${ids.hex(16)}` as ExecutionId;
   const { probe, markers } = adapter;
+  const { credentials } = await adapter.survey();
+  const attempt = { occurrence, execution, token, credentials };
   try {
-    const first = await stageProbe(adapter, { occurrence, execution, token });
+    const first = await stageProbe(adapter, attempt);
     if (first.kind === 'failed') throw unavailable(context, 'hold a candidate');
     await probeCandidate(context, adapter, first.stage, token);
 
     await voidProbe(context, adapter, marker(context, 'void', occurrence, execution));
-    const second = await stageProbe(adapter, { occurrence, execution, token });
+    const second = await stageProbe(adapter, attempt);
     if (second.kind === 'held') {
-      const permit = { marker: marker(context, 'committed', occurrence, execution) } as unknown as ConsumedPermit;
+      const deadline = deadlineIn(context.clock, PROBE_MS);
+      const proof = { marker: marker(context, 'committed', occurrence, execution), credentials, deadline };
+      const permit = proof as unknown as ConsumedPermit;
       const promotion = await second.stage.promote(permit).catch(() => undefined);
       await second.stage.discard();
       const fenced = promotion?.kind !== 'confirmed';
@@ -75,6 +80,8 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
 }
 
 const VOID_TRIES = 20;
+/** For how long a probe's permit may be used. */
+const PROBE_MS = 60_000;
 
 /** Other processes that start at the same moment probe too: a void marker they kept out has fenced nothing yet. */
 async function voidProbe(context: AdmissionContext, adapter: PromotableAdapter, marker: MarkerText): Promise<void> {
@@ -115,11 +122,16 @@ async function probeCandidate(
 
 async function stageProbe(
   adapter: PromotableAdapter,
-  attempt: { readonly occurrence: OccurrenceId; readonly execution: ExecutionId; readonly token: string },
+  attempt: {
+    readonly occurrence: OccurrenceId;
+    readonly execution: ExecutionId;
+    readonly token: string;
+    readonly credentials: string;
+  },
 ): Promise<Staged> {
-  const { occurrence, execution, token } = attempt;
+  const { occurrence, execution, token, credentials } = attempt;
   const claim = { sealed: { record: { occurrence, execution } } } as unknown as Claim;
-  return adapter.stage(claim, {} as unknown as Certificate, adapter.probe.action(token));
+  return adapter.stage(claim, { credentials } as unknown as Certificate, adapter.probe.action(token));
 }
 
 /** Probe markers say so by their all-zero digests; they are removed again when admission ends. */

@@ -1,3 +1,4 @@
+import { deadlineIn } from '../contract/clock.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -43,12 +44,13 @@ async function executeLicense(
   const opened = openAttempt(deployment, admitted, signed);
   const revision = options?.revision;
 
+  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const authority = await claimAuthority(deployment, opened, { action, revision });
   if (authority.kind === 'refused') {
     return finish(deployment, rejection(deployment, opened, 'authority', authority.refusal));
   }
   const { attempt, claim } = authority;
-  using _lease = deployment.leases.keep(attempt);
+  using _lease = deployment.leases.keep(attempt, leased);
 
   const boundary = await certify(deployment, admitted, claim);
   if (boundary.kind === 'refused') {

@@ -1,4 +1,5 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
+import { isOver } from '../contract/clock.ts';
 import { digestValueOf } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Approved } from '../protocol/manifest.ts';
@@ -30,11 +31,11 @@ export async function executeRemote(
   if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
   deployment.reached('path:permit-consumed');
 
-  if (deployment.clock.now() - Date.parse(gate.permit.record.consumedAt) > deployment.leaseMs) {
+  if (isOver(deployment.clock, gate.permit.deadline)) {
     // Whoever slept that long may have been given up on by an operator, who may have paid by another license since.
     return reject('dispatch', {
       reason: 'not-sent',
-      detail: 'the permit was older than its lease when it was to be used',
+      detail: 'the lease of the attempt had run out when the request was to be sent',
     });
   }
 

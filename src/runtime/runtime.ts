@@ -130,7 +130,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await store.open({ sealer, digest: digestText });
-  const leases = openLeases(ledgers, leaseMs);
+  const leases = openLeases(ledgers, leaseMs, clock);
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
   const close = async () => {
@@ -238,10 +238,10 @@ export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'
 
 /** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */
 async function admitAdapter(deployment: Deployment, name: string, factory: AdapterFactory): Promise<Admitted> {
-  const { clock, reached, sealer, ids } = deployment;
-  const adapter = await factory.open({ name, clock, reached });
+  const { clock, reached, sealer, ids, leaseMs } = deployment;
+  const adapter = await factory.open({ name, clock, reached, leaseMs });
   try {
-    await admit({ name, sealer, ids }, adapter);
+    await admit({ name, sealer, ids, clock }, adapter);
     const { kind, backend, code } = adapter.identity;
     const identity = Object.freeze({ kind, backend, code });
     const identityDigest = digestValueOf('effectmatch/identity/v1', identity);

@@ -37,7 +37,7 @@ async function admitLiar(make: (world: World) => AdapterFactory): Promise<World>
   const world = invoiceWorld();
   const adapter = await make(world).open({ name: 'liar', clock: systemClock, reached: unobserved });
   const sealer = createSealer(world.start().config.keyring);
-  await admit({ name: 'liar', sealer, ids: randomIds }, adapter);
+  await admit({ name: 'liar', sealer, ids: randomIds, clock: systemClock }, adapter);
   return world;
 }
 

@@ -48,7 +48,7 @@ export async function openAdapter(options: GithubOptions, context: AdapterContex
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(ca !== undefined && { ca }),
     },
-    context.reached,
+    context,
   );
   const base = `/repos/${owner}/${repo}`;
   const answer = await gateway.get(base);
@@ -160,7 +160,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     const exchanged = await this.#opened.gateway.send(
       marked(request.content as unknown as Content, occurrence),
       occurrence,
-      { certified: true },
+      { warrant: permit },
     );
     if (exchanged.kind === 'not-sent') return { mayHaveSent: false as const, why: exchanged.why };
     if (exchanged.kind === 'response' && (exchanged.status === 200 || exchanged.status === 201)) {

@@ -69,7 +69,7 @@ export class DraftStage implements Stage {
     const { context, publications } = this.#tools;
     const { marker } = permit;
     context.reached('adapter:marker-written');
-    const standing = await publications.publish(this.#id, marker);
+    const standing = await publications.publish(this.#id, permit);
     context.reached('adapter:commit-returned');
     switch (standing.kind) {
       case 'stands': {

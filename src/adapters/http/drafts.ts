@@ -57,7 +57,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     const { service, targets, profile = 'row-event', values = 'plain', publication, probe, draft } = options;
     this.#options = options;
     this.#context = context;
-    this.#gateway = new Gateway(service, context.reached);
+    this.#gateway = new Gateway(service, context);
     this.registration = { profile, values, targets: targetsOf(targets) };
     if (Object.hasOwn(targets, probe.target)) throw refused('the target of the probe must not be registered');
     this.#digest = identifyOptions({ url: service.url, draft, publication, probe, targets });
@@ -108,13 +108,14 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     });
   }
 
-  async stage(_claim: Claim, _certificate: Certificate, { input }: DraftAction): Promise<Staged> {
+  async stage(_claim: Claim, certificate: Certificate, { input }: DraftAction): Promise<Staged> {
     const { create } = this.#options.draft;
     const fixed = { method: 'POST', path: create.path, idempotency: null };
     const content = buildContent('draft', fixed, create.request(input), [this.#gateway.credentialHeader]);
     this.#context.reached('adapter:stage-opened');
-    const exchanged = await this.#gateway.send(content, '');
-    if (exchanged.kind !== 'response') return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
+    const exchanged = await this.#gateway.send(content, '', { warrant: { credentials: certificate.credentials } });
+    if (exchanged.kind === 'not-sent') return { kind: 'failed', reason: 'not-sent', detail: exchanged.why };
+    if (exchanged.kind === 'lost') return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
     const body = parseJson(exchanged.body);
     const id = exchanged.status < 300 && body !== undefined ? fieldAt(body, create.id) : undefined;
     if (typeof id !== 'string' && typeof id !== 'number') {

@@ -38,7 +38,7 @@ export function openShared(
     readonly operationOf: (approved: Parameters<RemoteAdapter['buildRequest']>[0]) => Operation | undefined;
   },
 ): Opened {
-  const gateway = new Gateway(options.service, context.reached);
+  const gateway = new Gateway(options.service, context);
   const targets = targetsOf(options.targets);
   checkOperations(options.operations, targets);
   const { backend } = options.service;
@@ -66,7 +66,7 @@ export function openShared(
       }
       const { occurrence } = permit.record;
       sentAtMs.set(occurrence, context.clock.now());
-      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { certified: true }));
+      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { warrant: permit }));
     },
     async readBack(occurrence, request, approved) {
       const named = (request?.content as unknown as Content | undefined)?.operation;

@@ -62,11 +62,15 @@ export class Rig implements AsyncDisposable {
     return this.capability === 'MEDIATED' ? {} : PAYING;
   }
 
-  factory(): AdapterFactory {
+  factory(timeoutMs = 5000): AdapterFactory {
     const place = { origin: this.service.origin, token: this.service.token, account: 'main' };
+    const within = <O extends { readonly service: object }>(options: O): O => ({
+      ...options,
+      service: { ...options.service, timeoutMs },
+    });
     return this.capability === 'MEDIATED'
-      ? mediatedHttp(paymentOptions(place))
-      : opaqueHttp(opaquePaymentOptions(place));
+      ? mediatedHttp(within(paymentOptions(place)))
+      : opaqueHttp(within(opaquePaymentOptions(place)));
   }
 
   config(more: Partial<RuntimeConfig> = {}): RuntimeConfig {
