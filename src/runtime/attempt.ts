@@ -1,5 +1,6 @@
 import { digestText } from '../crypto/digest.ts';
 import { canonical } from '../protocol/canon.ts';
+import { comparedEffects } from '../protocol/compared.ts';
 import type { Diff } from '../protocol/diff.ts';
 import type { Effect } from '../protocol/effect.ts';
 import type { License, SignedLicense } from '../protocol/license.ts';
@@ -25,9 +26,12 @@ export interface Attempt extends AttemptFacts {
   readonly signed: SignedLicense;
 }
 
-/** Digest of E. Keyed where the deployment does not store values: a plain digest of few values can be guessed. */
+/**
+ * Digest of E, as far as it is compared: two truthful observations of one outcome have the same. Keyed where the
+ * deployment does not store values: a plain digest of few values can be guessed.
+ */
 export function observedDigest(deployment: Deployment, admitted: Admitted, effects: readonly Effect[]): Digest {
-  const text = observedText(effects);
+  const text = observedText(comparedEffects(admitted.registration, effects));
   return admitted.registration.values === 'digest'
     ? deployment.digestObserved(text)
     : digestText('effectmatch/observed/v1', text);
