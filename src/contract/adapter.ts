@@ -105,6 +105,7 @@ export type Staged =
   | {
       readonly kind: 'failed';
       readonly reason: string;
+      /** What the backend said. It is not kept where values are stored as digests, because it may quote them. */
       readonly detail: string;
       /** What the rollback did not take back, where that is known. */
       readonly residue?: readonly Residue[];
@@ -198,7 +199,7 @@ export interface RemoteRequest {
   readonly content: Value;
 }
 
-/** `mayHaveSent: false` only when provably nothing left this process. */
+/** `mayHaveSent: false` only when provably nothing left this process. `why` is stored as it is, so it quotes no values. */
 export type Dispatch = { readonly mayHaveSent: false; readonly why: string } | { readonly mayHaveSent: true };
 
 /** Named facts that admission demands of a MEDIATED adapter, each shown against the real service. */

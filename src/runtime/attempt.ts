@@ -37,6 +37,14 @@ export function observedDigest(deployment: Deployment, admitted: Admitted, effec
     : digestText('effectmatch/observed/v1', text);
 }
 
+/**
+ * What a service, a backend or an error says, as far as records may keep it. Such texts may quote values, which a
+ * deployment that stores digests does not keep.
+ */
+export function storableText({ registration }: Pick<Admitted, 'registration'>, text: string): string {
+  return registration.values === 'digest' ? 'the message is not kept, because it could quote values' : text;
+}
+
 const DIFF_ENTRIES_MAX = 200;
 const DIFF_CHARACTERS_MAX = 200_000;
 

@@ -8,7 +8,7 @@ import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { type AttemptFacts, observedDigest } from './attempt.ts';
+import { type AttemptFacts, observedDigest, storableText } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
@@ -23,7 +23,7 @@ export async function executeRemote(
   const { adapter } = admitted;
   const { attempt, claim, certificate, action } = established;
 
-  const built = buildRequest(adapter, attempt.signed.approved, action);
+  const built = buildRequest(admitted, attempt.signed.approved, action);
   if (built.kind === 'refused') return reject('dispatch', built.refusal);
   const { request } = built;
   deployment.reached('path:request-built');
@@ -63,12 +63,13 @@ type Built =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** What an adapter refuses to build was never sent. Anything else that it throws is a fault, and recovery decides. */
-function buildRequest(adapter: AdmittedRemote['adapter'], approved: Approved, action: unknown): Built {
+function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unknown): Built {
   try {
-    return { kind: 'built', request: adapter.buildRequest(approved, action) };
+    return { kind: 'built', request: admitted.adapter.buildRequest(approved, action) };
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
-    return { kind: 'refused', refusal: { reason: 'request-impossible', detail: error.message } };
+    const detail = storableText(admitted, error.message);
+    return { kind: 'refused', refusal: { reason: 'request-impossible', detail } };
   }
 }
 
@@ -102,9 +103,10 @@ export async function readBack(
     }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing) return { outcome };
-    return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };
+    return { outcome, refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) } };
   } catch (error) {
-    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] } };
+    const why = storableText(admitted, String(error));
+    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] } };
   }
 }
 

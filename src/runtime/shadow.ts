@@ -7,7 +7,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
-import { observedDigest, recordedOutcome } from './attempt.ts';
+import { observedDigest, recordedOutcome, storableText } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
@@ -94,7 +94,10 @@ async function judge(
   if (glimpse.kind === 'uncertified') {
     return rejected('boundary', { reason: 'outlet-unclassified', detail: glimpse.detail }, approved);
   }
-  if (glimpse.kind === 'failed') return { ...rejected('stage', glimpse, approved), residue: glimpse.residue };
+  if (glimpse.kind === 'failed') {
+    const detail = storableText(admitted, glimpse.detail);
+    return { ...rejected('stage', { ...glimpse, detail }, approved), residue: glimpse.residue };
+  }
   const { residue } = glimpse.evidence;
   const moved = approval.checkState(glimpse.readings);
   if (moved !== undefined) return { ...rejected('authority', moved, approved, seenIn(glimpse)), residue };
@@ -173,8 +176,6 @@ function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   return { would: { would: 'unknown', code: error.code, detail: tellable(admitted, error) }, seen: undefined };
 }
 
-/** Messages may quote values, which a deployment that stores digests does not keep. */
-function tellable({ registration }: AdmittedPromotable, error: EffectMatchError): string {
-  if (registration.values === 'digest') return 'the message is not kept, because it could quote values';
-  return error.message.slice(0, 4000).toWellFormed();
+function tellable(admitted: AdmittedPromotable, error: EffectMatchError): string {
+  return storableText(admitted, error.message).slice(0, 4000).toWellFormed();
 }
