@@ -105,7 +105,7 @@ export type Staged =
   | {
       readonly kind: 'failed';
       readonly reason: string;
-      /** What the backend said. It is not kept where values are stored as digests, because it may quote them. */
+      /** Stored as it is: where the registration has values stored as digests, it quotes none. */
       readonly detail: string;
       /** What the rollback did not take back, where that is known. */
       readonly residue?: readonly Residue[];

@@ -45,6 +45,14 @@ export function storableText({ registration }: Pick<Admitted, 'registration'>, t
   return registration.values === 'digest' ? 'the message is not kept, because it could quote values' : text;
 }
 
+/** The same for something that was thrown; its code says no values. */
+export function storableFault(admitted: Pick<Admitted, 'registration'>, error: unknown): string {
+  const text = storableText(admitted, String(error));
+  const code = (error as { readonly code?: unknown } | null | undefined)?.code;
+  const named = admitted.registration.values === 'digest' && typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code);
+  return named ? `${code}; ${text}` : text;
+}
+
 const DIFF_ENTRIES_MAX = 200;
 const DIFF_CHARACTERS_MAX = 200_000;
 

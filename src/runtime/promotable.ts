@@ -5,7 +5,7 @@ import { establish } from '../protocol/observation.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { observedDigest, storableText } from './attempt.ts';
+import { observedDigest, storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
@@ -22,7 +22,7 @@ export async function executePromotable(
   const { attempt, claim, certificate, action } = established;
 
   const staged = await adapter.stage(claim, certificate, action, stateReads(attempt.signed.approved));
-  if (staged.kind === 'failed') return reject('stage', told(staged), { residue: staged.residue });
+  if (staged.kind === 'failed') return reject('stage', staged, { residue: staged.residue });
   await using stage = staged.stage;
   deployment.reached('path:staged');
 
@@ -46,8 +46,8 @@ export async function executePromotable(
   deployment.reached('path:promoted');
   if (promotion.kind === 'confirmed') return finish(deployment, commit(gate.permit, false), 'relaxed');
   await stage.discard();
-  if (promotion.kind === 'refused') return reject('promotion', told(promotion), seen);
-  return resolveUnknown(gate.permit, storableText(admitted, String(promotion.cause)));
+  if (promotion.kind === 'refused') return reject('promotion', promotion, seen);
+  return resolveUnknown(gate.permit, storableFault(admitted, promotion.cause));
 
   async function discard(held: Stage, at: Gate, refusal: Refusal): Promise<Terminal> {
     await held.discard(); // before the rejection is recorded, so that it never precedes the rollback
@@ -58,11 +58,6 @@ export async function executePromotable(
   function reject(at: Gate, refusal: Refusal, seen: Seen): Promise<Terminal> {
     const known = { claim: claim.digest, certificate: certificate.digest, ...seen };
     return finish(deployment, rejection(deployment, attempt, at, refusal, known));
-  }
-
-  /** What the backend said in its own words is kept where values are. */
-  function told({ reason, detail }: Refusal): Refusal {
-    return { reason, detail: storableText(admitted, detail) };
   }
 
   function consumed(permit: ConsumedPermit) {
@@ -79,7 +74,7 @@ export async function executePromotable(
   async function resolveUnknown(permit: ConsumedPermit, cause: string): Promise<Terminal> {
     const settled = await settle(deployment, admitted, claim.sealed).catch((error: unknown) => ({
       kind: 'unreachable' as const,
-      why: storableText(admitted, String(error)),
+      why: storableFault(admitted, error),
     }));
     switch (settled.kind) {
       case 'committed':

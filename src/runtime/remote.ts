@@ -8,7 +8,7 @@ import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { type AttemptFacts, observedDigest, storableText } from './attempt.ts';
+import { type AttemptFacts, observedDigest, storableFault, storableText } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
@@ -105,7 +105,7 @@ export async function readBack(
     if (evidence.refused === undefined || !nothing) return { outcome };
     return { outcome, refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) } };
   } catch (error) {
-    const why = storableText(admitted, String(error));
+    const why = storableFault(admitted, error);
     return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] } };
   }
 }

@@ -94,10 +94,7 @@ async function judge(
   if (glimpse.kind === 'uncertified') {
     return rejected('boundary', { reason: 'outlet-unclassified', detail: glimpse.detail }, approved);
   }
-  if (glimpse.kind === 'failed') {
-    const detail = storableText(admitted, glimpse.detail);
-    return { ...rejected('stage', { ...glimpse, detail }, approved), residue: glimpse.residue };
-  }
+  if (glimpse.kind === 'failed') return { ...rejected('stage', glimpse, approved), residue: glimpse.residue };
   const { residue } = glimpse.evidence;
   const moved = approval.checkState(glimpse.readings);
   if (moved !== undefined) return { ...rejected('authority', moved, approved, seenIn(glimpse)), residue };
