@@ -5,7 +5,7 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import { findExceeded, findOverlong, findUntimely } from '../protocol/limits.ts';
+import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -79,6 +79,8 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (!isRegistered(admitted, approved)) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
   }
+  const oversized = admitted.adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  if (oversized !== undefined) return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
   return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);

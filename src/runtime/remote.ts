@@ -2,6 +2,7 @@ import type { RemoteRequest } from '../contract/adapter.ts';
 import { isOver } from '../contract/clock.ts';
 import { digestValueOf } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
+import { findOversized } from '../protocol/limits.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
@@ -91,6 +92,8 @@ export async function readBack(
   request: RemoteRequest | undefined,
 ): Promise<ReadBack> {
   const { adapter } = admitted;
+  const oversized = findOversized(approved.effects);
+  if (oversized !== undefined) return { outcome: { kind: 'INDETERMINATE', gaps: [`not read back: ${oversized}`] } };
   try {
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);

@@ -136,7 +136,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
   buildRequest({ effects, requires }: Approval): { readonly content: Value } {
     const { base, gateway } = this.#opened;
     const [effect] = effects;
-    if (effect === undefined || effects.length > 1) throw invalid('one change is one request');
+    if (effect === undefined || effects.length > 1 || effect.count !== 1) throw invalid('one change is one request');
     const wanted = exactFields(effect.after);
     const number = effect.key?.number;
     const creates = effect.op === 'insert';
