@@ -169,7 +169,18 @@ export interface PromotableProbe<Action> {
   readonly target: string;
   /** Looks with an independent connection whether that write is durable. */
   durable(token: string): Promise<boolean>;
+  /**
+   * Present where the probe reaches a live service of others. It is then tried once per fingerprint, when somebody asks or
+   * before the first use, and not whenever a runtime opens. See {@link RemoteProbe}.
+   */
+  readonly fingerprint?: Fingerprint;
 }
+
+/**
+ * Names the service and the credential with which it is spoken to; identity and code of the adapter are added to it. The
+ * credential goes in through `digest` only, which is keyed.
+ */
+export type Fingerprint = (digest: (secret: string) => string) => string;
 
 /** Owns the only request path, or constrains one it does not own. The request is derived, never taken from the agent. */
 export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
@@ -210,6 +221,8 @@ export interface RemoteProbe {
   exclusiveCredential(): Promise<boolean>;
   /** The service honours the idempotency key. */
   idempotent(): Promise<boolean>;
+  /** The service is tried once per fingerprint, when somebody asks or before the first claim; the result is kept. */
+  readonly fingerprint: Fingerprint;
 }
 
 /** Any adapter; `capability` says which kind. */

@@ -15,6 +15,7 @@ export type {
   ChannelReport,
   Dispatch,
   Evidence,
+  Fingerprint,
   LeftOut,
   Markers,
   PromotableAdapter,

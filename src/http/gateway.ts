@@ -76,6 +76,11 @@ export class Gateway {
     return this.#fingerprintOf(this.#credential());
   }
 
+  /** The same under a digest that other processes share, with the service that it is for. */
+  keyedFingerprint(digest: (secret: string) => string): string {
+    return `${this.#base.href} ${this.credentialHeader} ${digest(this.#credential())}`;
+  }
+
   /**
    * Sends an effectful request once. `key` goes where the operation says. `warrant`: only with the credential that the
    * attempt was certified with, because another one may be that of another account, and only while its lease lasts.

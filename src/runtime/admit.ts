@@ -30,15 +30,29 @@ export interface AdmissionContext {
   readonly clock: Clock;
 }
 
-/** Tries what the adapter declares against what it really controls, on a control object of its own. */
+/**
+ * Tries what the adapter declares against what it really controls, on a control object of its own. What would reach a live
+ * service is left to {@link tryService}.
+ */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
   demand(context, 'profile-supported', adapter.profiles.includes(profile), `it does not support profile "${profile}"`);
   const stated = adapter.registration.capability ?? 'PROMOTABLE';
   const agree = stated === adapter.capability;
   demand(context, 'capability-rendered', agree, `approvers would read ${stated}, and it is ${adapter.capability}`);
-  if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
-  else if (adapter.capability === 'MEDIATED') await admitMediated(context, adapter);
+  if (adapter.capability === 'MEDIATED') admitMediated(context, adapter);
+  else if (adapter.capability === 'PROMOTABLE' && !isTriedLater(adapter)) await admitPromotable(context, adapter);
+}
+
+/** Whether there is a live service of others to be tried, which is done once and not whenever a runtime opens. */
+export function isTriedLater({ capability, probe }: Adapter): boolean {
+  return capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined);
+}
+
+/** Sends a live service what shows whether it does what its adapter declares. */
+export async function tryService(context: AdmissionContext, adapter: Adapter): Promise<void> {
+  if (adapter.capability === 'MEDIATED') await tryMediated(context, adapter);
+  else if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
 }
 
 function demand(context: AdmissionContext, probe: Probe, passed: boolean, what: string): void {
@@ -170,8 +184,10 @@ function reorder(approval: Approval): Approval {
   } as Approval;
 }
 
-async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): Promise<void> {
+function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): void {
   const { probe } = adapter;
+  const named = typeof probe.fingerprint === 'function';
+  demand(context, 'exclusive-credential', named, 'it has no fingerprint, so nobody could tell when to try it again');
   const samples = probe.samples();
   const same = samples.every((sample) => {
     const other = reorder(sample);
@@ -184,6 +200,9 @@ async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter):
     samples.length > 0 && same,
     'the same approved outcome does not always give the same request, so no permit could bind it',
   );
+}
+
+async function tryMediated(context: AdmissionContext, { probe }: RemoteAdapter): Promise<void> {
   demand(
     context,
     'exclusive-credential',

@@ -18,7 +18,8 @@ import {
   taskStateText,
 } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
-import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
+import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
+import { proveService } from './prove.ts';
 
 /** Why authority was not granted: a stable reason and a sentence that says what to do. */
 export interface Refusal {
@@ -210,6 +211,8 @@ export async function claimAuthority(
     checkLicense(deployment, attempt, request.action) ??
     checkState(attempt, await admitted.adapter.read(stateReads(approved)), request.revision);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
+  if (proof.kind === 'unproven') return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };
   deployment.reached('path:validated');
 
   const { issuer, nonce } = license;

@@ -4,9 +4,10 @@ import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { claimAuthority, openAttempt } from './authority.ts';
 import { certify, describeOutlets } from './boundary.ts';
-import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable } from './deployment.ts';
+import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable, provingContext } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
 import { executePromotable } from './promotable.ts';
+import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
 import { endingOf, traced } from './telemetry.ts';
 
@@ -55,6 +56,11 @@ async function executeLicense(
   const boundary = await certify(deployment, admitted, claim);
   if (boundary.kind === 'refused') {
     const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
+    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
+  }
+  if (!(await isProven(provingContext(deployment, admitted.name), admitted.adapter))) {
+    const detail = 'the credential changed since the service was tried, and with this one it was not';
+    const refusal = { reason: 'service-unproven', detail };
     return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
   }
   deployment.reached('path:certified');

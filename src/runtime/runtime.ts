@@ -25,13 +25,14 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { checkConfiguration, LEASE_MS } from './configuration.ts';
 import { type Lineage, type Release, release } from './continuation.ts';
-import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
 import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
+import { proveService, type ServiceProof } from './prove.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recover } from './recover.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
@@ -96,6 +97,12 @@ export interface Runtime extends AsyncDisposable {
    * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
    */
   survey(adapter: string): Promise<Survey>;
+  /**
+   * Has a live service tried, as the first execution would: whether it turns away who has no credential, honours its
+   * idempotency key, keeps drafts without effect. It is sent samples unless the same service was proven before with the same
+   * operations, credential and adapter code; the result is kept in the ledger.
+   */
+  prove(adapter: string): Promise<ServiceProof>;
   /** Settles interrupted attempts. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
@@ -117,6 +124,9 @@ export interface Runtime extends AsyncDisposable {
   readonly ledgers: Ledgers;
   close(): Promise<void>;
 }
+
+/** Under which secrets of adapters are digested. */
+export const SECRET_DOMAIN = 'effectmatch/secret/v1';
 
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
@@ -144,6 +154,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ledgers,
     sealer,
     digestValue: keyedDigest(keyring),
+    digestSecret: (secret) => digestKeyed(SECRET_DOMAIN, secret),
     digestObserved: (text) => digestKeyed('effectmatch/observed/v1', text),
     clock,
     ids,
@@ -186,6 +197,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
       ),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
+    prove: async (name) =>
+      await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, { asked: true }),
     recover: (options) => recoverTraced(deployment, options),
     resolve: (resolution, evidence) =>
       resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),

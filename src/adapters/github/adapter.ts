@@ -79,6 +79,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     samples: () => [],
     exclusiveCredential: async () => false,
     idempotent: async () => false,
+    fingerprint: (digest) => this.#opened.gateway.keyedFingerprint(digest),
   };
   readonly #opened: Opened;
   readonly #acknowledged = new Recent<Acknowledged>();

@@ -67,6 +67,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
       action: (token) => ({ input: probe.input(token) }),
       target: probe.target,
       durable: (token) => this.#isDurable(token),
+      fingerprint: (digest) => this.#gateway.keyedFingerprint(digest),
     };
   }
 

@@ -55,6 +55,7 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
     describeAction: () => ({}),
     buildRequest: (approved) => ({ content: build(approved) as unknown as Value }),
     probe: {
+      fingerprint: (digest) => gateway.keyedFingerprint(digest),
       samples: () => samples.map((sample) => ({ ...blankApproval(shared, context.name), ...sample })),
       exclusiveCredential: async () => await everyRefused(gateway, samples.map(build)),
       idempotent: async () => {

@@ -8,19 +8,23 @@ export interface EchoService extends AsyncDisposable {
   readonly answers: Map<string, string>;
   /** Requests that change something, in the order of their arrival: credential and key. */
   readonly arrivals: { readonly credential: string; readonly key: string }[];
+  /** `open`: it asks nobody for a credential. `silent`: it answers nothing. */
+  trouble: 'none' | 'open' | 'silent';
 }
 
 /** Starts it on loopback. The credential is in `x-key`, the idempotency key in `key`. */
 export async function startEchoService(spell: (number: string) => string = (text) => text): Promise<EchoService> {
   const answers = new Map<string, string>();
   const arrivals: { readonly credential: string; readonly key: string }[] = [];
+  const state: Pick<EchoService, 'trouble'> = { trouble: 'none' };
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const reply = (status: number, text: string) =>
         void response.writeHead(status, { 'content-type': 'application/json' }).end(text);
-      const credential = request.headers['x-key'];
+      if (state.trouble === 'silent') return void response.destroy();
+      const credential = request.headers['x-key'] ?? (state.trouble === 'open' ? 'none' : undefined);
       if (typeof credential !== 'string') return reply(401, '{}');
       const url = request.url ?? '/';
       if (request.method === 'GET') return reply(answers.has(url) ? 200 : 404, answers.get(url) ?? '{}');
@@ -37,6 +41,12 @@ export async function startEchoService(spell: (number: string) => string = (text
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     answers,
     arrivals,
+    get trouble() {
+      return state.trouble;
+    },
+    set trouble(trouble) {
+      state.trouble = trouble;
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

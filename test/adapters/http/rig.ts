@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,8 +85,16 @@ export class Rig implements AsyncDisposable {
     };
   }
 
-  /** One process's runtime. */
+  /** One process's runtime, whose service was tried. */
   async start(more: Partial<RuntimeConfig> = {}, internals: Internals = {}): Promise<Runtime> {
+    const runtime = await this.open(more, internals);
+    const proof = await runtime.prove('bank');
+    assert.notEqual(proof.kind, 'unproven', proof.kind === 'unproven' ? proof.why : '');
+    return runtime;
+  }
+
+  /** One process's runtime, as it is opened. */
+  async open(more: Partial<RuntimeConfig> = {}, internals: Internals = {}): Promise<Runtime> {
     const runtime = await createRuntime(this.config(more), internals);
     this.#opened.push(runtime);
     return runtime;
