@@ -68,6 +68,7 @@ export type { PrepareRequest } from './runtime/prepare.ts';
 export type { ProposeOptions } from './runtime/propose.ts';
 export type { ReceiptOptions } from './runtime/receipt.ts';
 export type { Recovered, RecoverOptions } from './runtime/recover.ts';
+export type { ServiceProof } from './runtime/prove.ts';
 export type { PlanOptions, PlanRequest } from './runtime/rehearse.ts';
 export type { Runtime, RuntimeConfig } from './runtime/runtime.ts';
 export type { ShadowDraft, Shadowed } from './runtime/shadow.ts';

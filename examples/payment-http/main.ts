@@ -63,6 +63,9 @@ const runtime = await createRuntime({
   adapters: { bank: mediatedHttp(paymentOptions(bank)) },
 });
 
+// Has the service tried before anything is lost on purpose; the first execution would do the same.
+await runtime.prove('bank');
+
 /** One payment, and nothing else. The request will be built from this alone; the agent's part is to ask for it. */
 const payment = (memo: string, planRevision = 1): PrepareRequest => ({
   adapter: 'bank',
