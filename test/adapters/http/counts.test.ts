@@ -6,33 +6,18 @@ import { test } from 'node:test';
 import type { RemoteAdapter } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
-import { digestRecord, renderingDigest } from '../../../src/crypto/digest.ts';
 import { any, count, insert } from '../../../src/protocol/draft.ts';
-import type { Proposal } from '../../../src/protocol/license.ts';
-import { approvedRecord } from '../../../src/protocol/manifest.ts';
 import { prepareApproved } from '../../../src/protocol/match.ts';
 import { classify } from '../../../src/protocol/outcome.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
-import { renderLicense } from '../../../src/protocol/render-license.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
 import type { AdmittedRemote } from '../../../src/runtime/deployment.ts';
 import { readBack } from '../../../src/runtime/remote.ts';
+import { multiply } from '../../runtime/multiply.ts';
 import { openRig, PAYMENT } from './rig.ts';
 
 const MANY = 10_000_000;
 const OCCURRENCE = `occ_${'0'.repeat(40)}` as OccurrenceId;
-
-/** The same proposal with another count, as an approver's own tool might make it. */
-function multiply({ draft, approved }: Proposal, times: number): Proposal {
-  const effects = approved.effects.map((effect) => ({ ...effect, count: times }));
-  const changed = approvedRecord.parse({ ...approved, effects });
-  const rendering = renderLicense(draft, changed);
-  const digests = {
-    approved: digestRecord(approvedRecord, changed),
-    rendering: renderingDigest(changed.salt, rendering),
-  };
-  return { draft: { ...draft, ...digests }, approved: changed, rendering };
-}
 
 /** Runs the work and demands that it took neither long nor much. */
 async function cheaply<T>(work: () => Promise<T>): Promise<T> {
