@@ -63,6 +63,9 @@ const runtime = await createRuntime({
   adapters: { bank: mediatedHttp(paymentOptions(bank)) },
 });
 
+// Try the service before anything is lost on purpose; the first execution would do the same.
+await runtime.prove('bank');
+
 /** One payment, and nothing else. The request is built from this alone; the agent only asks for it. */
 const payment = (memo: string, planRevision = 1): PrepareRequest => ({
   adapter: 'bank',

@@ -1,5 +1,5 @@
 /** A ledger in memory, for tests: it ends with its process. @module */
-import { type Clock, instant, systemClock } from '../contract/clock.ts';
+import { instant, systemClock, type WallClock } from '../contract/clock.ts';
 import type {
   AttemptName,
   ClaimEntry,
@@ -52,7 +52,7 @@ import {
  * was recorded lives as long as the factory, so that opening it again stands for a restart; nothing survives the
  * process.
  */
-export function memoryLedgers(clock: Clock = systemClock): LedgersFactory {
+export function memoryLedgers(clock: WallClock = systemClock): LedgersFactory {
   const memory: Memory = { plans: new Map(), issuances: new Map(), leases: new Map(), rows: [], documents: new Map() };
   return { open: async (context) => new MemoryLedgers(context, clock, memory) };
 }
@@ -78,11 +78,11 @@ class MemoryLedgers implements Ledgers {
   readonly durable = false;
   readonly shared = false;
   readonly #context: LedgerContext;
-  readonly #clock: Clock;
+  readonly #clock: WallClock;
   readonly #memory: Memory;
   readonly #journal: MemoryJournal;
 
-  constructor(context: LedgerContext, clock: Clock, memory: Memory) {
+  constructor(context: LedgerContext, clock: WallClock, memory: Memory) {
     this.#context = context;
     this.#clock = clock;
     this.#memory = memory;

@@ -30,7 +30,10 @@ export interface Evidence extends CandidateFacts {
   readonly window: { readonly fromMs: number; readonly toMs: number };
 }
 
-/** One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. */
+/**
+ * One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. What it says
+ * is stored as it is, so it quotes no values.
+ */
 export type ChannelReport =
   | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
   /** Where the records came from: must have produced exactly the records handed over. */

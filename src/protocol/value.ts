@@ -236,7 +236,7 @@ function rankUnit(unit: number): number {
 }
 
 /** 0.digits × 10^scale with a sign; digits without zeros at either end, empty for zero. */
-interface Numeric {
+export interface Numeric {
   readonly sign: -1 | 0 | 1;
   readonly digits: string;
   readonly scale: number;
@@ -267,7 +267,8 @@ function readDouble(double: number): Numeric {
   return readDecimal(Math.abs(double) >= 2 ** 53 ? String(BigInt(double)) : String(double));
 }
 
-function readDecimal(text: string): Numeric {
+/** A decimal text with or without an exponent, taken apart by its digits. */
+export function readDecimal(text: string): Numeric {
   const negative = text.startsWith('-');
   const [mantissa = '', exponent = '0'] = text.slice(negative ? 1 : 0).split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');

@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import { storableMessage } from './attempt.ts';
+import { storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { Admitted } from './deployment.ts';
 
@@ -16,7 +16,7 @@ export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_ACTION_INVALID') throw error;
     const tried = admitted.registration.values === 'plain' ? excerptOf(untrusted) : undefined;
-    const message = storableMessage(admitted, error).slice(0, 2000);
+    const message = storableFault(admitted, error).slice(0, 2000);
     const detail = tried === undefined ? message : `${message}; it tried: ${tried}`;
     return { kind: 'refused', refusal: { reason: 'action-invalid', detail }, error };
   }

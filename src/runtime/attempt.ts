@@ -1,6 +1,6 @@
 import { digestPieces } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
 import { canonicalBytes } from '../protocol/canon-size.ts';
+import { comparedEffects } from '../protocol/compared.ts';
 import type { Diff } from '../protocol/diff.ts';
 import type { Effect } from '../protocol/effect.ts';
 import type { License, SignedLicense } from '../protocol/license.ts';
@@ -28,27 +28,36 @@ export interface Attempt extends AttemptFacts {
   readonly signed: SignedLicense;
 }
 
-/** Digest of E. Keyed where the deployment does not store values: a plain digest of few values can be guessed. */
+/**
+ * Digest of E, as far as it is compared: two truthful observations of one outcome have the same. Keyed where the
+ * deployment does not store values: a plain digest of few values can be guessed.
+ */
 export function observedDigest(deployment: Deployment, admitted: Admitted, effects: readonly Effect[]): Digest {
-  const lines = observedLines(effects);
+  const lines = observedLines(comparedEffects(admitted.registration, effects));
   return admitted.registration.values === 'digest'
     ? deployment.digestObserved(lines)
     : digestPieces('effectmatch/observed/v1', lines);
 }
 
 /**
- * What somebody threw, as it may be stored. Messages may quote values, which a deployment that stores digests does not
- * keep; the code says what kind of fault it was.
+ * What a service, a backend or an error says, as far as records may keep it. Such texts may quote values, which a
+ * deployment that stores digests does not keep.
  */
-export function storableMessage({ registration }: Pick<Admitted, 'registration'>, error: unknown): string {
-  const code = error instanceof EffectMatchError ? ` (${error.code})` : '';
-  if (registration.values === 'digest') return `the message is not kept, because it could quote values${code}`;
-  return `${error instanceof Error ? error.message : String(error)}${code}`.slice(0, 4000).toWellFormed();
+export function storableText({ registration }: Pick<Admitted, 'registration'>, text: string): string {
+  if (registration.values === 'digest') return 'the message is not kept, because it could quote values';
+  return text.slice(0, 3900).toWellFormed();
+}
+
+/** The same for something that was thrown; its code says no values. */
+export function storableFault(admitted: Pick<Admitted, 'registration'>, error: unknown): string {
+  const text = storableText(admitted, error instanceof Error ? error.message : String(error));
+  const code = (error as { readonly code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? `${text} (${code})` : text;
 }
 
 /** Why an attempt that something was thrown in is refused. */
 export function faultOf(admitted: Pick<Admitted, 'registration'>, error: unknown): Refusal {
-  return { reason: 'fault', detail: storableMessage(admitted, error) };
+  return { reason: 'fault', detail: storableFault(admitted, error) };
 }
 
 /** What a diff may take of a record, in bytes of canonical text. */

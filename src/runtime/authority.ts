@@ -7,7 +7,7 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import { findExceeded, findOverlong, findUntimely } from '../protocol/limits.ts';
+import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -20,7 +20,8 @@ import {
   taskStateText,
 } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
-import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
+import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
+import { proveService } from './prove.ts';
 
 /** Why authority was not granted: a stable reason and a sentence that says what to do. */
 export interface Refusal {
@@ -95,6 +96,8 @@ function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): 
   if (!isRegistered(admitted, approved)) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
   }
+  const oversized = admitted.adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  if (oversized !== undefined) return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
   return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);
@@ -235,6 +238,8 @@ export async function claimAuthority(
     checkLicense(deployment, attempt, request.action) ??
     checkState(attempt, await admitted.adapter.read(stateReads(approved)), request.revision);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
+  if (proof.kind === 'unproven') return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };
   deployment.reached('path:validated');
 
   const { issuer, nonce } = license;

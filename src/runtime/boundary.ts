@@ -30,7 +30,8 @@ export async function certify(deployment: Deployment, admitted: Admitted, claim:
     credentials: digestText('effectmatch/credentials/v1', survey.credentials),
     enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
   };
-  const certificate = { record, digest: digestRecord(certificateRecord, record) } as Certificate;
+  const { credentials } = survey;
+  const certificate = { record, digest: digestRecord(certificateRecord, record), credentials } as Certificate;
   return { kind: 'certified', certificate, survey };
 }
 

@@ -1,3 +1,4 @@
+import { deadlineIn } from '../contract/clock.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -5,10 +6,11 @@ import { readAction } from './action.ts';
 import { type Attempt, faultOf } from './attempt.ts';
 import { checkSignature, claimAuthority, openAttempt, type Refusal } from './authority.ts';
 import { certify, describeOutlets } from './boundary.ts';
-import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable } from './deployment.ts';
+import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable, provingContext } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
 import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
+import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
 import { endingOf, traced } from './telemetry.ts';
 
@@ -52,12 +54,13 @@ async function executeLicense(
   const { action } = parsed;
   const revision = options?.revision;
 
+  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const authority = await claimAuthority(deployment, opened, { action, revision });
   if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
   const { attempt, claim } = authority;
   let open = true;
   try {
-    using _lease = deployment.leases.keep(attempt);
+    using _lease = deployment.leases.keep(attempt, leased);
     const terminal = await executeClaimed(deployment, { attempt, claim, action, revision });
     open = terminal.kind === 'indeterminate';
     return terminal;
@@ -100,6 +103,11 @@ async function executeClaimed(
       boundary.kind === 'faulted'
         ? boundary.refusal
         : { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
+    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
+  }
+  if (!(await isProven(provingContext(deployment, admitted.name), admitted.adapter))) {
+    const detail = 'the credential changed since the service was tried, and with this one it was not';
+    const refusal = { reason: 'service-unproven', detail };
     return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
   }
   deployment.reached('path:certified');

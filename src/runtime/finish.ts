@@ -23,7 +23,8 @@ export async function finish(
 
 /**
  * Records a terminal and returns what stands. "Not established" contradicts no verdict: where another worker has
- * found one meanwhile, that one stands, and it is no conflict to have known less.
+ * found one meanwhile, that one stands, and it is no conflict to have known less. Nor do two workers contradict each other
+ * that both found under one permit what was approved: they may have seen different values where the approval admits several.
  */
 export async function recordTerminal(
   deployment: Deployment,
@@ -35,11 +36,17 @@ export async function recordTerminal(
     return await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), durability);
   } catch (error) {
     const conflicts = error instanceof EffectMatchError && error.code === 'ERR_EM_TERMINAL_CONFLICT';
-    if (!conflicts || terminal.kind !== 'indeterminate') throw error;
+    if (!conflicts) throw error;
     const stored = await deployment.ledgers.terminal(terminal.occurrence);
-    if (stored?.execution !== terminal.execution) throw error;
+    if (stored?.execution !== terminal.execution || !isBorneOut(terminal, stored)) throw error;
     return stored;
   }
+}
+
+function isBorneOut(terminal: Terminal, stored: Terminal): boolean {
+  if (terminal.kind === 'indeterminate') return true;
+  const commits = terminal.kind === 'committed' && stored.kind === 'committed';
+  return commits && terminal.claim === stored.claim && terminal.permit === stored.permit;
 }
 
 /** What every terminal of an attempt says, whatever became of it. */

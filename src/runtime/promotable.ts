@@ -6,7 +6,7 @@ import type { Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { faultOf, observedDigest, storableMessage } from './attempt.ts';
+import { faultOf, observedDigest, storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
@@ -49,7 +49,7 @@ export async function executePromotable(
     if (promotion.kind === 'confirmed') return await endings.commit(permit, observed, false);
     const discarded = await isDiscarded(stage);
     if (promotion.kind === 'refused' && discarded) return await endings.reject('promotion', promotion);
-    const cause = promotion.kind === 'refused' ? promotion.detail : storableMessage(admitted, promotion.cause);
+    const cause = promotion.kind === 'refused' ? promotion.detail : storableFault(admitted, promotion.cause);
     return await endings.resolveUnknown(permit, observed, cause);
   } finally {
     await dispose(trial.stage);
@@ -128,7 +128,7 @@ function endingsOf(deployment: Deployment, admitted: AdmittedPromotable, establi
   function settleOrWhy(): Promise<Settlement | { readonly kind: 'unreachable'; readonly why: string }> {
     return settle(deployment, admitted, claim.sealed).catch((error: unknown) => ({
       kind: 'unreachable' as const,
-      why: storableMessage(admitted, error),
+      why: storableFault(admitted, error),
     }));
   }
 }

@@ -1,13 +1,15 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
+import { isOver } from '../contract/clock.ts';
 import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
+import { findOversized } from '../protocol/limits.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { type AttemptFacts, faultOf, observedDigest } from './attempt.ts';
+import { type AttemptFacts, faultOf, observedDigest, storableFault, storableText } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
@@ -49,7 +51,7 @@ async function dispatchOnce(
   const { adapter } = admitted;
   const { attempt, claim, certificate, action } = established;
 
-  const built = buildRequest(adapter, attempt.signed.approved, action);
+  const built = buildRequest(admitted, attempt.signed.approved, action);
   if (built.kind === 'refused') return reject('dispatch', built.refusal);
   const { request } = built;
   progress.at = 'final-gate';
@@ -59,11 +61,11 @@ async function dispatchOnce(
   progress.at = 'dispatch';
   deployment.reached('path:permit-consumed');
 
-  if (deployment.clock.now() - Date.parse(gate.permit.record.consumedAt) > deployment.leaseMs) {
+  if (isOver(deployment.clock, gate.permit.deadline)) {
     // Whoever slept that long may have been given up on by an operator, who may have paid by another license since.
     return reject('dispatch', {
       reason: 'not-sent',
-      detail: 'the permit was older than its lease when it was to be used',
+      detail: 'the lease of the attempt had run out when the request was to be sent',
     });
   }
 
@@ -92,13 +94,14 @@ type Built =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** What an adapter refuses to build was never sent. Anything else that it throws is a fault. */
-function buildRequest(adapter: AdmittedRemote['adapter'], approved: Approved, action: unknown): Built {
+function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unknown): Built {
   try {
-    const { content } = adapter.buildRequest(approved, action);
+    const { content } = admitted.adapter.buildRequest(approved, action);
     return { kind: 'built', request: { content, salt: approved.salt } };
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
-    return { kind: 'refused', refusal: { reason: 'request-impossible', detail: error.message } };
+    const detail = storableText(admitted, error.message);
+    return { kind: 'refused', refusal: { reason: 'request-impossible', detail } };
   }
 }
 
@@ -116,6 +119,8 @@ export async function readBack(
   request: RemoteRequest | undefined,
 ): Promise<ReadBack> {
   const { adapter } = admitted;
+  const oversized = findOversized(approved.effects);
+  if (oversized !== undefined) return { outcome: { kind: 'INDETERMINATE', gaps: [`not read back: ${oversized}`] } };
   try {
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
@@ -128,9 +133,10 @@ export async function readBack(
     }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing) return { outcome };
-    return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };
+    return { outcome, refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) } };
   } catch (error) {
-    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] } };
+    const why = storableFault(admitted, error);
+    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] } };
   }
 }
 

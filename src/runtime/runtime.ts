@@ -25,13 +25,14 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { checkConfiguration, LEASE_MS } from './configuration.ts';
 import { type Lineage, type OpenContinuation, openContinuations, type Release, release } from './continuation.ts';
-import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
 import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
+import { proveService, type ServiceProof } from './prove.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import type { Recovered, RecoverOptions } from './recover.ts';
 import { recoverTraced, START_WAIT_MS, withinMs } from './recover-at-start.ts';
@@ -107,6 +108,12 @@ export interface Runtime extends AsyncDisposable {
    * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
    */
   survey(adapter: string): Promise<Survey>;
+  /**
+   * Has a live service tried, as the first execution would: whether it turns away who has no credential, honours its
+   * idempotency key, keeps drafts without effect. It is sent samples unless the same service was proven before with the same
+   * operations, credential and adapter code; the result is kept in the ledger.
+   */
+  prove(adapter: string): Promise<ServiceProof>;
   /** Settles interrupted attempts, once what was begun at the start has ended. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
@@ -129,6 +136,9 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** Under which secrets of adapters are digested. */
+export const SECRET_DOMAIN = 'effectmatch/secret/v1';
+
 /** Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
@@ -141,7 +151,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await store.open({ sealer, digest: digestText });
-  const leases = openLeases(ledgers, leaseMs);
+  const leases = openLeases(ledgers, leaseMs, clock);
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
   let begun: Promise<unknown> = Promise.resolve();
@@ -159,6 +169,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ledgers,
     sealer,
     digestValue: keyedDigest(keyring),
+    digestSecret: (secret) => digestKeyed(SECRET_DOMAIN, [secret]),
     digestObserved: (lines) => digestKeyed('effectmatch/observed/v1', lines),
     clock,
     ids,
@@ -204,6 +215,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     continuations: () => openContinuations(ledgers),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
+    prove: async (name) =>
+      await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, { asked: true }),
     recover: async (options) => {
       await begun.catch(() => {});
       return await recoverTraced(deployment, options);
@@ -246,10 +259,10 @@ export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'
 
 /** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */
 async function admitAdapter(deployment: Deployment, name: string, factory: AdapterFactory): Promise<Admitted> {
-  const { clock, reached, sealer, ids } = deployment;
-  const adapter = await factory.open({ name, clock, reached });
+  const { clock, reached, sealer, ids, leaseMs } = deployment;
+  const adapter = await factory.open({ name, clock, reached, leaseMs });
   try {
-    await admit({ name, sealer, ids }, adapter);
+    await admit({ name, sealer, ids, clock }, adapter);
     const { kind, backend, code } = adapter.identity;
     const identity = Object.freeze({ kind, backend, code });
     const identityDigest = digestValueOf('effectmatch/identity/v1', identity);

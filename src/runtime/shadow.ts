@@ -8,7 +8,7 @@ import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
 import { readAction } from './action.ts';
-import { observedDigest, recordedOutcome, storableMessage } from './attempt.ts';
+import { observedDigest, recordedOutcome, storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
@@ -159,5 +159,5 @@ function rejected(at: string, refusal: Refusal, known: object = {}, seen?: reado
 /** A fault of the backend or the approval is recorded; a broken invariant and what nobody expected stay loud. */
 function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_INVARIANT') throw error;
-  return { would: { would: 'unknown', code: error.code, detail: storableMessage(admitted, error) }, seen: undefined };
+  return { would: { would: 'unknown', code: error.code, detail: storableFault(admitted, error) }, seen: undefined };
 }

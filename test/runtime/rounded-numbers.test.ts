@@ -118,7 +118,7 @@ test('a state with a number beyond 2^53 is approved with real()', async () => {
     initial: { users: [{ id: 'u', size: 1 }] },
     collections: { users: { path: '/users', key: 'id' } },
     tools: {},
-  }).open({ name: 'a', clock: { now: () => 0 }, reached: () => {} });
+  }).open({ name: 'a', clock: { now: () => 0, monotonic: () => 0 }, reached: () => {} });
   const effects = [update('users', { id: 'u' }, { size: [1, real(1e20)] })];
   const manifest = draftManifest({ adapter: 'a', task: 't', planRevision: 1, effects });
   assert.deepEqual((await adapter.normalise(manifest)).effects[0]?.after, { size: { is: 1e20 } });

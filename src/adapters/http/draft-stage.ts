@@ -8,6 +8,7 @@ import type { Gateway } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { DraftContent, DraftOptions } from './draft-options.ts';
+import { normaliseRecord } from './numbers.ts';
 import { contentOf, type Publications, unavailable } from './publications.ts';
 
 /** What must answer before a draft counts as observed: its content, and that the state beneath it has not moved. */
@@ -59,12 +60,18 @@ export class DraftStage implements Stage {
       records,
       channels: [
         { channel: 'draft', kind: 'records', count: records.length },
-        { channel: 'base', kind: 'stable', before: base.before, after: base.now },
+        { channel: 'base', kind: 'stable', ...this.#baseOf(base) },
       ],
       unattributed: 0,
       assigned: [],
       window: { fromMs: this.#fromMs, toMs: this.#tools.context.clock.now() },
     };
+  }
+
+  /** What the service calls a version may contain values, so where these are not stored it is only told whether it moved. */
+  #baseOf({ before, now }: DraftContent['base']): { readonly before: string; readonly after: string } {
+    if (this.#tools.options.values !== 'digest') return { before, after: now };
+    return { before: 'as drafted', after: before === now ? 'as drafted' : 'moved' };
   }
 
   async recheck(): Promise<CandidateFacts> {
@@ -83,7 +90,7 @@ export class DraftStage implements Stage {
     const { context, publications } = this.#tools;
     const { marker } = permit;
     context.reached('adapter:marker-written');
-    const standing = await publications.publish(this.#id, marker);
+    const standing = await publications.publish(this.#id, permit);
     context.reached('adapter:commit-returned');
     switch (standing.kind) {
       case 'stands': {
@@ -131,7 +138,10 @@ export class DraftStage implements Stage {
   async #content(): Promise<DraftContent> {
     const { gateway, options } = this.#tools;
     const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }));
-    if (answer.kind === 'found') return options.draft.content(answer.body);
+    if (answer.kind === 'found') {
+      const { records, base } = options.draft.content(answer.body);
+      return { records: records.map(normaliseRecord), base };
+    }
     throw unavailable(answer.kind === 'absent' ? 'the draft is gone' : answer.why);
   }
 }

@@ -59,7 +59,12 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
       };
     },
     // Nothing is demanded of an OPAQUE service, because nothing is promised about it.
-    probe: { samples: () => [], exclusiveCredential: async () => false, idempotent: async () => false },
+    probe: {
+      samples: () => [],
+      exclusiveCredential: async () => false,
+      idempotent: async () => false,
+      fingerprint: (digest) => gateway.keyedFingerprint(digest),
+    },
   };
 }
 

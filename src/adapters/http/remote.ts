@@ -4,12 +4,14 @@ import { requestDigest } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import { Gateway } from '../../http/gateway.ts';
+import { normaliseRow } from '../../http/number.ts';
 import { Recent } from '../../http/recent.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import { normaliseManifest } from '../../protocol/normalise.ts';
 import type { Target } from '../../protocol/registration.ts';
 import { checkOperations, identifyOptions, registrationOf, targetsOf } from './layout.ts';
+import { normaliseManifestNumbers } from './numbers.ts';
 import type { MediatedOperation, MediatedOptions, OpaqueOperation, OpaqueOptions, TargetOptions } from './options.ts';
 import { planOf } from './plan.ts';
 import { CHANNELS, readBackEvidence, silence } from './read-back.ts';
@@ -36,7 +38,7 @@ export function openShared(
     readonly operationOf: (approved: Parameters<RemoteAdapter['buildRequest']>[0]) => Operation | undefined;
   },
 ): Opened {
-  const gateway = new Gateway(options.service, context.reached);
+  const gateway = new Gateway(options.service, context);
   const targets = targetsOf(options.targets);
   checkOperations(options.operations, targets);
   const { backend } = options.service;
@@ -51,7 +53,7 @@ export function openShared(
     profiles: ['row-event', 'net-state', 'relation-write'],
     channels: CHANNELS,
     async normalise(manifest) {
-      const normalised = normaliseManifest(targets, manifest);
+      const normalised = normaliseManifestNumbers(normaliseManifest(targets, manifest));
       // Without effects it is the state of an operation contract that is normalised, and nothing to request yet.
       if (normalised.effects.length > 0) hooks.check(normalised);
       return normalised;
@@ -64,7 +66,7 @@ export function openShared(
       }
       const { occurrence } = permit.record;
       sentAtMs.set(occurrence, context.clock.now());
-      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { certified: true }));
+      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { warrant: permit }));
     },
     async readBack(occurrence, request, approved) {
       const named = (request?.content as unknown as Content | undefined)?.operation;
@@ -116,7 +118,7 @@ export async function readEntries(
     if (answer.kind === 'silent') {
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `"${target}" could not be read: ${answer.why}`);
     }
-    const row = answer.kind === 'absent' ? null : how.row(answer.body, answer.headers);
+    const row = answer.kind === 'absent' ? null : normaliseRow(how.row(answer.body, answer.headers));
     const wanted = columns ?? Object.keys(row ?? {});
     const missing = row === null ? undefined : wanted.find((column) => !Object.hasOwn(row, column));
     if (missing !== undefined) throw invalid(`the service did not say "${missing}" of "${target}"`);
