@@ -267,13 +267,8 @@ class MemoryLedgers implements Ledgers {
     const throughSeq = this.#journal.length;
     if (throughSeq === 0 || this.#memory.checkpoint?.record.throughSeq === throughSeq) return this.#memory.checkpoint;
     const at = instant(this.#clock.now());
-    const record = {
-      version: 1 as const,
-      throughSeq,
-      rows: throughSeq,
-      chain: this.#journal.chainThrough(throughSeq),
-      at,
-    };
+    const chain = this.#journal.chainThrough(throughSeq);
+    const record = { version: 1 as const, throughSeq, rows: throughSeq, chain, at };
     this.#memory.checkpoint = this.#context.sealer.seal(checkpointRecord, record);
     return this.#memory.checkpoint;
   }
