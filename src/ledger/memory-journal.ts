@@ -1,7 +1,8 @@
-import type { LedgerContext, PermitState } from '../contract/ledgers.ts';
+import type { JournalVerdict, LedgerContext, PermitState } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { invariant } from '../errors.ts';
 import type { ClaimRecord } from '../protocol/binding.ts';
+import type { Checkpoint } from '../protocol/checkpoint.ts';
 import type { Acknowledgement } from '../protocol/continuation.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -50,6 +51,14 @@ export class MemoryJournal {
   chainThrough(seq: number): Digest {
     const rows = this.opened().slice(0, seq);
     return rows.reduce((chain, row) => extendChain(this.#context, chain, row.digest), CHAIN_START);
+  }
+
+  /** What is missing or another than when the checkpoint was made. */
+  differenceFrom({ throughSeq, chain }: Checkpoint): JournalVerdict | undefined {
+    const { length } = this.#rows;
+    if (throughSeq > length) return { kind: 'tampered', seq: length + 1, what: 'the end of the journal is missing' };
+    if (this.chainThrough(throughSeq) === chain) return undefined;
+    return { kind: 'tampered', seq: throughSeq, what: 'these are not the rows the checkpoint was made from' };
   }
 
   find(occurrence: OccurrenceId, slot: string): OpenedRow | undefined {

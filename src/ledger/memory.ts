@@ -267,13 +267,8 @@ class MemoryLedgers implements Ledgers {
     const throughSeq = this.#journal.length;
     if (throughSeq === 0 || this.#memory.checkpoint?.record.throughSeq === throughSeq) return this.#memory.checkpoint;
     const at = instant(this.#clock.now());
-    const record = {
-      version: 1 as const,
-      throughSeq,
-      rows: throughSeq,
-      chain: this.#journal.chainThrough(throughSeq),
-      at,
-    };
+    const chain = this.#journal.chainThrough(throughSeq);
+    const record = { version: 1 as const, throughSeq, rows: throughSeq, chain, at };
     this.#memory.checkpoint = this.#context.sealer.seal(checkpointRecord, record);
     return this.#memory.checkpoint;
   }
@@ -282,15 +277,8 @@ class MemoryLedgers implements Ledgers {
     const rows = this.#journal.opened().length;
     if (exported !== undefined) {
       const { record } = this.#context.sealer.open(checkpointRecord, exported.text, exported.seal);
-      if (record.throughSeq > rows)
-        return { kind: 'tampered', seq: rows + 1, what: 'the end of the journal is missing' };
-      if (this.#journal.chainThrough(record.throughSeq) !== record.chain) {
-        return {
-          kind: 'tampered',
-          seq: record.throughSeq,
-          what: 'these are not the rows the checkpoint was made from',
-        };
-      }
+      const difference = this.#journal.differenceFrom(record);
+      if (difference !== undefined) return difference;
     }
     return { kind: 'intact', rows, checkpointed: this.#memory.checkpoint?.record.throughSeq ?? 0 };
   }
