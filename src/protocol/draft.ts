@@ -42,13 +42,15 @@ export function insert(target: string, row: DraftRow): ApprovedEffect {
   return { op: 'insert', target, after: readCells(row, `insert ${target}`), count: 1 };
 }
 
-/** A changed row: only the columns that change, everything else of it must stay as it is. */
+/**
+ * A changed row: only the columns that change, everything else of it must stay as it is. No column at all is a write
+ * that changes nothing, such as an upsert of equal values: an effect under the profile `row-event` alone.
+ */
 export function update(target: string, key: DraftRow, changes: DraftChanges): ApprovedEffect {
   const where = `update ${target}`;
   const entries = readEntries(changes, where).map(
     ([column, change]) => [column, readChange(change, `${where}, column ${column}`)] as const,
   );
-  if (entries.length === 0) throw refuse(`${where} changes no column; leave the effect out`);
   return {
     op: 'update',
     target,
@@ -160,7 +162,6 @@ function checkEffect(effect: ApprovedEffect, where: string): void {
   ) {
     throw refuse(`${where}: before and after must name the same columns`);
   }
-  if (key !== undefined && columns.length === 0) throw refuse(`${where}: an update changes at least one column`);
 }
 
 function readKey(key: DraftRow, where: string): CellRow {
