@@ -46,6 +46,7 @@ export {
   remove,
   row,
   to,
+  unused,
   update,
   writes,
 } from './protocol/draft.ts';

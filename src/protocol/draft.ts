@@ -1,6 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { checkCell } from './constraint.ts';
 import { type Change, type Constraint, isMarked, type Plain, readCell, readChange } from './draft-cell.ts';
+import { UNUSED } from './drawn.ts';
 import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
 import { type Manifest, manifestRecord } from './manifest.ts';
 import { fromJs, type Row } from './value.ts';
@@ -78,6 +79,21 @@ export function remove(target: string, key: DraftRow | null, before?: DraftRow):
 export function count(effect: ApprovedEffect, times: number): ApprovedEffect {
   if (!Number.isSafeInteger(times) || times < 1) throw refuse('count needs a whole number of at least 1');
   return { ...effect, count: times };
+}
+
+/**
+ * Numbers that the operation takes from a sequence and that no row has in the end: those of rows that a conflict kept out
+ * (`on conflict do nothing`), that were rolled back, or that were removed again.
+ */
+export function unused(sequence: string, numbers: Plain | Constraint): ApprovedEffect {
+  const where = `unused ${sequence}`;
+  return {
+    op: 'update',
+    target: sequence,
+    before: readCells({ [UNUSED]: 0 }, where),
+    after: readCells({ [UNUSED]: numbers }, where),
+    count: 1,
+  };
 }
 
 /** So many writes of one kind to a relation, for the `relation-write` profile, which does not look at rows. */

@@ -67,7 +67,8 @@ export async function executePromotable(
 
   function commit(permit: ConsumedPermit, reconciled: boolean): Terminal {
     const { claimedAt } = claim.sealed.record;
-    return commitment(deployment, attempt, { ...consumed(permit), observed, claimedAt, reconciled });
+    const { residue } = evidence;
+    return commitment(deployment, attempt, { ...consumed(permit), observed, claimedAt, reconciled, residue });
   }
 
   /** A reply lost at COMMIT is resolved by inserting the void marker, never by reading. */

@@ -54,7 +54,7 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
     const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
     const boundary = await readBoundary(control, settings, parties);
     demandOwnEvidence(boundary.survey);
-    const registration = admitRegistration(settings, boundary.relations);
+    const registration = admitRegistration(settings, boundary.relations, boundary.drawableSequences);
     const opened = { settings, gate, control, sessions, deployment, context, registration, parties };
     return new PostgresAdapter(opened, boundary);
   } catch (error) {
@@ -173,11 +173,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
     const { relations, leaves, readable, probe, watched, forceConstraints, recorders } = this.#boundary;
-    const { sequences, randomColumns, readableSequences, asked } = this.#boundary;
+    const { sequences, randomColumns, readableSequences, drawableSequences, asked } = this.#boundary;
     const written = isProbe(action) ? { relations: [probe], leaves: mapLeaves([probe]) } : { relations, leaves };
     return {
       ...{ session, deployment, watched, forceConstraints, release, ...written },
-      ...{ sequences, randomColumns, readableSequences, asked },
+      ...{ sequences, randomColumns, readableSequences, drawableSequences, asked },
       findUsed: async (column, identifiers) =>
         await findUsed(await control.connection(), column, identifiers).catch(unavailable('identifiers in use')),
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,

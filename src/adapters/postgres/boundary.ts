@@ -14,7 +14,14 @@ import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
-import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
+import {
+  type AskedSequences,
+  askSequences,
+  type DrawableSequence,
+  drawableSequences,
+  listSequences,
+  type ReadableSequence,
+} from './residue.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -35,7 +42,9 @@ export interface Boundary {
   readonly randomColumns: readonly RandomColumn[];
   /** All whose position can be read. */
   readonly readableSequences: readonly ReadableSequence[];
-  /** Both together, as they are asked for. */
+  /** Of these, the ones that are there for columns of registered relations. */
+  readonly drawableSequences: readonly DrawableSequence[];
+  /** All together, as they are asked for. */
   readonly asked: AskedSequences;
   readonly survey: PostgresSurvey;
 }
@@ -104,6 +113,7 @@ async function readOnce(
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     randomColumns: relations.flatMap(randomColumns),
     ...{ sequences, readableSequences, asked: askSequences([...sequences, ...readableSequences]) },
+    drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }

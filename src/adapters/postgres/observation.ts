@@ -7,7 +7,14 @@ import type { Row, Value } from '../../protocol/value.ts';
 import { type FindUsed, freshIdentifiers, type RandomColumn } from './fresh.ts';
 import { type Image, parseImages } from './image.ts';
 import type { Relation } from './relation.ts';
-import { type AskedSequences, describeMoved, type Moved, type ReadableSequence } from './residue.ts';
+import {
+  type AskedSequences,
+  type DrawableSequence,
+  describeDrawn,
+  describeMoved,
+  type Moved,
+  type ReadableSequence,
+} from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
@@ -24,6 +31,7 @@ export interface Observed {
   readonly randomColumns: readonly RandomColumn[];
   readonly findUsed: FindUsed;
   readonly readableSequences: readonly ReadableSequence[];
+  readonly drawableSequences: readonly DrawableSequence[];
   readonly asked: AskedSequences;
   readonly expectedSession: string;
   /** Whether the recorders of these physical tables are in place and were so since the survey. */
@@ -81,6 +89,7 @@ export async function readObservation(observed: Observed): Promise<Evidence> {
       ...assignedRanges(observed, moved),
       ...(await freshIdentifiers(observed.randomColumns, records, observed.findUsed)),
     ],
+    drawn: describeDrawn(observed.drawableSequences, moved),
     residue: describeMoved(observed.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
   };

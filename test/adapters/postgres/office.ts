@@ -7,7 +7,7 @@ import { approver, createRuntime, generateApprover, type Terminal } from '../../
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { Proposal } from '../../../src/protocol/license.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
-import type { Version } from '../../postgres/server.ts';
+import { freshDatabase, type Version } from '../../postgres/server.ts';
 
 type Runtime = Awaited<ReturnType<typeof createRuntime>>;
 
@@ -20,12 +20,15 @@ export interface Office extends AsyncDisposable, Pick<ProtectedDatabase, 'db'> {
   planned(action: unknown): Promise<{ readonly proposal: Proposal; readonly terminal: Terminal }>;
 }
 
+/** In the schema, `{app}` is the quoted name of a role that may own functions. */
 export async function openOffice(
   schema: string,
   settings: Omit<PostgresOptions, 'control' | 'execution'>,
   server: { readonly version?: Version } = {},
 ): Promise<Office> {
-  const place = await protectedDatabase(schema, settings, server);
+  const db = await freshDatabase(server);
+  const app = `"${db.role('app')}"`;
+  const place = await protectedDatabase(`create role ${app}; ${schema.replaceAll('{app}', app)}`, settings, { db });
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-office-'));
   const { issuer, publicKey, privateKey } = generateApprover('ap-team');
   const runtime = await createRuntime({
