@@ -1,7 +1,7 @@
 import { withinAssigned } from './constraint.ts';
 import type { Effect } from './effect.ts';
 import type { Assigned } from './observation.ts';
-import type { Row } from './value.ts';
+import type { Value } from './value.ts';
 
 /**
  * What this execution itself took from a sequence, rolled-back parts of it included. A sequence hands out numbers once
@@ -43,14 +43,13 @@ export function findUnused(
   effects: readonly Effect[],
 ): readonly Effect[] {
   return drawn.flatMap(({ sequence, times, each, columns }): readonly Effect[] => {
-    const ranges = columns.map(({ target, column }) => ({
-      target,
-      column,
-      range: assigned.find((one) => one.target === target && one.column === column && 'above' in one),
-    }));
+    const places = columns.map(({ target, column }) => {
+      const range = assigned.find((one) => one.target === target && one.column === column && 'above' in one);
+      return { target, column, isDrawn: range === undefined ? undefined : checkOf(range) };
+    });
     let accounted = 0;
     for (const effect of effects) {
-      for (const place of ranges) if (place.target === effect.target && accountsFor(effect, place)) accounted += 1;
+      for (const place of places) if (place.target === effect.target && accountsFor(effect, place)) accounted += 1;
     }
     const unused = (times - Math.ceil(accounted / each)) * each;
     if (unused <= 0) return [];
@@ -58,13 +57,24 @@ export function findUnused(
   });
 }
 
+type Check = (value: Value) => boolean;
+
+/** There may be as many rows as a statement can insert, and nearly all of their numbers are small. */
+function checkOf(range: Assigned): Check {
+  const [above, upTo] = 'above' in range ? [Number(range.above), Number(range.upTo)] : [];
+  const isSmall = Number.isSafeInteger(above) && Number.isSafeInteger(upTo);
+  return (value) =>
+    isSmall && Number.isSafeInteger(value)
+      ? Number(value) > Number(above) && Number(value) <= Number(upTo)
+      : withinAssigned(range, value);
+}
+
+/** Where the profile sees no values, or no evidence says which numbers are the sequence's, a row is a row. */
 function accountsFor(
   { op, key, after }: Effect,
-  { column, range }: { readonly column: string; readonly range: Assigned | undefined },
+  { column, isDrawn }: { readonly column: string; readonly isDrawn: Check | undefined },
 ): boolean {
   if (op !== 'insert') return op === 'update';
-  const row: Row = { ...after, ...key };
-  // Where the profile sees no values, or no evidence says which are the sequence's, a row is a row.
-  if (range === undefined || !Object.hasOwn(row, column)) return true;
-  return withinAssigned(range, row[column] ?? null);
+  const row = [key, after].find((side) => side !== undefined && Object.hasOwn(side, column));
+  return isDrawn === undefined || row === undefined || isDrawn(row[column] ?? null);
 }

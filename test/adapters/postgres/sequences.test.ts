@@ -14,6 +14,7 @@ import {
   type Terminal,
   unused,
   update,
+  writes,
 } from '../../../src/index.ts';
 import { isInstalled } from '../../postgres/server.ts';
 import { assertCommitted, endingOf, type Office, openOffice } from './office.ts';
@@ -203,6 +204,18 @@ test('a sequence in a longer default, or that a column owns, is accounted for by
   const again = { sql: 'insert into ticket (id) values (1), (2) on conflict do nothing' };
   const second = [insert('ticket', { id: 2, number: 3 })];
   assert.match(extraOf(await office.run(second, again)), /ticket_seq +unused: 0 -> 1 /);
+});
+
+test('where every write is compared, the writes account for numbers as they were approved', async () => {
+  await using counted = await openOffice(SCHEMA, { ...RELATIONS, profile: 'relation-write' });
+  const twice = [writes('update', 'plain', 1), unused('note_id_seq', 2)];
+  assertCommitted(await counted.run(twice, { call: 'burn', values: [2] }));
+  const once = [writes('update', 'plain', 1)];
+  assert.equal(endingOf(await counted.run(once, { call: 'burn', values: [2] })), 'rejected diverged: DIVERGED');
+  await using events = await openOffice(SCHEMA, { ...RELATIONS, profile: 'row-event' });
+  const { proposal, terminal } = await events.planned({ call: 'collect' });
+  assertCommitted(terminal);
+  assert.equal(proposal.approved.effects.length, 19, 'ten rows and nine removals, and no number without a row');
 });
 
 test('what cannot be said about a sequence is refused with what to write', async () => {
