@@ -29,6 +29,15 @@ test('row-event: an upsert of equal values is approved as an update of no column
   assertCommitted((await office.planned({ sql: 'update loose set value = value' })).terminal);
 });
 
+test('row-event: a write of volatile columns alone is an update of no column, stated or planned', async () => {
+  const relations = [{ name: 'setting', volatile: ['seen'] }];
+  await using office = await openOffice(SCHEMA, { relations, profile: 'row-event' });
+  const seen = { sql: "update setting set seen = seen + 1 where name = 'theme'" };
+  assertCommitted(await office.run([update('setting', { name: 'theme' }, {})], seen));
+  assert.equal(endingOf(await office.run([], seen)), 'rejected diverged: DIVERGED');
+  assertCommitted((await office.planned(seen)).terminal);
+});
+
 test('net-state: it is no effect, and stating it is refused with what to do', async () => {
   await using office = await openOffice(SCHEMA, { relations: ['setting'] });
   assertCommitted(await office.run([], SAME));
