@@ -19,7 +19,7 @@ const RUNTIME = [
   'propose',
   'rehearse',
 ];
-const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'outcome', 'limits', 'approve'];
+const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'drawn', 'outcome', 'limits', 'approve'];
 const CRYPTO = ['dsse', 'receipt', 'seal', 'signature', 'proposal'];
 
 /** Source files whose every check must be held by a test. */
