@@ -47,6 +47,7 @@ export {
   remove,
   row,
   to,
+  unused,
   update,
   writes,
 } from './protocol/draft.ts';

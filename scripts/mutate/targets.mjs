@@ -20,7 +20,7 @@ const RUNTIME = [
   'propose',
   'rehearse',
 ];
-const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'outcome', 'limits', 'approve'];
+const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'drawn', 'outcome', 'limits', 'approve'];
 const CRYPTO = ['dsse', 'receipt', 'seal', 'signature', 'proposal'];
 
 /** Folders that are covered as a whole, so that a new file is covered too. */

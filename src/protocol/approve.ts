@@ -20,6 +20,7 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
         `"${effect.target}" is not registered; register it with the adapter or leave it out of the manifest`,
       );
     }
+    refuseUnchanged(registration, effect);
     const { count, ...shape } = effect;
     const key = canonical(shape);
     merged.set(key, { ...effect, count: count + (merged.get(key)?.count ?? 0) });
@@ -35,6 +36,16 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
     watch: manifest.watch,
     salt,
   });
+}
+
+/** Only where every write is an effect is one that changes nothing an effect too. */
+function refuseUnchanged({ profile }: Registration, { op, target, before, after }: ApprovedEffect): void {
+  if (op !== 'update' || after === undefined || profile === 'row-event') return;
+  if (Object.keys({ ...before, ...after }).length > 0) return;
+  throw new EffectMatchError(
+    'ERR_EM_MANIFEST_INVALID',
+    `update "${target}": it changes no column, which is no effect under ${profile}; leave the effect out`,
+  );
 }
 
 /**

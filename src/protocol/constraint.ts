@@ -124,7 +124,9 @@ function isNow(now: Now, value: Value, { window }: ConstraintContext): boolean {
   const instant = instantOf(now.unit, value);
   if (instant === undefined) return false;
   const { earliestMs, latestMs } = instant;
-  return latestMs >= window.fromMs - now.withinMs && earliestMs <= window.toMs + now.withinMs;
+  // A text or number without milliseconds was cut off, or rounded up by at most half of what it leaves out.
+  const roundedMs = Math.floor((latestMs + 1 - earliestMs) / 2);
+  return latestMs >= window.fromMs - now.withinMs && earliestMs - roundedMs <= window.toMs + now.withinMs;
 }
 
 function instantOf(unit: Now['unit'], value: Value): Instant | undefined {

@@ -1,3 +1,4 @@
+import { type Drawn, findSetBack, findUnused } from './drawn.ts';
 import type { ChangeRecord, Effect, Op } from './effect.ts';
 import { canonObserved } from './profile.ts';
 import type { Registration } from './registration.ts';
@@ -19,12 +20,14 @@ export interface Evidence extends CandidateFacts {
   readonly unattributed: number;
   /** Backend evidence about identifiers it assigned, for `generated`. */
   readonly assigned: readonly Assigned[];
+  /** What the execution drew from registered sequences; absent where the backend has none. */
+  readonly drawn?: readonly Drawn[];
   /**
    * Remote backends: the service says, about this very request, that it refused it for good and will never carry it
    * out. Together with complete evidence of no effect this is proof that nothing became durable.
    */
   readonly refused?: string;
-  /** What a discard of this candidate will not take back. It is reported, and nothing is concluded from it. */
+  /** What no rollback takes back, whose ever it was. It is reported, and nothing is concluded from it. */
   readonly residue?: readonly Residue[];
   /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
@@ -91,7 +94,7 @@ export function establish(
 ): Observation {
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
-  const { channels } = evidence;
+  const { channels, drawn = [] } = evidence;
   // Gaps are stored, and what a channel saw may hold values or a digest of them.
   const quotesValues = registration.values === 'plain';
   // Never as arguments of one call: there may be more gaps than the stack holds.
@@ -100,9 +103,11 @@ export function establish(
     channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered, quotesValues })),
     findUnregistered(tally, registered),
     findUnattributed(evidence.unattributed),
+    findSetBack(drawn),
   );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
-  return { kind: 'complete', effects: canonObserved(registration, evidence.records) };
+  const effects = canonObserved(registration, evidence.records);
+  return { kind: 'complete', effects: effects.concat(findUnused(drawn, evidence.assigned, effects)) };
 }
 
 type Tally = ReadonlyMap<string, Record<Op, number>>;

@@ -5,7 +5,7 @@ import { quote } from './render-text.ts';
 const positionSchema = z.string().regex(/^-?\d{1,20}$/);
 
 /**
- * What a rolled-back attempt leaves behind all the same. A sequence does not roll back: it stood at `from` when the attempt
+ * What an attempt leaves even where it was rolled back. A sequence does not roll back: it stood at `from` when the attempt
  * began (null before its first value) and at `to` when it was observed or had failed. Others may have drawn from it
  * meanwhile, so it bounds what the attempt moved. Positions are left out where values are not stored.
  */
@@ -15,17 +15,17 @@ export const residueSchema = z.strictObject({
   from: positionSchema.nullable().exactOptional(),
   to: positionSchema.exactOptional(),
 });
-/** One thing that a rollback did not take back. */
+/** One thing that no rollback takes back. */
 export type Residue = z.infer<typeof residueSchema>;
 
 /** The list as records keep it, beside what they claim. */
 export const residueListSchema = z.array(residueSchema).min(1).max(1000);
 
-/** One line for each thing that was left behind. */
-export function renderResidue(residue: readonly Residue[]): string[] {
+/** One line for each thing that was left behind by a rollback, or moved with a commit. */
+export function renderResidue(residue: readonly Residue[], how: 'Left behind' | 'Moved' = 'Left behind'): string[] {
   return residue.map(({ name, from, to }) => {
     const place = to === undefined ? '' : ` from ${from ?? 'its start'} to ${to}`;
-    return `Left behind: sequence ${quote(name)} moved${place}, by this attempt or by others meanwhile`;
+    return `${how}: sequence ${quote(name)}${how === 'Moved' ? '' : ' moved'}${place}, by this attempt or by others meanwhile`;
   });
 }
 

@@ -79,6 +79,8 @@ export const terminalRecord = defineRecord(
       observed: digestSchema,
       /** True when recovery rebuilt this verdict from the marker. */
       reconciled: z.boolean(),
+      /** Sequences that moved while it ran; not known to recovery, and beside the claim of this verdict. */
+      residue: residueListSchema.exactOptional(),
       ...fieldsOnly,
     }),
     z.strictObject({

@@ -105,9 +105,15 @@ export interface Consumed {
 export function commitment(
   deployment: Deployment,
   attempt: AttemptFacts,
-  consumed: Consumed & { readonly observed: Digest; readonly claimedAt: string; readonly reconciled: boolean },
+  consumed: Consumed & {
+    readonly observed: Digest;
+    readonly claimedAt: string;
+    readonly reconciled: boolean;
+    readonly residue?: readonly Residue[] | undefined;
+  },
 ): TerminalOf<'committed'> {
   const { claim, certificate, permit, consumedAt, observed, claimedAt, reconciled } = consumed;
+  const residue = storableResidue(consumed.residue ?? [], attempt.admitted.registration.values);
   return {
     ...terminalBase(deployment, attempt),
     kind: 'committed',
@@ -118,6 +124,7 @@ export function commitment(
     observed,
     claimedAt,
     reconciled,
+    ...(residue.length > 0 && { residue: [...residue] }),
     ...matchOf(attempt),
   };
 }

@@ -101,8 +101,9 @@ function endingsOf(deployment: Deployment, admitted: AdmittedPromotable, establi
 
   function commit(permit: ConsumedPermit, observed: Digest, reconciled: boolean): Promise<Terminal> {
     const { claimedAt } = claim.sealed.record;
-    const terminal = commitment(deployment, attempt, { ...consumed(permit), observed, claimedAt, reconciled });
-    return finish(deployment, terminal, 'relaxed');
+    const { residue } = trial.seen;
+    const facts = { ...consumed(permit), observed, claimedAt, reconciled, residue };
+    return finish(deployment, commitment(deployment, attempt, facts), 'relaxed');
   }
 
   function consumed({ digest: permit, record: { consumedAt } }: ConsumedPermit) {

@@ -1,6 +1,13 @@
 import { postgres } from '../../src/adapters/postgres/index.ts';
 import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
-import { approver, createRuntime, EffectMatchError, generateApprover, type Terminal } from '../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  EffectMatchError,
+  generateApprover,
+  renderDiff,
+  type Terminal,
+} from '../../src/index.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { ManifestDraft } from '../../src/protocol/draft.ts';
 import { testKeyring } from '../keyring.ts';
@@ -63,7 +70,10 @@ function describe(terminal: Terminal): Ending {
   const code = /\((ERR_EM_\w+)\)/.exec(detail)?.[1];
   if (at === 'action') return { found: `denied ${code}`, detail };
   if (reason === 'fault') return { found: `refused ${code}`, detail };
-  if (at === 'comparison') return { found: `observed ${outcome?.kind}`, detail };
+  if (at === 'comparison') {
+    const differences = outcome?.kind === 'DIVERGED' ? renderDiff(outcome.diff) : '';
+    return { found: `observed ${outcome?.kind}`, detail: `${detail} ${differences}` };
+  }
   const state = /\[([0-9A-Z]{5})\]/.exec(detail)?.[1];
   if (at === 'stage' || at === 'promotion') return { found: `denied ${state ?? reason}`, detail };
   return { found: at === 'final-gate' ? `refused ${at} ${reason}` : `refused ${at}`, detail };

@@ -43,6 +43,16 @@ test('an effect on what is not registered is no outcome', () => {
   assert.throws(() => outcomeOf(one, insert('nowhere', { id: 1 })), /"nowhere" is not registered/);
 });
 
+test('an update of no column is an effect only where every write is one', () => {
+  const unchanged = update('note', { id: 1 }, {});
+  assert.throws(() => outcomeOf(unchanged), /changes no column.*leave the effect out/);
+  const manifest = draftManifest({ adapter: 'notes', task: 't', planRevision: 1, effects: [unchanged] });
+  const { effects } = approvedOutcome(manifest, { ...REGISTRATION, profile: 'row-event' }, '0'.repeat(32));
+  assert.deepEqual(effects, [
+    { op: 'update', target: 'note', key: { id: { is: 1 } }, before: {}, after: {}, count: 1 },
+  ]);
+});
+
 test('constraints are checked wherever they stand', () => {
   checkCells([one, two, three]);
   for (const side of ['key', 'before', 'after'] as const) {

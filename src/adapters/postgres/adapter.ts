@@ -20,6 +20,7 @@ import { type Boundary, type Parties, readBoundary } from './boundary.ts';
 import { explainChange } from './certify/changes.ts';
 import { demandOwnEvidence } from './certify/guards.ts';
 import { Control } from './control.ts';
+import { findUsed } from './fresh.ts';
 import { areRecordersIntact } from './intact.ts';
 import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
@@ -53,7 +54,7 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
     const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
     const boundary = await readBoundary(control, settings, parties);
     demandOwnEvidence(boundary.survey);
-    const registration = admitRegistration(settings, boundary.relations);
+    const registration = admitRegistration(settings, boundary.relations, boundary.drawableSequences);
     const opened = { settings, gate, control, sessions, deployment, context, registration, parties };
     return new PostgresAdapter(opened, boundary);
   } catch (error) {
@@ -172,11 +173,13 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
     const { relations, leaves, readable, probe, watched, forceConstraints, recorders } = this.#boundary;
-    const { sequences, randomKeys, readableSequences, asked } = this.#boundary;
+    const { sequences, randomColumns, readableSequences, drawableSequences, asked } = this.#boundary;
     const written = isProbe(action) ? { relations: [probe], leaves: mapLeaves([probe]) } : { relations, leaves };
     return {
       ...{ session, deployment, watched, forceConstraints, release, ...written },
-      ...{ sequences, randomKeys, readableSequences, asked },
+      ...{ sequences, randomColumns, readableSequences, drawableSequences, asked },
+      findUsed: async (column, identifiers) =>
+        await findUsed(await control.connection(), column, identifiers).catch(unavailable('identifiers in use')),
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,
       isolation: settings.isolation,
       stageTimeoutMs: settings.stageTimeoutMs,

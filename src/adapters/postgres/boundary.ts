@@ -8,12 +8,20 @@ import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
 import { type Entry, readEntries } from './entry.ts';
+import { type RandomColumn, randomColumns } from './fresh.ts';
 import { type Recorders, readRecorders } from './intact.ts';
-import type { AssignedColumn, RandomKey } from './observation.ts';
+import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
-import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
+import {
+  type AskedSequences,
+  askSequences,
+  type DrawableSequence,
+  drawableSequences,
+  listSequences,
+  type ReadableSequence,
+} from './residue.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -31,10 +39,12 @@ export interface Boundary {
   readonly forceConstraints: string;
   readonly recorders: Recorders;
   readonly sequences: readonly AssignedColumn[];
-  readonly randomKeys: readonly RandomKey[];
+  readonly randomColumns: readonly RandomColumn[];
   /** All whose position can be read. */
   readonly readableSequences: readonly ReadableSequence[];
-  /** Both together, as they are asked for. */
+  /** Of these, the ones that are there for columns of registered relations. */
+  readonly drawableSequences: readonly DrawableSequence[];
+  /** All together, as they are asked for. */
   readonly asked: AskedSequences;
   readonly survey: PostgresSurvey;
 }
@@ -101,8 +111,9 @@ async function readOnce(
     leaves: mapLeaves(relations),
     forceConstraints: await readDeferrable(connection, parties.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
-    randomKeys: relations.flatMap(randomKey),
+    randomColumns: relations.flatMap(randomColumns),
     ...{ sequences, readableSequences, asked: askSequences([...sequences, ...readableSequences]) },
+    drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }
@@ -139,11 +150,4 @@ function assignedColumns({ target, columns }: Relation): readonly AssignedColumn
     const { oid, start, increment } = sequence;
     return [{ target, column: name, oid, start: BigInt(start), increment: BigInt(increment) }];
   });
-}
-
-const RANDOM_UUID = /^(?:pg_catalog\.)?gen_random_uuid\(\)$|uuid_generate_v4\(\)$/;
-
-function randomKey({ target, columns, key }: Relation): readonly RandomKey[] {
-  const column = columns.find(({ name }) => key.length === 1 && key[0] === name);
-  return column !== undefined && RANDOM_UUID.test(column.defaultText ?? '') ? [{ target, column: column.name }] : [];
 }

@@ -21,6 +21,7 @@ export interface FoundColumn {
     readonly kind: string;
   };
   readonly sequence: Sequence | null;
+  readonly draws: readonly Sequence[];
 }
 
 /** A default that takes the next value as it is; arithmetic on it would not be the value that the sequence gave. */
@@ -38,6 +39,7 @@ export function describeColumn(found: FoundColumn): Column {
     generated: found.generated !== '',
     identity,
     sequence: draws ? (found.sequence ?? undefined) : undefined,
+    draws: found.draws,
     type: {
       oid: type.oid,
       text: type.formatted ?? quoteQualified(type),

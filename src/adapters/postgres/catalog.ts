@@ -142,10 +142,13 @@ const TYPE_OF = `
      join pg_catalog.pg_namespace outer_space on outer_space.oid = outer_type.typnamespace
    where b.typtype <> 'd')`;
 
+const SEQUENCE = `pg_catalog.json_build_object('oid', s.seqrelid::pg_catalog.int8, 'schema', n4.nspname,
+     'name', c4.relname, 'increment', s.seqincrement::pg_catalog.text, 'start', s.seqstart::pg_catalog.text,
+     'cache', s.seqcache::pg_catalog.text)`;
+
 /** The sequence of an identity column hangs on the column, that of a default on the default's expression. */
 const SEQUENCE_OF = `
-  (select pg_catalog.json_build_object('oid', s.seqrelid::pg_catalog.int8, 'schema', n4.nspname, 'name', c4.relname,
-     'increment', s.seqincrement::pg_catalog.text, 'start', s.seqstart::pg_catalog.text)
+  (select ${SEQUENCE}
    from pg_catalog.pg_depend d
      join pg_catalog.pg_sequence s
        on s.seqrelid = case when a.attidentity = '' then d.refobjid else d.objid end
@@ -158,11 +161,26 @@ const SEQUENCE_OF = `
        and d.refobjsubid = a.attnum and d.deptype = 'i' and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass end
    limit 1)`;
 
+/** Sequences in the default's expression, of the identity, and owned by the column. */
+const DRAWS_OF = `
+  (select coalesce(pg_catalog.json_agg(${SEQUENCE}), '[]')
+   from (select d.refobjid from pg_catalog.pg_depend d
+         where d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass and d.objid = ad.oid
+           and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+         union select d.objid from pg_catalog.pg_depend d
+         where d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = a.attrelid
+           and d.refobjsubid = a.attnum and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+           and d.deptype in ('a', 'i')) as u (oid)
+     join pg_catalog.pg_sequence s on s.seqrelid = u.oid
+     join pg_catalog.pg_class c4 on c4.oid = s.seqrelid
+     join pg_catalog.pg_namespace n4 on n4.oid = c4.relnamespace)`;
+
 const COLUMNS_OF = `
   (select pg_catalog.json_agg(pg_catalog.json_build_object(
      'name', a.attname, 'notNull', a.attnotnull, 'generated', a.attgenerated, 'identity', a.attidentity <> '',
      'defaultText', coalesce(pg_catalog.pg_get_expr(ad.adbin, ad.adrelid),
-       (select pg_catalog.pg_get_expr(ty.typdefaultbin, 0) from pg_catalog.pg_type ty where ty.oid = a.atttypid)), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF})
+       (select pg_catalog.pg_get_expr(ty.typdefaultbin, 0) from pg_catalog.pg_type ty where ty.oid = a.atttypid)), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF},
+     'draws', ${DRAWS_OF})
      order by a.attnum)
    from pg_catalog.pg_attribute a
      left join pg_catalog.pg_attrdef ad on ad.adrelid = a.attrelid and ad.adnum = a.attnum

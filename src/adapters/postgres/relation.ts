@@ -13,13 +13,17 @@ export interface Column {
   readonly identity: boolean;
   /** The sequence that assigns the column (identity or `nextval` default). */
   readonly sequence: Sequence | undefined;
+  /** Every sequence that is there for the column: of its identity, in its default, or owned by it. */
+  readonly draws: readonly Sequence[];
 }
 
-/** A sequence that PostgreSQL itself draws a column's values from. */
+/** A sequence as the catalogue has it. */
 export interface Sequence extends QualifiedName {
   readonly oid: number;
   readonly increment: string;
   readonly start: string;
+  /** How many numbers a session takes at a time. */
+  readonly cache: string;
 }
 
 /** The type of a column. */

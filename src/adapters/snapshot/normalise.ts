@@ -161,6 +161,8 @@ function updatedCells(place: Place, before: CellRow, after: CellRow) {
   const untold = Object.keys(before).find((name) => !Object.hasOwn(after, name));
   if (untold !== undefined) throw invalid(where, `"${untold}" has a value before and none after; state both`);
   const names = Object.keys(after).filter((name) => !volatile.includes(name));
+  if (Object.keys(after).length === 0)
+    throw invalid(where, 'it changes no field, which is no effect here; leave it out');
   if (names.length === 0) throw invalid(where, 'all fields it names are volatile, which are not compared');
   const images = { before: cells(place, names, before), after: cells(place, names, after) };
   for (const name of names) {

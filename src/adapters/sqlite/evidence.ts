@@ -85,7 +85,7 @@ export function observeCandidate(observed: Observed): Evidence {
     records,
     channels,
     unattributed: 0,
-    assigned: assignedKeys(observed, records, gross),
+    assigned: assignedKeys(observed, after.sequence, records, gross),
     window: observed.window,
   };
 }
@@ -177,9 +177,15 @@ function integerOf(value: unknown): bigint | undefined {
 /**
  * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per row that is added.
  * Rows that were added and are gone again cannot be counted; they are at most the writes that no record accounts for.
- * Deleted rows account for none, because REPLACE removes rows without counting them.
+ * Deleted rows account for none, because REPLACE removes rows without counting them. AUTOINCREMENT never assigns a key
+ * again: those of rows that are gone again would be used up for good, so there only rows that stayed count.
  */
-function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gross: bigint): readonly Assigned[] {
+function assignedKeys(
+  observed: Observed,
+  counters: Sequence,
+  records: readonly ChangeRecord[],
+  gross: bigint,
+): readonly Assigned[] {
   const added = new Map<string, bigint>();
   let accounted = 0n;
   for (const { op, target } of records) {
@@ -193,7 +199,8 @@ function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gros
     if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
-    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + unseen) }];
+    const gone = counters.has(name) ? 0n : unseen;
+    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + gone) }];
   });
 }
 

@@ -122,7 +122,7 @@ function normaliseUpdate(
   const untold = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   if (untold.length > 0) throw invalid(where, `${list(untold)} has a value before and none after; state both`);
   const names = Object.keys(after).filter((name) => !target.volatile.includes(name));
-  if (names.length === 0) throw invalid(where, 'all columns it names are volatile, which are not compared');
+  if (names.length === 0) throw invalid(where, Object.keys(after).length === 0 ? NO_CHANGE : ONLY_VOLATILE);
   const cells = (side: CellRow): CellRow =>
     Object.fromEntries(names.map((name) => [name, normaliseCell(place, name, ownCell(side, name) ?? { any: true })]));
   const images = { before: cells(before), after: cells(after) };
@@ -132,6 +132,9 @@ function normaliseUpdate(
   }
   return images;
 }
+
+const NO_CHANGE = 'it changes no column, which is no effect here; leave it out';
+const ONLY_VOLATILE = 'all columns it names are volatile, which are not compared';
 
 function normaliseRemoved(place: Place, before: CellRow): CellRow {
   const { relation, where } = place;

@@ -7,7 +7,16 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
-import { approver, createRuntime, generateApprover, insert, remove, to, update } from '../../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  generateApprover,
+  generated,
+  insert,
+  remove,
+  to,
+  update,
+} from '../../../src/index.ts';
 
 type Effects = Parameters<Awaited<ReturnType<typeof createRuntime>>['prepare']>[0]['effects'];
 
@@ -105,6 +114,22 @@ test('a counter that SQLite enters at zero for a trigger that does not fire is n
     ["update t set s = 'b'"],
   );
   assert.equal(terminal.kind, 'committed');
+});
+
+test('keys that AUTOINCREMENT assigned to rows that are gone again are used up, and no row that stayed accounts for them', async () => {
+  const schema = (how: string) =>
+    `create table t(id integer primary key ${how}, s text); insert into t values (1, 'a')`;
+  const burn = [
+    "insert into t(s) values ('x'), ('y')",
+    "delete from t where s <> 'a'",
+    "insert into t(s) values ('b')",
+  ];
+  const added = [insert('t', { id: generated('b'), s: 'b' })];
+  const counted = await attempt(schema('autoincrement'), ['t'], added, burn);
+  assert.equal(counted.terminal.kind, 'rejected', 'keys 2 and 3 are never given out again');
+  assert.equal((await attempt(schema(''), ['t'], added, burn)).terminal.kind, 'committed', 'without it they are free');
+  const twice = ["insert into t(s) values ('x')", "update t set s = 'b' where s = 'x'"];
+  assert.equal((await attempt(schema('autoincrement'), ['t'], added, twice)).terminal.kind, 'committed');
 });
 
 test('a counter with two entries is watched in both', async () => {

@@ -5,6 +5,7 @@ import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
 import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
+import { SEQUENCES } from './sequences.ts';
 import { SCHEMA } from './shop.ts';
 import { STATEMENTS, WRITES } from './statements.ts';
 
@@ -23,5 +24,6 @@ export const ESCAPES: EscapeFile = {
     ...OPENED,
     ...DRIFTED,
     ...ATTACKS,
+    ...SEQUENCES,
   ],
 };

@@ -56,8 +56,8 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
         `relation "${inspection.kind === 'unusable' ? inspection.target : ''}" cannot be registered: ${why}`,
       );
     }
-    const sequences = inspection.relation.columns.flatMap(({ sequence, identity }) =>
-      sequence === undefined ? [] : [{ schema: sequence.schema, name: sequence.name, byDefault: !identity }],
+    const sequences = inspection.relation.columns.flatMap(({ sequence, draws, identity }) =>
+      draws.map(({ oid, schema, name }) => ({ schema, name, byDefault: oid === sequence?.oid && !identity })),
     );
     return {
       schema: registered.schema,
