@@ -3,6 +3,7 @@ import { ATTACKS } from './attacks.ts';
 import { BODIES } from './bodies.ts';
 import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
+import { DEFERRED } from './deferred.ts';
 import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
 import { SCHEMA } from './shop.ts';
@@ -19,6 +20,7 @@ export const ESCAPES: EscapeFile = {
     ...STATEMENTS,
     ...BODIES,
     ...MORE_BODIES,
+    ...DEFERRED,
     ...HIDDEN_CODE,
     ...OPENED,
     ...DRIFTED,

@@ -46,7 +46,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyGuards(catalog, facts, outlets);
   surveyStrangers(catalog, index, outlets);
   surveyRegistered(catalog, facts, index, outlets);
-  surveyAttached(catalog, index, reach, outlets);
+  surveyAttached(catalog, facts, index, reach, outlets);
   surveyConstantCalls(catalog, facts, index, outlets);
   surveyComparisons(catalog, facts, index, outlets);
   await surveySupport(control, outlets);
