@@ -2,6 +2,7 @@ import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { readRelations } from '../catalog.ts';
+import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
 
@@ -30,7 +31,10 @@ export async function planProvisioning(
 
 async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
   try {
-    return await Connection.open(admin, 'effectmatch provision');
+    const connection = await Connection.open(admin, 'effectmatch provision');
+    // Whoever owns the database can store a path on it, and must not choose what a superuser's names mean.
+    await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
+    return connection;
   } catch (error) {
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the administrator could not connect');
   }
