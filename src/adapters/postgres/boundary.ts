@@ -14,6 +14,7 @@ import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
 import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
+import { markUnreadable } from './row-security.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -79,7 +80,7 @@ async function readOnce(
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const found = (await readRelations(connection, names)).map(usable);
+  const found = await markUnreadable(connection, parties, (await readRelations(connection, names)).map(usable));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');

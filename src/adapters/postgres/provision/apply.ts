@@ -1,4 +1,5 @@
 import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
+import { invariant } from '../../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { readRelations } from '../catalog.ts';
@@ -51,14 +52,12 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
   if (control.database !== database || execution.database !== database) {
     throw refused(`control and execution must connect to "${database}", the database that is provisioned`);
   }
-  const inspections = await readRelations(connection, settings.relations);
-  const relations = inspections.map((inspection, index) => {
-    const registered = settings.relations[index];
-    if (inspection.kind === 'unusable' || registered === undefined) {
-      const why = inspection.kind === 'unusable' ? inspection.why : 'it is not registered';
-      throw refused(
-        `relation "${inspection.kind === 'unusable' ? inspection.target : ''}" cannot be registered: ${why}`,
-      );
+  const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
+  const relations = settings.relations.map((registered, index) => {
+    const inspection = inspections[index];
+    invariant(inspection !== undefined, 'every name is inspected');
+    if (inspection.kind === 'unusable') {
+      throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
     }
     const sequences = inspection.relation.columns.flatMap(({ sequence, identity }) =>
       sequence === undefined ? [] : [{ schema: sequence.schema, name: sequence.name, byDefault: !identity }],
@@ -73,6 +72,7 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
   });
   return {
     ...{ database, relations, reads: settings.reads, entryPoints: settings.entryPoints },
+    rowSecurity: inspections.some((inspection) => inspection.kind === 'usable' && inspection.rowSecurity),
     roles: { owner: options.owner ?? DEFAULT_OWNER, control: control.user, execution: execution.user },
     passwords: { control: control.password, execution: execution.password },
   };

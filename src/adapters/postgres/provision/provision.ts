@@ -24,6 +24,8 @@ export interface ProvisionPlan {
   readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
+  /** Some of these tables have row security, which trusted logins read past. */
+  readonly rowSecurity: boolean;
   /** Functions and procedures that agents may call. */
   readonly entryPoints: readonly QualifiedName[];
   readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
@@ -74,6 +76,12 @@ end $$`,
         ...createRecorders(relation, roles.execution),
       ]),
     ),
+    ...(plan.rowSecurity
+      ? by('superuser', 'approvals may depend on rows with row security, and no policy runs for that', [
+          `alter role ${control} bypassrls`,
+          `alter role ${owner} bypassrls`,
+        ])
+      : []),
     ...plan.reads.flatMap((relation) =>
       by(`ownership of ${quoteQualified(relation)}`, `approvals may depend on rows of ${relation.name}`, [
         ...grantReads(relation, roles),

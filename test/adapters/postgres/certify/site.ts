@@ -79,6 +79,7 @@ export async function openSite({
     roles,
     relations,
     reads: [],
+    rowSecurity: false,
     entryPoints: [{ schema: 'app', name: 'pay' }],
     passwords: { control: undefined, execution: undefined },
   });
