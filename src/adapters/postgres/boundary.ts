@@ -1,19 +1,19 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { type Inspection, readRelations } from './catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
-import { type Entry, readEntries } from './entry.ts';
+import { demandEntries, type Entry } from './entry.ts';
 import { type Recorders, readRecorders } from './intact.ts';
 import type { AssignedColumn, RandomKey } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
 import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
+import type { RoutineName } from './routine-name.ts';
 import { markUnreadable } from './row-security.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
@@ -120,18 +120,10 @@ function withOptions(relation: Relation | undefined, { bulk, volatile }: Registe
 
 async function readEntryPoints(
   connection: Connection,
-  names: readonly QualifiedName[],
+  names: readonly RoutineName[],
 ): Promise<ReadonlyMap<string, Entry>> {
-  if (names.length === 0) return new Map();
-  const found = await readEntries(connection, names);
-  return new Map(
-    found.map((inspection) => {
-      if (inspection.kind === 'unusable') {
-        throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
-      }
-      return [nameTarget(inspection.entry), inspection.entry];
-    }),
-  );
+  const entries = await demandEntries(connection, names);
+  return new Map(entries.map((entry) => [entry.target, entry]));
 }
 
 function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {

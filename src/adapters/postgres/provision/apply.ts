@@ -3,6 +3,7 @@ import { invariant } from '../../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { readRelations } from '../catalog.ts';
+import { demandEntries } from '../entry.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
@@ -19,7 +20,7 @@ export async function planProvisioning(
   what: 'provision' | 'remove' = 'provision',
 ): Promise<Provisioning> {
   await using connection = await openAdmin(admin);
-  const plan = await readPlan(connection, options);
+  const plan = await readPlan(connection, options, what);
   const steps = what === 'provision' ? provisionSteps(plan) : removalSteps(plan);
   return {
     print: () => steps.map(printStep).join('\n'),
@@ -41,7 +42,11 @@ async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
   }
 }
 
-async function readPlan(connection: Connection, options: PostgresOptions): Promise<ProvisionPlan> {
+async function readPlan(
+  connection: Connection,
+  options: PostgresOptions,
+  what: 'provision' | 'remove',
+): Promise<ProvisionPlan> {
   const settings = readOptions(options);
   const [control, execution] = [connectionTarget(options.control), connectionTarget(options.execution)];
   if (control.user === undefined || execution.user === undefined || control.user === execution.user) {
@@ -70,8 +75,13 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
       sequences,
     };
   });
+  const entries = what === 'remove' ? [] : await demandEntries(connection, settings.entryPoints);
+  const entryPoints = entries.map(({ schema, name, arguments: list }) => ({
+    ...{ schema, name },
+    inputs: list.filter(({ input }) => input).map(({ type }) => type),
+  }));
   return {
-    ...{ database, relations, reads: settings.reads, entryPoints: settings.entryPoints },
+    ...{ database, relations, reads: settings.reads, entryPoints },
     rowSecurity: inspections.some((inspection) => inspection.kind === 'usable' && inspection.rowSecurity),
     roles: { owner: options.owner ?? DEFAULT_OWNER, control: control.user, execution: execution.user },
     passwords: { control: control.password, execution: execution.password },

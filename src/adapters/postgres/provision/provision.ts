@@ -17,6 +17,11 @@ export interface DrawnSequence extends QualifiedName {
   readonly byDefault: boolean;
 }
 
+/** A function or procedure; the types of its inputs tell it from others of its name. */
+export interface ProvisionedRoutine extends QualifiedName {
+  readonly inputs?: readonly string[];
+}
+
 /** What a script is made for. */
 export interface ProvisionPlan {
   readonly database: string;
@@ -27,7 +32,7 @@ export interface ProvisionPlan {
   /** Some of these tables have row security, which trusted logins read past. */
   readonly rowSecurity: boolean;
   /** Functions and procedures that agents may call. */
-  readonly entryPoints: readonly QualifiedName[];
+  readonly entryPoints: readonly ProvisionedRoutine[];
   readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
 }
 
@@ -89,12 +94,16 @@ end $$`,
     ),
     ...plan.entryPoints.flatMap((entry) =>
       by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
-        `revoke execute on routine ${quoteQualified(entry)} from public`,
+        `revoke execute on routine ${quoteRoutine(entry)} from public`,
         `grant usage on schema ${quoteName(entry.schema)} to ${execution}`,
-        `grant execute on routine ${quoteQualified(entry)} to ${execution}`,
+        `grant execute on routine ${quoteRoutine(entry)} to ${execution}`,
       ]),
     ),
   ];
+}
+
+function quoteRoutine({ inputs, ...name }: ProvisionedRoutine): string {
+  return `${quoteQualified(name)}${inputs === undefined ? '' : `(${inputs.join(', ')})`}`;
 }
 
 /** What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser. */
