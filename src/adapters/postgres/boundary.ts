@@ -15,6 +15,7 @@ import type { Relation } from './relation.ts';
 import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
 import type { RoutineName } from './routine-name.ts';
 import { markUnreadable } from './row-security.ts';
+import { demandViews, type View } from './view.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -24,6 +25,7 @@ export interface Boundary {
   /** Relations that state may be read from, by target. */
   readonly readable: ReadonlyMap<string, Relation>;
   readonly probe: Relation;
+  readonly views: readonly View[];
   /** Registered entry points, by target. */
   readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
@@ -88,7 +90,8 @@ async function readOnce(
   const entries = await readEntryPoints(connection, settings.entryPoints);
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
   const { declared: restrictions, reviews, trustedCode } = settings;
-  const facts = { ...parties, relations, entryPoints, restrictions, reviews, trustedCode };
+  const views = await demandViews(connection, settings.views);
+  const facts = { ...parties, relations, views, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
   const sequences = relations.flatMap(assignedColumns);
   const readableSequences = await listSequences(connection, parties.owner);
@@ -97,6 +100,7 @@ async function readOnce(
     relations,
     readable: new Map(readable.map((relation) => [relation.target, relation])),
     probe,
+    views,
     entries,
     watched: await listWatched(connection),
     leaves: mapLeaves(relations),

@@ -35,6 +35,8 @@ export interface PostgresOptions {
   readonly owner?: string;
   /** The tables that protected operations may write. */
   readonly relations: readonly RelationOption[];
+  /** Views that protected operations may write through. Effects are those on the tables beneath, which are registered. */
+  readonly views?: readonly string[];
   /** Further tables whose rows an approval may depend on. */
   readonly reads?: readonly string[];
   /**
@@ -63,6 +65,7 @@ export interface PostgresOptions {
 /** Options that were checked, with everything filled in. */
 export interface Settings {
   readonly relations: readonly RegisteredName[];
+  readonly views: readonly QualifiedName[];
   readonly reads: readonly QualifiedName[];
   readonly entryPoints: readonly RoutineName[];
   readonly profile: Profile;
@@ -83,7 +86,7 @@ export interface RegisteredName extends QualifiedName {
 const OPTIONS: OptionNames<PostgresOptions> = {
   ...{ control: true, execution: true, owner: true, relations: true, reads: true, entryPoints: true, profile: true },
   ...{ values: true, isolation: true, sessions: true, stageTimeoutMs: true, lockTimeoutMs: true, declared: true },
-  ...{ reviews: true, trustedCode: true },
+  ...{ reviews: true, trustedCode: true, views: true },
 };
 const RELATION: OptionNames<Exclude<RelationOption, string>> = { name: true, volatile: true, bulk: true };
 const SESSIONS: OptionNames<SessionOptions> = { max: true, reuse: true };
@@ -111,6 +114,7 @@ export function readOptions(options: PostgresOptions): Settings {
   }
   return {
     ...{ relations, profile, values, isolation },
+    views: (options.views ?? []).map(readName),
     reads: (options.reads ?? []).map(readName),
     entryPoints: (options.entryPoints ?? []).map(readRoutine),
     stageTimeoutMs: readDuration(options.stageTimeoutMs ?? 30_000, 'stageTimeoutMs'),

@@ -120,6 +120,7 @@ export const QUERIES = {
     c.relpersistence::text as persistence, r.rolname::text as owner, c.relrowsecurity as rls, c.relforcerowsecurity as "forceRls",
     c.relispartition as partition, c.relreplident::text as identity, c.reloptions as options, ${extension('pg_class', 'c.oid')} as extension,
     array(select i.inhparent::int8 from pg_inherits i where i.inhrelid = c.oid order by i.inhseqno) as parents,
+    case when c.relkind = 'v' then pg_relation_is_updatable(c.oid, true) else 0 end as writes,
     pg_get_expr(c.relpartbound, c.oid) as bound, pg_get_partkeydef(c.oid) as "partitionKey"
     from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_roles r on r.oid = c.relowner
     where c.oid >= ${USER} and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and c.relpersistence <> 't'

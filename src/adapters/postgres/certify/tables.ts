@@ -270,7 +270,7 @@ export function surveyAttached(
     if (row === undefined || !reach.relations.has(row)) continue;
     const outlet = `rule ${rule.object} on ${row.object}`;
     if (rule.event === '1')
-      outlets.observed(`view ${row.object}`, 'holds no data; what it reads and calls is followed');
+      outlets.observed(`query of view ${row.object}`, 'holds no data; what it reads and calls is followed');
     else if (rule.enabled === 'D') outlets.denied(outlet, 'it is disabled');
     else {
       const fix = [`DROP RULE ${rule.object} ON ${row.object}`];

@@ -6,6 +6,7 @@ import { readRelations } from '../catalog.ts';
 import { demandEntries } from '../entry.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
+import { demandViews } from '../view.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
 
 const DEFAULT_OWNER = 'effectmatch_owner';
@@ -80,8 +81,9 @@ async function readPlan(
     ...{ schema, name },
     inputs: list.filter(({ input }) => input).map(({ type }) => type),
   }));
+  const views = what === 'remove' ? [] : await demandViews(connection, settings.views);
   return {
-    ...{ database, relations, reads: settings.reads, entryPoints },
+    ...{ database, relations, views, reads: settings.reads, entryPoints },
     rowSecurity: inspections.some((inspection) => inspection.kind === 'usable' && inspection.rowSecurity),
     roles: { owner: options.owner ?? DEFAULT_OWNER, control: control.user, execution: execution.user },
     passwords: { control: control.password, execution: execution.password },

@@ -27,6 +27,8 @@ export interface ProvisionPlan {
   readonly database: string;
   readonly roles: RoleNames;
   readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
+  /** Views that operations may write through. */
+  readonly views: readonly (QualifiedName & { readonly events: readonly string[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
   /** Some of these tables have row security, which trusted logins read past. */
@@ -79,6 +81,12 @@ end $$`,
       by(`ownership of ${quoteQualified(relation)}`, `recorders and rights on ${relation.name}`, [
         ...grantRelation(relation, roles),
         ...createRecorders(relation, roles.execution),
+      ]),
+    ),
+    ...plan.views.flatMap((view) =>
+      by(`ownership of ${quoteQualified(view)}`, `rights on view ${view.name}`, [
+        `grant usage on schema ${quoteName(view.schema)} to ${execution}`,
+        `grant ${['select', ...view.events].join(', ')} on ${quoteQualified(view)} to ${execution}`,
       ]),
     ),
     ...(plan.rowSecurity

@@ -78,6 +78,7 @@ export async function openSite({
     database: db.name,
     roles,
     relations,
+    views: [],
     reads: [],
     rowSecurity: false,
     entryPoints: [{ schema: 'app', name: 'pay' }],
