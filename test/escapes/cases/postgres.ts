@@ -6,8 +6,10 @@ import { CONTROLS } from './controls.ts';
 import { DEFERRED } from './deferred.ts';
 import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
+import { OVERLOADS } from './overloads.ts';
 import { SCHEMA } from './shop.ts';
 import { STATEMENTS, WRITES } from './statements.ts';
+import { VIEWS } from './views.ts';
 
 /** The catalogue of escapes from a PostgreSQL database, with clean controls among them. */
 export const ESCAPES: EscapeFile = {
@@ -21,6 +23,8 @@ export const ESCAPES: EscapeFile = {
     ...BODIES,
     ...MORE_BODIES,
     ...DEFERRED,
+    ...VIEWS,
+    ...OVERLOADS,
     ...HIDDEN_CODE,
     ...OPENED,
     ...DRIFTED,
