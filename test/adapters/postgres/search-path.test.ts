@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { planProvisioning } from '../../../src/adapters/postgres/index.ts';
 import { update } from '../../../src/index.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
+import { startServer } from '../../postgres/server.ts';
 import { runApproved, tellEnd } from './approve.ts';
 
 const SCHEMA = `
@@ -55,6 +56,13 @@ for (const [what, name] of Object.entries(PLACES)) {
     assert.equal(tellEnd(await runApproved(place, PAY)), 'committed');
   });
 }
+
+test('a search path of the whole server with others before pg_catalog is refused with what to do', async () => {
+  await using server = await startServer({ settings: { search_path: 'liar, pg_catalog' } });
+  await using place = await protectedDatabase(SCHEMA + LIAR, REGISTERED, { db: await server.createDatabase() });
+  const end = tellEnd(await runApproved(place, PAY));
+  assert.match(end, /^rejected at boundary .*setting search_path of the server.*ALTER SYSTEM SET search_path = liar/s);
+});
 
 test('a search path of the control login has no effect on what it reads', async () => {
   await using place = await protectedDatabase(SCHEMA + LIAR, REGISTERED);

@@ -60,6 +60,18 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
         });
     }
   }
+  surveyStored(catalog, facts, reach, outlets);
+}
+
+/** Settings stored on databases and roles. */
+function surveyStored(catalog: Catalog, facts: BoundaryFacts, reach: Reach, outlets: Outlets): void {
+  const serverPath = catalog.server_settings.find(({ name }) => name === 'search_path')?.value ?? '';
+  const hides = new Set(['', facts.executor, facts.control]);
+  // What the server has is read in a session of the control login, where a stored path takes its place.
+  if (!catalog.settings.some(({ name, role }) => name === 'search_path' && hides.has(role))) {
+    const stored = { outlet: 'setting search_path of the server', value: serverPath, subject: 'ALTER SYSTEM' };
+    surveySearchPath({ ...stored, isOfAgents: true }, outlets);
+  }
   const ours = new Set(['', facts.executor, facts.control, facts.owner, ...reach.principals.keys()]);
   for (const { database, role, name, value } of catalog.settings) {
     if (!ours.has(role)) continue;
@@ -116,7 +128,10 @@ function surveySearchPath(
       why:
         `It is ${value} and puts other schemas before pg_catalog, so that their functions and operators would answer ` +
         'for those of the server. Leave pg_catalog out; the server then looks there first',
-      fix: [`${subject} SET search_path = ${schemas.filter((schema) => !isSystem(schema)).join(', ')}`],
+      fix: [
+        `${subject} SET search_path = ${schemas.filter((schema) => !isSystem(schema)).join(', ')}`,
+        ...(subject === 'ALTER SYSTEM' ? ['SELECT pg_catalog.pg_reload_conf()'] : []),
+      ],
       needs: 'superuser, or the owner of the database or role',
     });
 }

@@ -216,7 +216,7 @@ export const QUERIES = {
   server_settings: `select name, reset_val as value from pg_settings where name in ('fsync', 'full_page_writes', 'track_counts',
     'synchronous_commit', 'session_preload_libraries', 'shared_preload_libraries', 'local_preload_libraries', 'lo_compat_privileges',
     'allow_system_table_mods', 'max_prepared_transactions', 'session_replication_role', 'standard_conforming_strings', 'zero_damaged_pages',
-    'ignore_system_indexes', 'row_security', 'default_transaction_read_only') order by name collate "C"`,
+    'ignore_system_indexes', 'row_security', 'default_transaction_read_only', 'search_path') order by name collate "C"`,
   eventTriggers: `select quote_ident(e.evtname) as object, e.evtevent::text as event, e.evtenabled::text as enabled, e.evtfoid::int8 as function
     from pg_event_trigger e order by e.evtname collate "C"`,
   extensions: `select e.extname::text as name, e.extversion as version from pg_extension e order by e.extname collate "C"`,
