@@ -133,6 +133,9 @@ test('a view over a table that is not registered is refused with what to do', as
 test('a view that comes to write elsewhere after it was registered is refused, with what to do', async () => {
   await using place = await open(['pending_ids', 'pending']);
   await place.db.run('create or replace view pending_ids as select h.id, 0::numeric(10, 2) as amount from hidden h');
-  const end = await run(place, [CHEAPER], { sql: 'update invoice set amount = 30 where id = 1' });
-  assert.match(end, /^rejected at boundary .*view public\.pending_ids.*public\.hidden.*REVOKE /s);
+  const action = { sql: 'update invoice set amount = 30 where id = 1' };
+  const end = await run(place, [CHEAPER], action);
+  assert.match(end, /^rejected at boundary .*view public\.pending_ids.*public\.hidden/s);
+  await place.db.run(/REVOKE [^;]*/.exec(end)?.[0] ?? '');
+  assert.equal(await run(place, [CHEAPER], action), 'committed');
 });
