@@ -50,7 +50,7 @@ function findFault({ kind, rules, ...found }: Found): string | undefined {
   if (kind !== 'v') return `it is ${KINDS[kind] ?? 'not a view'}`;
   if (rules.length > 0) return `rule "${rules[0]}" rewrites statements on it; use an INSTEAD OF trigger`;
   if (eventsOf(found).length > 0) return undefined;
-  return 'nothing can be written through it; give it INSTEAD OF triggers, or leave it out: reading needs no more than SELECT';
+  return 'nothing can be written through it; give it INSTEAD OF triggers, or leave it out: reading needs SELECT alone';
 }
 
 /** Bits of the events that the server can carry out, by itself or through INSTEAD OF triggers. */

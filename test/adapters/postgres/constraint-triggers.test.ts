@@ -93,7 +93,7 @@ test('a reviewed trigger that puts itself off and writes at COMMIT all the same 
   await using place = await protectedDatabase(LEDGER + trigger(body), RELATIONS);
   const refused = await runApproved(place, { effects: POSTING, action: POST });
   const digest = /declare its digest (\w+)/.exec(tellEnd(refused))?.[1] ?? '';
-  const reviews = [{ function: 'public.late()', digest, by: 'somebody who overlooked it' }];
+  const reviews = [{ function: 'public.late()', digest, by: 'a reader in a hurry' }];
   const effects = [...POSTING, ...[101, 102].map((id) => insert('entry', { id, posting: 7, amount: 0 }))];
   const terminal = await runApproved(place, { effects, action: POST, options: { reviews } });
   assert.match(tellEnd(terminal), /^rejected at promotion \(EXACT\): .*after it was observed \[EM001\]/);

@@ -16,7 +16,7 @@ const SCHEMA = `
   create policy pending on invoice using (status in ('pending', 'paid'));
   alter table vendor enable row level security;
   alter table vendor force row level security;
-  create policy nobody on vendor using (false);`;
+  create policy closed on vendor using (false);`;
 const REGISTERED = { relations: ['invoice'], reads: ['vendor'] };
 
 const PAY = {

@@ -45,7 +45,7 @@ const HONEST: readonly (readonly [what: string, view: string, sql: string, effec
   ['an update', 'pending', "update pending set status = 'paid' where id = 1", [PAID]],
   ['a delete', 'pending', 'delete from pending where id = 2', [remove('invoice', { id: 2 })]],
   [
-    'an insert with a key of its own',
+    'an insert',
     'pending',
     "insert into pending values (9, 'pending', 5)",
     [insert('invoice', { id: 9, status: 'pending', amount: 5 })],

@@ -35,7 +35,7 @@ export async function planProvisioning(
 async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
   try {
     const connection = await Connection.open(admin, 'effectmatch provision');
-    // Whoever owns the database can store a path on it, and must not choose what a superuser's names mean.
+    // The owner of the database can store a path on it, and must not choose what the names of a superuser mean.
     await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
     return connection;
   } catch (error) {
