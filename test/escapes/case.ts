@@ -17,6 +17,10 @@ export interface EscapeCase {
   readonly whileHeld?: string;
   /** SQL as superuser after the case, for what other databases of the server would see. */
   readonly cleanup?: string;
+  /** Views that are registered for this case. */
+  readonly views?: readonly string[];
+  /** Entry points other than those of the file. */
+  readonly entryPoints?: readonly string[];
   /** What the agent submits. */
   readonly action: unknown;
   /** Effects that were approved. */

@@ -33,7 +33,7 @@ export interface Ending {
 /** Prepares, approves and executes what the case says, with its administrator acting in between. */
 export async function execute(
   { db, names, file }: Place,
-  { action, approved, approvedThen, whileHeld }: EscapeCase,
+  { action, approved, approvedThen, whileHeld, views = [], entryPoints = file.entryPoints }: EscapeCase,
   aside: (sql: string | undefined) => Promise<void>,
 ): Promise<Ending> {
   const factory = postgres({
@@ -41,7 +41,8 @@ export async function execute(
     control: db.url(names.control),
     execution: db.url(names.exec),
     relations: file.relations,
-    entryPoints: file.entryPoints,
+    entryPoints,
+    views,
     lockTimeoutMs: 1000,
     declared: ['none'],
   });

@@ -1,10 +1,11 @@
 import { type Fields, readFields, refuseAction, refuseRounded, refuseUnknown } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { quoteQualified } from '../../postgres/identifier.ts';
+import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { Entry } from './entry.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
-import { type Gate, nameEntry } from './statement-gate.ts';
+import { isSignature, parseRoutine } from './routine-name.ts';
+import type { Gate } from './statement-gate.ts';
 
 /** What may be bound to a parameter: the server reads its text as the parameter's type. Lists become arrays. */
 export type PostgresValue = null | boolean | number | bigint | string | Uint8Array | readonly PostgresValue[];
@@ -100,24 +101,41 @@ const procedures = new WeakMap<ReadonlyMap<string, Entry>, ReadonlySet<string>>(
 function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> {
   const known = procedures.get(entries);
   if (known !== undefined) return known;
-  const found = new Set([...entries].flatMap(([target, { kind }]) => (kind === 'procedure' ? [target] : [])));
+  const found = new Set(
+    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? nameTarget(entry) : [])),
+  );
   procedures.set(entries, found);
   return found;
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): CheckedStatement {
   refuseUnknown(statement, ['call', 'values'], where);
-  const call = typeof statement.call === 'string' ? nameEntry(statement.call) : undefined;
-  const entry = call === undefined ? undefined : entries.get(call);
-  if (call === undefined || entry === undefined) {
+  const [entry, ...others] = findEntries(entries, statement.call);
+  if (entry === undefined) {
     const known = entries.size === 0 ? 'none is registered' : `registered are ${[...entries.keys()].join(', ')}`;
     throw refuseAction(`${where}: call must name a registered entry point; ${known}`);
+  }
+  const call = entry.target;
+  if (others.length > 0) {
+    const known = [entry, ...others].map(({ target }) => target).join(', ');
+    throw refuseAction(`${where}: several entry points have this name; call one of ${known}`);
   }
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
   if (values.length !== inputs)
     throw refuseAction(`${where}: ${call} takes ${inputs} values, and there are ${values.length}`);
   return { sql: writeCall(entry), values, call };
+}
+
+/** The registered entry points that a call could mean. */
+function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readonly Entry[] {
+  const stated = typeof call === 'string' ? parseRoutine(call) : undefined;
+  if (stated === undefined) return [];
+  const types = stated.signature;
+  return [...entries.values()].filter(
+    ({ schema, name, signature }) =>
+      schema === stated.schema && name === stated.name && (types === undefined || isSignature(signature, types)),
+  );
 }
 
 /** Types are named, so that the parameters are read as the entry point declares them. */

@@ -108,10 +108,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { isolation } = this.#opened.settings;
-    const { relations, readable } = await this.#readBoundary();
+    const { relations, readable, views } = await this.#readBoundary();
     const known = new Map([...readable, ...relations.map((relation) => [relation.target, relation] as const)]);
     const tools = {
-      ...{ registration: this.registration, relations: known, isolation },
+      ...{ registration: this.registration, relations: known, isolation, views },
       withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use),
       read: (reads: readonly StateRead[]) => this.read(reads),
     };

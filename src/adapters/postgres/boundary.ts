@@ -1,13 +1,12 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { type Inspection, readRelations } from './catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
-import { type Entry, readEntries } from './entry.ts';
+import { demandEntries, type Entry } from './entry.ts';
 import { type RandomColumn, randomColumns } from './fresh.ts';
 import { type Recorders, readRecorders } from './intact.ts';
 import type { AssignedColumn } from './observation.ts';
@@ -22,6 +21,9 @@ import {
   listSequences,
   type ReadableSequence,
 } from './residue.ts';
+import type { RoutineName } from './routine-name.ts';
+import { markUnreadable } from './row-security.ts';
+import { demandViews, type View } from './view.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -31,6 +33,7 @@ export interface Boundary {
   /** Relations that state may be read from, by target. */
   readonly readable: ReadonlyMap<string, Relation>;
   readonly probe: Relation;
+  readonly views: readonly View[];
   /** Registered entry points, by target. */
   readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
@@ -89,7 +92,7 @@ async function readOnce(
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const found = (await readRelations(connection, names)).map(usable);
+  const found = await markUnreadable(connection, parties, (await readRelations(connection, names)).map(usable));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');
@@ -97,7 +100,8 @@ async function readOnce(
   const entries = await readEntryPoints(connection, settings.entryPoints);
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
   const { declared: restrictions, reviews, trustedCode } = settings;
-  const facts = { ...parties, relations, entryPoints, restrictions, reviews, trustedCode };
+  const views = await demandViews(connection, settings.views);
+  const facts = { ...parties, relations, views, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
   const sequences = relations.flatMap(assignedColumns);
   const readableSequences = await listSequences(connection, parties.owner);
@@ -106,6 +110,7 @@ async function readOnce(
     relations,
     readable: new Map(readable.map((relation) => [relation.target, relation])),
     probe,
+    views,
     entries,
     watched: await listWatched(connection),
     leaves: mapLeaves(relations),
@@ -130,18 +135,10 @@ function withOptions(relation: Relation | undefined, { bulk, volatile }: Registe
 
 async function readEntryPoints(
   connection: Connection,
-  names: readonly QualifiedName[],
+  names: readonly RoutineName[],
 ): Promise<ReadonlyMap<string, Entry>> {
-  if (names.length === 0) return new Map();
-  const found = await readEntries(connection, names);
-  return new Map(
-    found.map((inspection) => {
-      if (inspection.kind === 'unusable') {
-        throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
-      }
-      return [nameTarget(inspection.entry), inspection.entry];
-    }),
-  );
+  const entries = await demandEntries(connection, names);
+  return new Map(entries.map((entry) => [entry.target, entry]));
 }
 
 function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {

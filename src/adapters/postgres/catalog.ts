@@ -67,7 +67,7 @@ function describeRelation(name: QualifiedName, found: Found): Relation {
 }
 
 const KINDS: Readonly<Record<string, string>> = {
-  v: 'a view; name the tables beneath it',
+  v: 'a view; name the tables beneath it here, and the view itself in `views` if operations write through it',
   m: 'a materialized view, which only a refresh changes',
   f: 'a foreign table, whose rows are on another server',
   S: 'a sequence',

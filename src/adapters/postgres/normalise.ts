@@ -18,6 +18,8 @@ export interface NormaliseTools {
   /** The registered relations, and those that the manifest reads beside them (see {@link namedRelations}). */
   readonly relations: Relations;
   readonly isolation: 'read committed' | 'serializable';
+  /** Registered views, of which no effect can be stated. */
+  readonly views?: readonly QualifiedName[];
   /** Lends a session of the execution login for casts. */
   readonly withExecution: <T>(use: (session: Connection) => Promise<T>) => Promise<T>;
   /** Reads rows with the control login. */
@@ -75,7 +77,7 @@ function normaliseWith(tools: NormaliseTools, casts: CastBatch, manifest: Manife
 }
 
 function normaliseEffect(
-  { registration, relations }: NormaliseTools,
+  { registration, relations, views = [] }: NormaliseTools,
   casts: CastBatch,
   effect: ApprovedEffect,
   where: string,
@@ -85,6 +87,9 @@ function normaliseEffect(
   const sequence = relation === undefined ? findSequence(registration, effect.target) : undefined;
   if (sequence !== undefined) return normaliseUnused(sequence, effect, where);
   if (relation === undefined || target === undefined) {
+    const stated = parseTarget(effect.target);
+    const isView = views.some(({ schema, name }) => schema === stated?.schema && name === stated.name);
+    if (isView) throw invalid(where, `"${effect.target}" is a view; state what happens to the tables beneath it`);
     const names = registration.targets.map(({ name }) => name);
     throw invalid(where, `"${effect.target}" is not registered${suggest(effect.target, names)}`);
   }

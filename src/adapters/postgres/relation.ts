@@ -53,6 +53,8 @@ export interface Relation extends QualifiedName {
   /** Where rows really are: the table itself, or the leaves of a partitioned table, each with its own column order. */
   readonly leaves: readonly Leaf[];
   readonly partitioned: boolean;
+  /** Why trusted logins cannot read its rows, and what to do about it. */
+  readonly unreadable?: string;
 }
 
 /** A physical table of a relation. Rows in records of it have its columns in its order. */

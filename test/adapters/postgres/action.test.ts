@@ -178,7 +178,7 @@ test('entry points that a name does not identify are refused', async () => {
   }));
   const found = await readEntries(database.control, names);
   const why = found.map((inspection) => (inspection.kind === 'unusable' ? inspection.why : 'usable'));
-  assert.match(why[0] ?? '', /there are 2 of this name/);
+  assert.match(why[0] ?? '', /there are 2 of this name; write one of twice\(integer\), twice\(text\)/);
   assert.match(why[1] ?? '', /any number of arguments/);
   assert.match(why[2] ?? '', /no such function or procedure \(did you mean "move"/);
   assert.match(why[3] ?? '', /there are 2 of this name/);

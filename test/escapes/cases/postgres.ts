@@ -3,11 +3,14 @@ import { ATTACKS } from './attacks.ts';
 import { BODIES } from './bodies.ts';
 import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
+import { DEFERRED } from './deferred.ts';
 import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
+import { OVERLOADS } from './overloads.ts';
 import { SEQUENCES } from './sequences.ts';
 import { SCHEMA } from './shop.ts';
 import { STATEMENTS, WRITES } from './statements.ts';
+import { VIEWS } from './views.ts';
 
 /** The catalogue of escapes from a PostgreSQL database, with clean controls among them. */
 export const ESCAPES: EscapeFile = {
@@ -20,6 +23,9 @@ export const ESCAPES: EscapeFile = {
     ...STATEMENTS,
     ...BODIES,
     ...MORE_BODIES,
+    ...DEFERRED,
+    ...VIEWS,
+    ...OVERLOADS,
     ...HIDDEN_CODE,
     ...OPENED,
     ...DRIFTED,

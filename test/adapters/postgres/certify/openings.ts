@@ -271,14 +271,9 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /rights of "postgres"/,
   },
   {
-    name: 'a deferrable user trigger',
-    sql: `${fn('later', 'perform 1')}; create constraint trigger later after update on app.invoice deferrable initially deferred for each row execute function app.later()`,
-    outlet: /trigger later/,
-  },
-  {
-    name: 'a deferrable trigger on a table that a trigger writes',
-    sql: `${fn('later2', 'perform 1')}; create table app.outbox (id int); create constraint trigger later2 after insert on app.outbox deferrable for each row execute function app.later2(); ${fn('posts', 'insert into app.outbox values (1)')}; ${onInvoice('posts')}`,
-    outlet: /trigger later2 on app.outbox/,
+    name: 'a deferrable trigger that the execution login cannot force, on a table that a trigger writes',
+    sql: `${fn('later2', 'perform 1')}; create schema cellar; create table cellar.outbox (id int); create constraint trigger later2 after insert on cellar.outbox deferrable for each row execute function app.later2(); ${fn('posts', 'insert into cellar.outbox values (1)')}; ${onInvoice('posts')}`,
+    outlet: /trigger later2 on cellar.outbox/,
   },
   {
     name: 'a C function as trigger',
