@@ -18,6 +18,7 @@ import {
   taskStateText,
 } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
+import { asOpenBoundary } from './boundary.ts';
 import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
 
 /** Why authority was not granted: a stable reason and a sentence that says what to do. */
@@ -206,7 +207,9 @@ export async function claimAuthority(
   const { license, approved } = signed;
   const stale =
     checkLicense(deployment, attempt, request.action) ??
-    checkState(attempt, await admitted.adapter.read(stateReads(approved)), request.revision);
+    (await admitted.adapter
+      .read(stateReads(approved))
+      .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   deployment.reached('path:validated');
 

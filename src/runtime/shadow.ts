@@ -9,6 +9,7 @@ import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
 import { observedDigest, recordedOutcome } from './attempt.ts';
 import type { Refusal } from './authority.ts';
+import { asOpenBoundary } from './boundary.ts';
 import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
 import { type Glimpse, rehearseOnce } from './rehearse.ts';
@@ -84,7 +85,8 @@ async function judge(
   const parsed = parse(admitted, untrustedAction);
   if ('refusal' in parsed) return rejected('action', parsed.refusal);
   const { action } = parsed;
-  const approval = await comparison.resolve();
+  const approval = await comparison.resolve().catch(asOpenBoundary);
+  if ('reason' in approval) return rejected('boundary', approval);
   const approved = approval.approved && { approved: digestRecord(approvedRecord, approval.approved) };
   const stale = await approval.checkAuthority(action);
   if (stale !== undefined) return rejected('authority', stale, approved);

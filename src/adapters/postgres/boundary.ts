@@ -79,7 +79,7 @@ async function readOnce(
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const found = (await readRelations(connection, names)).map(usable);
+  const found = (await readRelations(connection, names, settings.trustedCode)).map(usable);
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');
