@@ -25,8 +25,7 @@ export class Purity {
   readonly #functions: ReadonlyMap<string, readonly FunctionRow[]>;
   readonly #relations: ReadonlyMap<string, readonly RelationRow[]>;
   readonly #types: ReadonlyMap<string, Catalog['types']>;
-  readonly #judged = new Map<unknown, string | undefined>();
-  #everywhere: { readonly why: string | undefined } | undefined;
+  readonly #seen = new Set<unknown>();
 
   /** `volatile` are the names of the server's own volatile functions. */
   constructor(catalog: Catalog, facts: BoundaryFacts, index: Index, volatile: ReadonlySet<string>) {
@@ -148,18 +147,20 @@ export class Purity {
   }
 
   #ofCasts(): string | undefined {
-    if (this.#everywhere !== undefined) return this.#everywhere.why;
-    this.#everywhere = { why: undefined };
-    this.#everywhere = { why: this.ofFunctions(this.#catalog.casts.map((cast) => cast.function)) };
-    return this.#everywhere.why;
+    const { casts } = this.#catalog;
+    return this.#once(casts, () => this.ofFunctions(casts.map((cast) => cast.function)));
   }
 
-  /** What leads back to itself adds nothing to what is already being judged. */
+  /**
+   * Everything is judged once for each question. What leads back to itself adds nothing; whatever is found goes straight
+   * to whoever asked, so no answer about a part is kept for the next question.
+   */
   #once(what: unknown, judge: () => string | undefined): string | undefined {
-    if (this.#judged.has(what)) return this.#judged.get(what);
-    this.#judged.set(what, undefined);
+    if (this.#seen.has(what)) return undefined;
+    const isQuestion = this.#seen.size === 0;
+    this.#seen.add(what);
     const why = judge();
-    this.#judged.set(what, why);
+    if (isQuestion) this.#seen.clear();
     return why;
   }
 }
