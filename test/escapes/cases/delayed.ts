@@ -1,3 +1,4 @@
+import { insert, update } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
 import { boundary, PAID, PAY } from './shop.ts';
 
@@ -142,4 +143,41 @@ export const DELAYED: readonly EscapeCase[] = [
     'a materialized view that writes and has nothing to do with what operations reach',
     `${MUCH_LATER}; create table app.far (what text); create materialized view app.m as select app.later(f.what) from app.far f`,
   ),
+];
+
+/** A check whose message in the log survives a rollback, on a table that is approved to change. */
+const LEAK = `create function app.leak() returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as
+    $e$ begin perform pg_logical_emit_message(false, 'leak', 'x'); return true; end $e$;
+  create domain app.sly as text check (app.leak()); create domain app.slyer as app.sly; create type app.pair as (a app.sly)`;
+
+const cast = (what: string, setup: string, approved: EscapeCase['approved']): EscapeCase => ({
+  name: `early: ${what}`,
+  setup: `${LEAK}; ${setup}`,
+  action: PAY,
+  approved,
+  expectation: boundary('app.leak()'),
+});
+
+/** Code of the application behind the values of an approval: it would run before anything is certified. */
+export const EARLY: readonly EscapeCase[] = [
+  cast('a domain', 'alter table app.bag add v app.sly', [insert('app.bag', { what: 'x', v: 'y' })]),
+  cast('a domain over a domain', 'alter table app.bag add v app.slyer', [insert('app.bag', { what: 'x', v: 'y' })]),
+  cast('a list of a domain', 'alter table app.bag add v app.sly[]', [insert('app.bag', { what: 'x', v: ['y'] })]),
+  cast('a domain of a bulk table', 'alter table app.bulk alter what type app.sly', [
+    update('app.bulk', { id: 1 }, { what: ['a', 'b'] }),
+  ]),
+  {
+    ...cast('a field of a composite type', 'alter table app.bag add v app.pair', [
+      insert('app.bag', { what: 'x', v: '(y)' }),
+    ]),
+    expectation: { kind: 'refused', code: 'ERR_EM_MANIFEST_INVALID', because: 'domain app.sly has the check' },
+  },
+  {
+    ...cast(
+      'a literal default of a domain',
+      "alter table app.bag add v text; alter table app.bag alter v set default 'y'::app.sly",
+      [insert('app.bag', { what: 'x' })],
+    ),
+    expectation: { kind: 'refused', code: 'ERR_EM_MANIFEST_INVALID', because: 'runs code of the application' },
+  },
 ];

@@ -3,7 +3,7 @@ import { ATTACKS } from './attacks.ts';
 import { BODIES } from './bodies.ts';
 import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
-import { DELAYED } from './delayed.ts';
+import { DELAYED, EARLY } from './delayed.ts';
 import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
 import { SCHEMA } from './shop.ts';
@@ -21,6 +21,7 @@ export const ESCAPES: EscapeFile = {
     ...BODIES,
     ...MORE_BODIES,
     ...HIDDEN_CODE,
+    ...EARLY,
     ...DELAYED,
     ...OPENED,
     ...DRIFTED,
