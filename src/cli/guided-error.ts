@@ -16,6 +16,7 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE: 'check that the backend can be reached and is not locked, then run the command again',
+  ERR_EM_BOUNDARY_OPEN: 'run `effectmatch doctor`, close what it lists, and try again',
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID: 'this should not happen: report it with the version of Node and of SQLite',
   ERR_EM_CONFIG_INVALID: 'correct the configuration and run the command again; `effectmatch help` shows an example',

@@ -67,10 +67,14 @@ interface AdapterBase<Action> {
 
   /**
    * Canonicalises the manifest's values by the backend's own types, splits keys, fills constant defaults. Throws
-   * `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code with trusted rights.
+   * `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code; a backend where that needs a closed boundary
+   * throws `ERR_EM_BOUNDARY_OPEN` while an outlet is open.
    */
   normalise(manifest: Manifest): Promise<Manifest>;
-  /** Reads declared state outside any stage, in the order asked; `key` comes back normalised as asked. */
+  /**
+   * Reads declared state outside any stage, in the order asked; `key` comes back normalised as asked. Runs no
+   * application code, and throws `ERR_EM_BOUNDARY_OPEN` like `normalise`.
+   */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /** Checks an untrusted action completely; throws `ERR_EM_ACTION_INVALID`. Called before the claim. */
   parseAction(input: unknown): Action;

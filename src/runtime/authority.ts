@@ -20,6 +20,7 @@ import {
   taskStateText,
 } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
+import { asOpenBoundary } from './boundary.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
 
@@ -236,7 +237,9 @@ export async function claimAuthority(
   const { license, approved } = signed;
   const stale =
     checkLicense(deployment, attempt, request.action) ??
-    checkState(attempt, await admitted.adapter.read(stateReads(approved)), request.revision);
+    (await admitted.adapter
+      .read(stateReads(approved))
+      .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
   if (proof.kind === 'unproven') return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };

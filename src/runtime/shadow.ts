@@ -10,6 +10,7 @@ import { stateReads } from '../protocol/state.ts';
 import { readAction } from './action.ts';
 import { observedDigest, recordedOutcome, storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
+import { asOpenBoundary } from './boundary.ts';
 import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
 import { type Glimpse, rehearseOnce } from './rehearse.ts';
@@ -85,7 +86,8 @@ async function judge(
   const parsed = readAction(admitted, untrustedAction);
   if (parsed.kind === 'refused') return rejected('action', parsed.refusal);
   const { action } = parsed;
-  const approval = await comparison.resolve();
+  const approval = await comparison.resolve().catch(asOpenBoundary);
+  if ('reason' in approval) return rejected('boundary', approval);
   const approved = approval.approved && { approved: digestRecord(approvedRecord, approval.approved) };
   const stale = await approval.checkAuthority(action);
   if (stale !== undefined) return rejected('authority', stale, approved);

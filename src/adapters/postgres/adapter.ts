@@ -18,7 +18,7 @@ import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
 import { type Boundary, type Parties, readBoundary } from './boundary.ts';
 import { explainChange } from './certify/changes.ts';
-import { demandOwnEvidence } from './certify/guards.ts';
+import { demandClosed, demandOwnEvidence } from './certify/guards.ts';
 import { Control } from './control.ts';
 import { findUsed } from './fresh.ts';
 import { areRecordersIntact } from './intact.ts';
@@ -108,11 +108,12 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { isolation } = this.#opened.settings;
-    const { relations, readable, views } = await this.#readBoundary();
+    const boundary = await this.#readBoundary();
+    const { relations, readable, views } = boundary;
     const known = new Map([...readable, ...relations.map((relation) => [relation.target, relation] as const)]);
     const tools = {
       ...{ registration: this.registration, relations: known, isolation, views },
-      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use),
+      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(boundary, use),
       read: (reads: readonly StateRead[]) => this.read(reads),
     };
     return await normaliseManifest(tools, manifest);
@@ -120,8 +121,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     if (reads.length === 0) return [];
-    const { readable } = await this.#readBoundary();
-    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
+    const boundary = await this.#readBoundary();
+    const { readable } = boundary;
+    demandClosed(boundary.survey);
+    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(boundary, use);
     const stated = await normaliseReads({ relations: readable, withExecution }, reads);
     return await readState(await this.#control(), readable, stated).catch(unavailable('declared state'));
   }
@@ -213,8 +216,9 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     return boundary;
   }
 
-  async #withSession<T>(use: (session: Connection) => Promise<T>): Promise<T> {
+  async #withSession<T>({ survey }: Boundary, use: (session: Connection) => Promise<T>): Promise<T> {
     const { sessions, settings } = this.#opened;
+    demandClosed(survey);
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: all execution sessions are in use');

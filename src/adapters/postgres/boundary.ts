@@ -92,7 +92,8 @@ async function readOnce(
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const found = await markUnreadable(connection, parties, (await readRelations(connection, names)).map(usable));
+  const described = await readRelations(connection, names, settings.trustedCode);
+  const found = await markUnreadable(connection, parties, described.map(usable));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');

@@ -1,4 +1,5 @@
 import type { QualifiedName } from '../../postgres/identifier.ts';
+import type { Reading } from './types.ts';
 
 /** One column as the catalogue has it. */
 export interface Column {
@@ -7,6 +8,8 @@ export interface Column {
   readonly notNull: boolean;
   /** Text of the DEFAULT expression, undefined where there is none. */
   readonly defaultText: string | undefined;
+  /** Whether that expression can be evaluated without running code of the application. */
+  readonly defaultBuiltIn: boolean;
   /** Computed from other columns and stored: reported and compared, never stated by an INSERT. */
   readonly generated: boolean;
   /** GENERATED ALWAYS or BY DEFAULT AS IDENTITY. */
@@ -31,6 +34,8 @@ export interface ColumnType {
   readonly oid: number;
   /** Type with schema and modifiers, as a cast would name it: `character varying(3)`, `"public"."mood"`. */
   readonly text: string;
+  /** How an approved value is read as a value of this type. */
+  readonly reading: Reading;
   /** Whether it is a domain, whose checks may run code of the application and may refuse NULL. */
   readonly domain: boolean;
   /** Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are read depends on it. */

@@ -4,6 +4,7 @@ import { BODIES } from './bodies.ts';
 import { DRIFTED, OPENED } from './configuration.ts';
 import { CONTROLS } from './controls.ts';
 import { DEFERRED } from './deferred.ts';
+import { DELAYED, EARLY } from './delayed.ts';
 import { HIDDEN_CODE } from './hidden-code.ts';
 import { MORE_BODIES } from './more-bodies.ts';
 import { OVERLOADS } from './overloads.ts';
@@ -27,6 +28,8 @@ export const ESCAPES: EscapeFile = {
     ...VIEWS,
     ...OVERLOADS,
     ...HIDDEN_CODE,
+    ...EARLY,
+    ...DELAYED,
     ...OPENED,
     ...DRIFTED,
     ...ATTACKS,

@@ -186,6 +186,8 @@ export const QUERIES = {
         join pg_opclass k on k.oid = r.rngsubopc join pg_amproc f on f.amprocfamily = k.opcfamily
       union select 'pg_opclass'::regclass::oid, i.indexrelid, 'pg_proc'::regclass::oid, f.amproc::oid from pg_index i cross join unnest(i.indclass::oid[]) x
         join pg_opclass k on k.oid = x join pg_amproc f on f.amprocfamily = k.opcfamily where i.indexrelid >= ${USER}
+      union select 'pg_opclass'::regclass::oid, i.indexrelid, 'pg_operator'::regclass::oid, f.amopopr from pg_index i cross join unnest(i.indclass::oid[]) x
+        join pg_opclass k on k.oid = x join pg_amop f on f.amopfamily = k.opcfamily where i.indexrelid >= ${USER} and f.amopopr >= ${USER}
       union select u.classid, u.objid, 'pg_proc'::regclass, o.oprcode from use u join pg_operator o
         on u.refclassid = 'pg_operator'::regclass and o.oid = u.refobjid)
     select u.classid::regclass::text as class, u.objid::int8 as object, u.refobjid::int8 as function,

@@ -3,6 +3,7 @@ import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
 import { keepSurveyed } from './changes.ts';
 import { surveyComparisons, surveySupport } from './comparisons.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
+import { surveyDelayed } from './delayed.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
 import { surveyForeignBeneath } from './foreign.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
@@ -60,6 +61,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   await surveyReplaced(control, callers, outlets);
   const lent = await readUsable(control, [...reach.principals.keys()]);
   await surveyForeignBeneath(control, { facts, index, reach, outlets });
+  await surveyDelayed(control, { catalog, facts, index, reach }, outlets);
   surveyLentCode({ catalog, facts, index, reach, outlets }, [...callable, ...lent]);
   surveySettings(catalog, facts, reach, outlets);
   surveyObjects(catalog, facts, index, outlets);

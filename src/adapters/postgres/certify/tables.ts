@@ -2,7 +2,7 @@ import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
 import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
 import { movesSequence } from './body.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
-import type { BoundaryFacts, Outlets, RegisteredRelation } from './facts.ts';
+import { type BoundaryFacts, isVouchedFor, type Outlets, type RegisteredRelation } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 import { ownerFor } from './roles.ts';
 
@@ -75,6 +75,10 @@ function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, o
   for (const parent of row.partition ? [] : row.parents) {
     const name = catalog.relations.find(({ oid }) => oid === parent)?.object ?? '';
     open(`inheritance of ${row.object}`, `it inherits from ${name}`, [`ALTER TABLE ${row.object} NO INHERIT ${name}`]);
+  }
+  if (row.extension !== null && !isVouchedFor(row, facts)) {
+    const why = `it belongs to extension ${row.extension}, whose code may act on its rows after the commit`;
+    open(`extension of ${row.object}`, why, [`ALTER EXTENSION ${quoteName(row.extension)} DROP TABLE ${row.object}`]);
   }
   if (row.owner === facts.executor) {
     open(`ownership of ${row.object}`, 'the execution login owns it', [
