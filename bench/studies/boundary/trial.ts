@@ -42,13 +42,13 @@ export async function runTrial(site: Site, ear: Ear, construction: Construction)
   }
   if (!isDeepStrictEqual(after, before)) return 'it was refused, and rows changed';
   const again = await payAgain(office, id);
-  if (again instanceof Error || again.kind !== 'committed')
-    return `taken back, it is still refused: ${describe(again)}`;
+  if (again instanceof Error) return `taken back, it cannot be approved: ${again.message}`;
+  if (again.kind !== 'committed') return `taken back, it is still refused: ${describe(again)}`;
   return isDeepStrictEqual(await readBack(site.db), paid) ? undefined : 'paid at last, the rows are wrong';
 }
 
 /** An outlet that is still open already refuses the approval. */
-async function payAgain(office: Office, id: number): Promise<Ended> {
+async function payAgain(office: Office, id: number): Promise<Ended | EffectMatchError> {
   try {
     return await office.execute(await office.approve(id), payment(id));
   } catch (error) {
