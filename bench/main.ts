@@ -1,6 +1,6 @@
-// npm run bench -- list | all [<study> ...] | report | <study> [--quick] [--json] [--data <folder>] [--seed <n>]
+// npm run bench -- list | all [<study> ...] | report | <study> [--quick] [--json] [--strict] [--data <folder>] [--seed <n>]
 // Exit code 0 when the study ran, whatever its figures, or when its data is absent; 1 when it or one of `all` failed;
-// 130 after Ctrl-C.
+// with --strict, 3 when a count missed its target or the study was not run; 130 after Ctrl-C.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
@@ -26,7 +26,7 @@ import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
-import { type Cell, DEFAULT_SEED, NotRun, type Study, type StudyOptions } from './study.ts';
+import { type Cell, DEFAULT_SEED, missedCounts, NotRun, type Study, type StudyOptions } from './study.ts';
 import { keepTemporary } from './temporary.ts';
 
 const STUDIES: readonly Study[] = [
@@ -47,12 +47,13 @@ const STUDIES: readonly Study[] = [
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
-       npm run bench -- all [<study> ...] [--quick] [--data <folder>] [--seed <n>]
+       npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]
        npm run bench -- report [--quick]
-       npm run bench -- <study> [--quick] [--json] [--data <folder>] [--seed <n>]
+       npm run bench -- <study> [--quick] [--json] [--strict] [--data <folder>] [--seed <n>]
 
   --quick  fewer repetitions: shows that it runs, not what it costs
   --json   the last line printed is one JSON object with every figure
+  --strict fails when a count misses its target, and names it; times and ratios of times never fail
   --data   the folder with the public task data; EFFECTMATCH_DATA or ../shared/data unless told
   --seed   a number from 0 on, for what a study draws at random; ${DEFAULT_SEED} unless told
 `;
@@ -62,7 +63,11 @@ interface How {
   readonly data: string | undefined;
   readonly seed: number;
   readonly json: boolean;
+  readonly strict: boolean;
 }
+
+/** The exit code of a study that ran to its end, or could not be run, and must not count as a success. */
+const MISSED = 3;
 
 function printList(): void {
   for (const study of STUDIES) console.log(`${study.name.padEnd(16)} ${study.about}`);
@@ -84,7 +89,7 @@ function printReport(quick: boolean): void {
 }
 
 /** Runs one study and writes down how it ended. What it failed with is thrown again. */
-async function runStudy(study: Study, { quick, data, seed, json }: How): Promise<void> {
+async function runStudy(study: Study, { quick, data, seed, json, strict }: How): Promise<void> {
   const started = performance.now();
   const code = fingerprintOf([]);
   const context = () => {
@@ -104,10 +109,15 @@ async function runStudy(study: Study, { quick, data, seed, json }: How): Promise
     }
     writeResult({ study: study.name, context: context(), notRun: message });
     console.log(json ? JSON.stringify({ study: study.name, notRun: message }) : `NOT RUN: ${message}`);
+    if (strict) process.exitCode = MISSED;
     return;
   }
   const { seconds, ...written } = context();
   const file = writeResult({ study: study.name, context: { ...written, seconds }, cells: [...cells] });
+  for (const { name, value, target } of strict ? missedCounts(cells) : []) {
+    console.error(`MISSED: ${name}: ${value}, target ${target}`);
+    process.exitCode = MISSED;
+  }
   if (json) {
     console.log(JSON.stringify({ study: study.name, seed, cells }));
     return;
@@ -118,7 +128,8 @@ async function runStudy(study: Study, { quick, data, seed, json }: How): Promise
 }
 
 /** Every study in a process of its own: none inherits a heap or a crash from the one before. */
-async function runEverything(names: readonly string[], { quick, data, seed }: How): Promise<void> {
+async function runEverything(names: readonly string[], { quick, data, seed, strict }: How): Promise<void> {
+  const folder = findFolder(data);
   let current: ReturnType<typeof fork> | undefined;
   let interrupted = false;
   const code = fingerprintOf([]);
@@ -133,6 +144,7 @@ async function runEverything(names: readonly string[], { quick, data, seed }: Ho
       '--seed',
       String(seed),
       ...(quick ? ['--quick'] : []),
+      ...(strict ? ['--strict'] : []),
       ...(data === undefined ? [] : ['--data', data]),
     ];
     current = fork(fileURLToPath(import.meta.url), [name, ...given]);
@@ -140,7 +152,8 @@ async function runEverything(names: readonly string[], { quick, data, seed }: Ho
     // An interrupted study has not failed, and nothing may come after it.
     if (interrupted) await new Promise(() => {});
     const ended = readResult(name, quick);
-    if (status !== 0) {
+    if (status === MISSED && ended !== undefined && 'cells' in ended) throw new Error('a count missed its target');
+    if (status !== 0 && status !== MISSED) {
       const message = `it ended with ${status ?? signal}`;
       // A process that was killed wrote nothing, and figures from before it must not stand in the report.
       if (ended === undefined || !('failed' in ended)) {
@@ -151,7 +164,7 @@ async function runEverything(names: readonly string[], { quick, data, seed }: Ho
     }
     if (ended !== undefined && 'notRun' in ended) throw new NotRun(ended.notRun);
   };
-  const inputs = globSync('**/*', { cwd: findFolder(data), withFileTypes: true }).filter((entry) => entry.isFile());
+  const inputs = globSync('**/*', { cwd: folder, withFileTypes: true }).filter((entry) => entry.isFile());
   const files = inputs.map(({ parentPath, name }) => join(parentPath, name)).sort();
   const part = names.length === STUDIES.length ? [] : names;
   const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
@@ -174,10 +187,21 @@ function readSeed(text: string | undefined): number {
   process.exit(1);
 }
 
+/** Before anything runs, and without a stack: also for a study that reads no data. */
+function refuseAbsentFolder(data: string | undefined): void {
+  try {
+    findFolder(data);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
+}
+
 function readArguments() {
   const options = {
     quick: { type: 'boolean' },
     json: { type: 'boolean' },
+    strict: { type: 'boolean' },
     data: { type: 'string' },
     seed: { type: 'string' },
     help: { type: 'boolean' },
@@ -192,8 +216,9 @@ function readArguments() {
 
 const { values, positionals } = readArguments();
 const [name, ...others] = positionals;
-const { quick = false, json = false, data } = values;
-const how: How = { quick, json, data, seed: readSeed(values.seed) };
+const { quick = false, json = false, strict = false, data } = values;
+const how: How = { quick, json, strict, data, seed: readSeed(values.seed) };
+refuseAbsentFolder(data);
 const wanted = name === 'all' ? others : [name, ...others];
 const chosen = wanted.map((one) => STUDIES.find((study) => study.name === one));
 const [study] = chosen;

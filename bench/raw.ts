@@ -24,7 +24,7 @@ export class RawRecords {
   /** `inputs` are the files that the study reads, `seed` is what its draws come from, where it has any. */
   constructor(name: string, inputs: readonly string[], seed?: number) {
     this.#file = join(resultsFolder(), 'raw', `${name}.jsonl`);
-    const fingerprint = fingerprintOf(inputs);
+    const fingerprint = fingerprintOf(inputs, { name, seed });
     const context = { fingerprint, ...(seed !== undefined && { seed }) };
     const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').split('\n').slice(0, -1) : [];
     const [head, ...kept] = lines.map((line) => JSON.parse(line) as RawRecord);
@@ -56,8 +56,30 @@ export class RawRecords {
   }
 }
 
-/** Digest of all code that decides a study's figures, and of the inputs. */
-export function fingerprintOf(inputs: readonly string[]): string {
-  const files = [...globSync('{src,bench,examples,test/postgres,test/adapters/http}/**/*.ts').sort(), ...inputs];
-  return hash('sha256', files.map((file) => hash('sha256', readFileSync(file), 'hex')).join('\n'), 'hex');
+/**
+ * Digest of what decides a study's figures: the project's code, the versions of its dependencies and of Node.js, the
+ * `inputs`, which are files by path, and the `options`.
+ */
+export function fingerprintOf(inputs: readonly string[], options: object = {}): string {
+  const named = (files: readonly string[]) =>
+    files.map((file) => `${file} ${hash('sha256', readFileSync(file), 'hex')}`);
+  const data = inputs.map((file) => hash('sha256', readFileSync(file), 'hex'));
+  const parts = [process.version, JSON.stringify(options), ...named(codeFiles()), ...data];
+  return hash('sha256', parts.join('\n'), 'hex');
+}
+
+/** Every file of code that a study can run: whole folders, and what they import from the tests. */
+export function codeFiles(): readonly string[] {
+  const own = globSync('{src,bench,examples}/**/*.{ts,mjs,py,sql,json}').filter(
+    (file) => !file.startsWith('bench/results/'),
+  );
+  const found = new Set([...own, 'package-lock.json']);
+  for (const file of found) {
+    if (!/\.(ts|mjs)$/.test(file)) continue;
+    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/'(\.{1,2}\/[^'\n]+\.(?:ts|mjs|py|sql|json))'/g)) {
+      const imported = join(dirname(file), path);
+      if (existsSync(imported)) found.add(imported);
+    }
+  }
+  return [...found].sort();
 }

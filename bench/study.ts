@@ -73,6 +73,14 @@ export function exactly(name: string, value: number, unit: string, expected: num
   return { name, value, unit, target: `= ${expected}`, ok: value === expected };
 }
 
+/**
+ * Missed targets that do not depend on how fast or busy the machine is. Only counts have one right value
+ * ({@link exactly}, {@link reproduced}); every bound is on a time, a ratio of times or a rate.
+ */
+export function missedCounts(cells: readonly Cell[]): readonly Cell[] {
+  return cells.filter(({ target, ok }) => !ok && target?.startsWith('= '));
+}
+
 /** A count for which the paper reports one, and whether both are the same. */
 export function reproduced(name: string, value: number, unit: string, paper: number): Cell {
   return { ...exactly(name, value, unit, paper), paper };

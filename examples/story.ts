@@ -1,5 +1,5 @@
 /**
- * How the examples tell what happens, and the folder they do it in. Nothing here is about EffectMatch itself.
+ * How the examples print what happens, and the folder they work in. Nothing here is specific to EffectMatch.
  *
  * @module
  */
@@ -10,28 +10,28 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { renderTerminal, type Terminal } from 'effectmatch';
 
-process.stdout.on('error', () => process.exit(1)); // nobody reads on
+process.stdout.on('error', () => process.exit(1)); // the reader has closed the pipe
 
 /** Begins a part of the story. */
 export function chapter(title: string): void {
   console.log(`\n${title}`);
 }
 
-/** A few lines about somebody or something. */
+/** Prints text with a label in front of its first line. */
 export function tell(about: string, text: string): void {
   for (const [index, line] of text.split('\n').entries()) {
     console.log(`   ${(index === 0 ? about : '').padEnd(11)}${line}`.trimEnd());
   }
 }
 
-/** Tells a verdict as it was recorded, and insists on it: a story that is not true must not go on. */
+/** Prints a verdict as recorded, and stops the example unless it is the expected one. */
 export function expectVerdict(terminal: Terminal, expected: string): void {
   tell('verdict', renderTerminal(terminal));
   const found = terminal.kind === 'rejected' ? `rejected (${terminal.reason})` : terminal.kind;
   assert.equal(found, expected);
 }
 
-/** Tells what somebody else sees who knows nothing of EffectMatch, and insists on it. */
+/** Prints what is visible without EffectMatch, and stops the example unless it is as expected. */
 export function expectDurable(
   about: string,
   found: string | readonly string[],
@@ -44,7 +44,7 @@ export function expectDurable(
 /** Where an example works. */
 export interface Workplace extends Disposable {
   readonly folder: string;
-  /** Whether everything is to be left for somebody to look at. */
+  /** Whether the files stay when the example ends. */
   readonly kept: boolean;
 }
 

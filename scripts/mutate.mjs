@@ -1,14 +1,16 @@
 // Removes every check of the execution path, one at a time, and reports the removals that no test notices.
-//   npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json] [--since <git ref>]
+//   npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json]
+//                     [--since <git ref> [--changed-lines]]
 // Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if one listed there is killed.
-import { execFileSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { changedLines } from './mutate/changed.mjs';
 import { findMutants } from './mutate/mutants.mjs';
 import { TARGETS, testsFor } from './mutate/targets.mjs';
 import { openWorkshop, readCoverage, stopAll } from './mutate/workshop.mjs';
+import { needsPostgres } from './needs-postgres.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -16,15 +18,36 @@ const { values: options } = parseArgs({
     tests: { type: 'string', multiple: true, default: [''] },
     jobs: { type: 'string', default: String(availableParallelism()) },
     since: { type: 'string' },
+    'changed-lines': { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 });
 
-const changed = options.since && execFileSync('git', ['diff', '--name-only', options.since], { encoding: 'utf8' });
-const targets = TARGETS.filter((file) => isNamed(options.only, file) && (changed?.split('\n').includes(file) ?? true));
+if (options['changed-lines'] && options.since === undefined) {
+  console.error('--changed-lines needs --since <git ref>');
+  process.exit(2);
+}
+const changed = options.since === undefined ? undefined : readChanges(options.since);
+const targets = TARGETS.filter((file) => isNamed(options.only, file) && (changed?.has(file) ?? true));
 const sources = new Map(targets.map((file) => [file, findMutants(file, readFileSync(file, 'utf8'))]));
-const mutants = [...sources.values()].flatMap((source) => source.mutants);
+const mutants = [...sources.values()].flatMap((source) => source.mutants).filter(isWanted);
+
+function readChanges(ref) {
+  try {
+    return changedLines(ref);
+  } catch (error) {
+    console.error(`--since ${ref}: ${String(error.stderr ?? error.message).trim()}`);
+    process.exit(2);
+  }
+}
+
+/** With --changed-lines: a mutant of which a line was touched. */
+function isWanted({ file, firstLine, lastLine }) {
+  if (!options['changed-lines']) return true;
+  for (let line = firstLine; line <= lastLine; line += 1) if (changed.get(file).has(line)) return true;
+  return false;
+}
 
 /** Listed by the text of the line, not by its number, so that the list outlives edits elsewhere in a file. */
 const nameOf = ({ file, kind, line, original }) => [file, kind, line, original].join('\n');
@@ -46,37 +69,35 @@ function list() {
 }
 
 async function main() {
-  const jobs = Math.max(1, Number(options.jobs) || 1);
+  const jobs = Math.max(1, Math.min(Number(options.jobs) || 1, mutants.length));
   const workshops = Array.from({ length: jobs }, openWorkshop);
   const coverage = mkdtempSync(join(tmpdir(), 'effectmatch-coverage-'));
-  const cleanUp = () => {
+  const cleanUp = async () => {
     stopAll();
-    for (const workshop of workshops) workshop.close();
+    await Promise.all(workshops.map(async (workshop) => workshop.close()));
     rmSync(coverage, { recursive: true, force: true });
   };
-  for (const signal of ['SIGINT', 'SIGTERM']) {
-    process.once(signal, () => {
-      cleanUp();
-      process.exit(130);
-    });
-  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.once(signal, () => void cleanUp().finally(() => process.exit(130)));
   try {
     const tests = await measureTests(workshops, coverage);
     report(await tryMutants(workshops, tests));
   } finally {
-    cleanUp();
+    await cleanUp();
   }
 }
 
 /** Every test must pass as things are; how long it takes and what it runs decides where it is tried. */
 async function measureTests(workshops, coverage) {
+  const mutated = new Set(mutants.map(({ file }) => file));
   const all = globSync('test/**/*.test.ts')
     .filter((file) => isNamed(options.tests, file))
     .sort();
-  const files = all.filter((file) => targets.some((target) => testsFor(target, [file]).length > 0));
+  const files = all.filter((file) => [...mutated].some((target) => testsFor(target, [file]).length > 0));
+  if (files.some(needsPostgres)) await Promise.all(workshops.map((workshop) => workshop.startPostgres()));
   const tests = new Map();
   await inParallel(workshops, files, async (workshop, file, done) => {
-    progress(`tests as they are: ${done} of ${files.length}`);
+    progress(`tests as they are: ${done} of ${files.length}; now ${file}`);
     const written = join(coverage, file.replaceAll('/', '-'));
     const started = performance.now();
     const verdict = await workshop.run(file, { timeoutMs: 300_000, coverage: written });
@@ -128,12 +149,15 @@ function report(results) {
   const isListed = (result) => equivalent.has(nameOf(result));
   const survived = results.filter(({ killedBy }) => killedBy === undefined);
   const unexplained = survived.filter((result) => !isListed(result));
-  const names = new Set(survived.map(nameOf));
-  const stale = [...equivalent.entries()].filter(([name, { file }]) => sources.has(file) && !names.has(name));
+  const killed = new Set(results.filter(({ killedBy }) => killedBy !== undefined).map(nameOf));
+  const existing = new Set([...sources.values()].flatMap((source) => source.mutants.map(nameOf)));
+  const stale = [...equivalent.entries()].filter(
+    ([name, { file }]) => sources.has(file) && (killed.has(name) || !existing.has(name)),
+  );
   if (options.json) {
     console.log(
       JSON.stringify(
-        results.map(({ start, end, ...result }) => ({ ...result, listed: isListed(result) })),
+        results.map(({ start, end, firstLine, lastLine, ...result }) => ({ ...result, listed: isListed(result) })),
         null,
         2,
       ),

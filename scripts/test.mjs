@@ -3,9 +3,10 @@
 // starts before them and ends after them, however they end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { needsPostgres } from './needs-postgres.mjs';
 
 const SLOW = [
   'test/bench/',
@@ -23,6 +24,7 @@ const SLOW = [
   'test/adapters/postgres/concurrency.test.ts',
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
+  'test/npm-test.test.ts',
   'test/postgres/frozen-server.test.ts',
   'test/postgres/server.test.ts',
   'test/postgres/server-crash.test.ts',
@@ -45,24 +47,31 @@ if (files.length === 0) {
   console.error(`no test file has ${parts.join(' or ')} in its path; run this from the project root`);
   process.exit(1);
 }
-const reporter = process.env.CI ? 'spec' : 'dot';
-const needPostgres = files.some(
-  (file) => file.includes('/postgres/') || /(?:from|import\() *'[^']*postgres/.test(readFileSync(file, 'utf8')),
-);
-const { startServer, environmentOf } = needPostgres ? await import('../test/postgres/server.ts') : {};
-const server = await startServer?.();
+const { startServer, environmentOf } = files.some(needsPostgres) ? await import('../test/postgres/server.ts') : {};
+const server = await startServer?.().catch((error) => {
+  console.error(`These tests need PostgreSQL, which did not start. ${error.message}`);
+  process.exit(1);
+});
 const tests = spawn(
   process.execPath,
   [
     '--test',
     `--test-concurrency=${availableParallelism() + 1}`,
-    `--test-reporter=${reporter}`,
+    '--test-reporter=./scripts/test-reporter.mjs',
+    '--test-reporter-destination=stdout',
     '--test-timeout=540000',
     ...files,
   ],
   { stdio: 'inherit', env: { ...process.env, ...(server && environmentOf(server)) } },
 );
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => tests.kill(name));
+let interrupted = false;
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(name, () => {
+    interrupted = true;
+    tests.kill(name);
+  });
+}
 const [status] = await once(tests, 'exit');
 await server?.stop();
-process.exit(status ?? 1);
+if (interrupted) console.log('\nINTERRUPTED: not every test has run');
+process.exit(interrupted ? 130 : (status ?? 1));

@@ -43,9 +43,11 @@ export {
   now,
   oneOf,
   read,
+  real,
   remove,
   row,
   to,
+  unused,
   update,
   writes,
 } from './protocol/draft.ts';
@@ -66,6 +68,7 @@ export { type Contracted, defineOperation, type Operation, type StandardSchema }
 export type { HoursConfig, IssuerConfig, LimitsConfig } from './runtime/policy.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';
 export type { ProposeOptions } from './runtime/propose.ts';
+export type { ServiceProof } from './runtime/prove.ts';
 export type { ReceiptOptions } from './runtime/receipt.ts';
 export type { Recovered, RecoverOptions } from './runtime/recover.ts';
 export type { PlanOptions, PlanRequest } from './runtime/rehearse.ts';

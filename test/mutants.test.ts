@@ -2,7 +2,9 @@
 // Method: the mutants it lists are compared with the conditions and invariants that a plain search finds in the sources.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 
 interface Mutant {
@@ -21,9 +23,11 @@ const listed = spawnSync(process.execPath, ['scripts/mutate.mjs', '--list', '--j
 const mutants: readonly Mutant[] = JSON.parse(listed.stdout);
 const files = [...new Set(mutants.map(({ file }) => file))];
 
-/** How often a pattern occurs in the code of a file, comments left out. */
+/** How often a pattern occurs in the code of a file; comments and texts, which may hold SQL, are left out. */
 function count(file: string, pattern: RegExp): number {
-  const code = readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+  const comments = /^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
+  const texts = /`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`}]|`[^`]*`)*\})*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
+  const code = readFileSync(file, 'utf8').replace(comments, '').replace(texts, "''");
   return [...code.matchAll(pattern)].length;
 }
 const found = (file: string, kind: string) => mutants.filter((one) => one.file === file && one.kind === kind);
@@ -64,5 +68,61 @@ test('every exception is a mutant that exists, once, with a reason', () => {
   for (const exception of exceptions) {
     assert.equal(mutants.filter((mutant) => nameOf(mutant) === nameOf(exception)).length, 1, exception.line);
     assert.match(exception.reason, /^[A-Z`].{20,}\.$/);
+  }
+});
+
+test('changed lines are those since the branch left the other one, committed or not, and all of a new file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-changed-'));
+  const run = (program: string, ...args: readonly string[]) => {
+    const { status, stdout, stderr } = spawnSync(program, args, { cwd: folder, encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+    return stdout;
+  };
+  const git = (...args: readonly string[]) =>
+    run('git', '-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'init.defaultBranch=main', ...args);
+  const write = (file: string, lines: string) => writeFileSync(join(folder, 'src', file), lines.replaceAll(' ', '\n'));
+  const commit = () => {
+    git('add', '-A');
+    git('commit', '-qm', 'change');
+  };
+  try {
+    mkdirSync(join(folder, 'src'));
+    git('init', '-q');
+    write('a.ts', 'one two three four');
+    write('b.ts', 'one two');
+    commit();
+    git('checkout', '-qb', 'work');
+    write('a.ts', 'one 2 three four');
+    commit();
+    git('checkout', '-q', 'main');
+    write('b.ts', 'one moved');
+    commit();
+    git('checkout', '-q', 'work');
+    write('a.ts', 'one 2 three 4');
+    write('new.ts', 'one two');
+    const module = resolve('scripts/mutate/changed.mjs');
+    const script = `import { changedLines } from ${JSON.stringify(module)};
+      console.log(JSON.stringify([...changedLines('main')].map(([file, lines]) => [file, ...lines])));`;
+    const found = run(process.execPath, '--input-type=module', '--eval', script);
+    assert.deepEqual(JSON.parse(found), [
+      ['src/a.ts', 2, 4],
+      ['src/new.ts', 1, 2],
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('an unknown ref, or --changed-lines without one, is refused clearly', () => {
+  for (const [given, says] of [
+    [['--since', 'no-such-ref'], /^--since no-such-ref: .*no-such-ref/],
+    [['--changed-lines'], /^--changed-lines needs --since/],
+  ] as const) {
+    const { status, stderr } = spawnSync(process.execPath, ['scripts/mutate.mjs', '--list', ...given], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 2);
+    assert.match(stderr, says);
+    assert.doesNotMatch(stderr, /\n\s+at /);
   }
 });

@@ -1,12 +1,21 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { NotRun } from '../study.ts';
 
 const VARIABLE = 'EFFECTMATCH_DATA';
 
-/** The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. */
+/**
+ * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. Only the
+ * last may be absent: a folder that is named and does not exist is a mistake, not missing data.
+ */
 export function findFolder(given: string | undefined): string {
-  return resolve(given ?? process.env[VARIABLE] ?? join('..', 'shared', 'data'));
+  const named = given ?? process.env[VARIABLE];
+  const folder = resolve(named ?? join('..', 'shared', 'data'));
+  if (named !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    const by = given === undefined ? VARIABLE : '--data';
+    throw new Error(`There is no folder "${folder}", which ${by} names. The task data is expected there.`);
+  }
+  return folder;
 }
 
 /**
@@ -18,6 +27,8 @@ export function findData(given: string | undefined, needed: readonly string[]): 
   const lacking = needed.filter((file) => !existsSync(join(folder, file)));
   if (lacking.length === 0) return folder;
   const named = given !== undefined || process.env[VARIABLE] !== undefined;
-  const where = named ? `"${folder}" has no ${lacking.join(', ')}` : `there is no ${lacking.join(', ')}`;
+  const [first, ...others] = lacking;
+  const missing = others.length === 0 ? first : `${first} (and ${others.length} more)`;
+  const where = named ? `"${folder}" has no ${missing}` : `there is no ${missing}`;
   throw new NotRun(`${where}; name the folder with the task data by --data or ${VARIABLE}`);
 }

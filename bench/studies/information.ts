@@ -67,7 +67,6 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
     progress,
   );
   raw.finish();
-  const hidden = countRuns(runs, 'hidden', effectMatch);
   const count = (name: string, value: number) =>
     quick ? exactly(name, value, 'pairs', chosen.length) : reproduced(name, value, 'pairs', PAIRS);
   return [
@@ -79,8 +78,8 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
       'pairs',
       PAIRS,
     ),
-    count('EffectMatch: clean committed, right state', countRuns(runs, 'clean', effectMatch).right),
-    count('EffectMatch: hidden prevented, initial state kept', hidden.runs - hidden.saved - hidden.spoilt),
+    count('EffectMatch: clean committed, right state', countRuns(runs, 'clean', effectMatch).saved),
+    count('EffectMatch: hidden prevented, initial state kept', countRuns(runs, 'hidden', effectMatch).kept),
   ];
 }
 

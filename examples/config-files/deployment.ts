@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Approver, approver, generateApprover, type RuntimeConfig } from 'effectmatch';
 import { files } from 'effectmatch/adapters/files';
 
-/** The folder with the configuration of some service, and beside it what a deployment of EffectMatch keeps. */
+/** A folder with the configuration of a service, and the files that EffectMatch keeps for it. */
 export class Deployment {
   readonly #folder: string;
 
@@ -11,7 +11,7 @@ export class Deployment {
     this.#folder = folder;
   }
 
-  /** Makes the folder that is to be protected, and the approver's keys; only the public one stays here. */
+  /** Creates the protected folder and the approver's keys, of which only the public one stays here. */
   setUp(): Approver {
     mkdirSync(this.#at('config'));
     writeFileSync(this.#at('config/app.json'), '{ "pool": 10 }\n');
@@ -23,7 +23,7 @@ export class Deployment {
     return approver({ issuer, privateKey });
   }
 
-  /** What every process of this deployment gives to `createRuntime`. */
+  /** The configuration that every process passes to `createRuntime`. */
   get config(): RuntimeConfig {
     return {
       store: this.#at('effectmatch.db'),
@@ -33,7 +33,7 @@ export class Deployment {
     };
   }
 
-  /** What is really in the folder, file by file, as any program sees it that reads it. */
+  /** The content of the folder, file by file, as any program sees it. */
   look(): readonly string[] {
     return readdirSync(this.#at('config'), { recursive: true, encoding: 'utf8' })
       .sort()

@@ -1,6 +1,6 @@
 /**
- * A process that is killed at the worst moment: its change is committed, and nobody was told. It gets the folder and a
- * license, executes, and dies by SIGKILL between the commit and the switch of the folder.
+ * A process that is killed at the worst moment: its change is committed, but the folder does not show it yet. It gets the
+ * folder and a license, executes it, and kills itself with SIGKILL.
  *
  * @module
  */
@@ -14,7 +14,7 @@ const adapters = Object.entries(config.adapters).map(([name, factory]) => [name,
 const runtime = await createRuntime({ ...config, adapters: Object.fromEntries(adapters) });
 await runtime.execute(license, JSON.parse(action));
 
-/** The same adapter. It reports its steps to whoever opens it, which is how a test or an example can stop it there. */
+/** The same adapter. It reports its steps to the code that opens it, so a test or an example can stop at one of them. */
 function killedAfterCommit(factory: AdapterFactory): AdapterFactory {
   return {
     open: (context) =>

@@ -2,8 +2,8 @@ import { defineOperation, generated, insert, now, read, update } from 'effectmat
 import { z } from 'zod';
 
 /**
- * The business rule: from the request, the state of the books and the vendor's ceiling follows what may come of it. The
- * audit row is the trigger's work, and is approved because this rule knows of it.
+ * The business rule: computes the approved outcome from the request, the current rows and the vendor's ceiling. A trigger
+ * writes the audit row, which is approved because this rule includes it.
  */
 export const approveInvoice = defineOperation({
   name: 'approve-invoice',

@@ -19,9 +19,9 @@ chapter('1. The database is prepared');
 await using database = await openDatabase(workplace);
 await database.run(SCHEMA);
 const options: PostgresOptions = {
-  owner: database.role('em_owner'), // owns the records; nobody logs in as it
+  owner: database.role('em_owner'), // owns the records; not a login
   control: database.url(database.role('em_control'), 'control-secret'), // trusted: surveys, markers, recovery
-  execution: database.url(database.role('em_exec'), 'execution-secret'), // runs what agents write, and can do nothing else
+  execution: database.url(database.role('em_exec'), 'execution-secret'), // can only run agent SQL
   relations: ['invoice', 'payment', 'audit'],
   reads: ['vendor'],
 };
@@ -41,13 +41,13 @@ await using runtime = await createRuntime({
   issuers: { accounts: { key: accounts.publicKey, may: ['books'], sources: ['contract'] } },
 });
 
-// What `effectmatch doctor` shows: every way by which an operation could leave something behind.
+// What `effectmatch doctor` shows: every way in which an operation could leave something behind.
 const { outlets } = await runtime.survey('books');
 const open = outlets.filter(({ disposition }) => disposition === 'unclassified');
 tell('doctor', `${outlets.length - open.length} outlets are observed or denied; ${open.length} are open`);
 if (open.length > 0) throw new Error('while an outlet is open, every operation is refused');
 
-/** The agent asks, the rule computes what may come of it, accounts signs, and the agent's statements run. */
+/** The agent asks, the rule computes the outcome, accounts signs it, and the agent's statements run. */
 async function approve(invoice: number, vendor: number, meanwhile = ''): Promise<Terminal> {
   const input = { invoice, vendor };
   const proposal = await runtime.propose(approveInvoice.name, input, { task: `invoice-${invoice}`, planRevision: 1 });
@@ -57,7 +57,7 @@ async function approve(invoice: number, vendor: number, meanwhile = ''): Promise
   return await runtime.execute(license, approveInvoice.action(input));
 }
 
-/** The dependent work. It leaves a line, so that anybody can count how often it was done. */
+/** The dependent work. It writes a line, so that its runs can be counted. */
 async function tellVendor(terminal: Terminal): Promise<string> {
   const work = () => appendFileSync(at('letters.txt'), `${terminal.task} will be paid\n`);
   const release = await runtime.continuation(terminal, 'tell-vendor').release(work);
@@ -91,7 +91,7 @@ for (const [invoice, vendor] of [
   }
 }
 
-chapter('4. Somebody has added a trigger that pays everything twice');
+chapter('4. A new trigger pays everything twice');
 const doubled = await approve(4712, 7, HIDDEN_TRIGGER);
 expectVerdict(doubled, 'rejected (diverged)');
 expectDurable('invoices', await invoices(), ['4711 approved', '4712 pending', '4713 pending', '4714 pending']);

@@ -19,7 +19,7 @@ export const SCHEMA = `
     (4711, 7, 129900, 'pending'), (4712, 7, 129900, 'pending'), (4713, 7, 900000, 'pending'), (4714, 8, 100, 'pending');
 `;
 
-/** What somebody adds later and tells nobody about: every payment is made a second time. */
+/** Added later, without telling the agent: makes every payment a second time. */
 export const HIDDEN_TRIGGER = `
   create function pay_again() returns trigger language plpgsql as $$
     begin

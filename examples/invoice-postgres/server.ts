@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
-/** A database that the example has for itself, seen with the administrator's login. */
+/** A database for this example only, reached with the administrator's login. */
 export interface Database extends AsyncDisposable {
   readonly name: string;
   /** The address of the database for a login; the administrator's unless another is named. */
   url(user?: string, password?: string): string;
   /** This role name, made unique: roles belong to the whole server. */
   role(name: string): string;
-  /** Runs SQL the ordinary way, past EffectMatch, and returns the rows of the last statement as lines of text. */
+  /** Runs SQL directly, without EffectMatch, and returns the rows of the last statement as lines of text. */
   run(sql: string): Promise<readonly string[]>;
 }
 
 /**
- * Makes a database on the server of `DATABASE_URL`, a superuser's login. Without it a PostgreSQL of the example's own is
- * started, from the package that this project's tests use, and ended afterwards.
+ * Creates a database on the server of `DATABASE_URL`, a superuser's login. Without it, starts a temporary PostgreSQL from the
+ * package that this project's tests use.
  */
 export async function openDatabase(options: { readonly kept: boolean }): Promise<Database> {
   const given = process.env.DATABASE_URL;

@@ -22,17 +22,17 @@ import { chapter, expectDurable, expectVerdict, openWorkplace, tell } from '../s
 using workplace = openWorkplace();
 const at = (name: string) => join(workplace.folder, name);
 
-// A real HTTP server on this machine. It keeps a book of its own, on which this example and its test look things up.
+// A real HTTP server on this machine. It writes its own book, which this example and its test read.
 await using service = await startPaymentService({ book: at('bank-book.jsonl') });
 const faults = service.faults('main');
 const bank = { origin: service.origin, token: service.token, account: 'main' };
 
-/** What the bank itself says was paid, asked over HTTP by somebody who knows nothing of EffectMatch. */
+/** What the bank says was paid, asked over HTTP without EffectMatch. */
 async function lookAtBank(): Promise<readonly string[]> {
   const response = await fetch(`${bank.origin}/payments`, { headers: { authorization: `${bank.token}.main` } });
   const { payments } = (await response.json()) as { payments: { payee: string; amount: number; memo: string }[] };
   return payments
-    .filter(({ memo }) => memo !== 'probe') // a harmless entry with which admission tried the service
+    .filter(({ memo }) => memo !== 'probe') // the harmless request that admission sends to test the service
     .map(({ payee, amount, memo }) => `${amount} to ${payee} (${memo})`);
 }
 
@@ -63,7 +63,10 @@ const runtime = await createRuntime({
   adapters: { bank: mediatedHttp(paymentOptions(bank)) },
 });
 
-/** One payment, and nothing else. The request will be built from this alone; the agent's part is to ask for it. */
+// Try the service before anything is lost on purpose; the first execution would do the same.
+await runtime.prove('bank');
+
+/** One payment, and nothing else. The request is built from this alone; the agent only asks for it. */
 const payment = (memo: string, planRevision = 1): PrepareRequest => ({
   adapter: 'bank',
   task: memo,
@@ -85,7 +88,7 @@ tell('approved', (await runtime.prepare(payment('invoice 2'))).rendering);
 const second = await approve(payment('invoice 2'));
 faults.arm('drop-after');
 const found = await runtime.execute(second, {});
-tell('meanwhile', 'the connection was cut; the bank was asked by the idempotency key what had become of it');
+tell('meanwhile', 'the connection was cut, so the bank was asked what it did under the idempotency key');
 expectVerdict(found, 'committed');
 const PAID = [...TWICE, '350 to acme (invoice 2)'];
 expectDurable('bank', await lookAtBank(), PAID);
@@ -110,13 +113,13 @@ const BOTH = [...PAID, '350 to acme (invoice 3)'];
 expectDurable('bank', await lookAtBank(), BOTH);
 await book(lost);
 
-chapter('4. The request is lost on its way, and nothing will ever prove it: a person decides');
+chapter('4. The request is lost on its way, and no evidence will ever come: a person decides');
 const fourth = await approve(payment('invoice 4'));
 faults.arm('drop-before');
 const gone = await runtime.execute(fourth, {});
 expectVerdict(gone, 'indeterminate');
 for (const result of await runtime.recover({ now: true })) {
-  if (result.kind !== 'unresolved') throw new Error(`${result.kind} was not to be expected`);
+  if (result.kind !== 'unresolved') throw new Error(`unexpected: ${result.kind}`);
   tell('recovery', `unresolved: ${result.why}`);
 }
 const evidence = 'The bank on the phone: no payment for invoice 4, and none under way.';
@@ -127,12 +130,21 @@ await runtime.resolve(
   evidence,
 );
 tell('operator', `did-not-happen: ${evidence}`);
-tell('unsettled', `${(await runtime.recover({ now: true })).length} occurrences; the verdict stays what it was:`);
+tell('unsettled', `${(await runtime.recover({ now: true })).length} occurrences; the verdict has not changed:`);
 expectVerdict((await runtime.terminal(occurrence)) ?? gone, 'indeterminate');
 await book(gone);
-tell('then', 'a new approval, which somebody has to sign');
+tell('then', 'a new approval is signed');
 const fresh = await runtime.execute(await approve(payment('invoice 4', 2)), {});
 expectVerdict(fresh, 'committed');
 await book(fresh);
-expectDurable('bank', await lookAtBank(), [...BOTH, '350 to acme (invoice 4)']);
+const ALL = [...BOTH, '350 to acme (invoice 4)'];
+expectDurable('bank', await lookAtBank(), ALL);
+
+chapter('5. The bank also does something that was not approved');
+const fifth = await approve(payment('invoice 5'));
+faults.arm('hidden-effect');
+const diverged = await runtime.execute(fifth, {});
+expectVerdict(diverged, 'diverged');
+expectDurable('bank', await lookAtBank(), [...ALL, '350 to acme (invoice 5)']);
+await book(diverged);
 await runtime.close();

@@ -27,7 +27,7 @@ export interface Entry {
   readonly effect: Effect;
 }
 
-/** A payment as somebody asks for it. */
+/** A payment as requested. */
 export interface Order {
   /** Chosen by the service, except in a draft. */
   readonly id?: string;
@@ -36,7 +36,7 @@ export interface Order {
   readonly memo: string | null;
 }
 
-/** A prepared set of payments that nobody has paid yet. */
+/** A prepared set of payments that are not paid yet. */
 export interface Draft {
   readonly id: string;
   /** Revision of the account that the draft was made on. */
@@ -102,7 +102,7 @@ export class Account {
     return effects;
   }
 
-  /** Changes where a payee's money goes, on the condition that nobody else did. */
+  /** Changes a payee's account, unless it has been changed since the given version. */
   changePayee(id: string, iban: string, ifMatch: string | undefined): Effect[] {
     const payee = this.payees.get(id);
     if (payee === undefined) throw new Refusal(404, 'there is no such payee');

@@ -161,7 +161,9 @@ export function draftPaymentOptions(place: Place): DraftOptions {
 
 function readOrder(order: Value): Value {
   const { id, payee, amount, memo = null, ...more } = order as Readonly<Record<string, Value>>;
-  if (typeof id !== 'string' || id.startsWith(PROBE)) throw new Error('an order needs an id of its own');
+  if (typeof id !== 'string' || id.startsWith(PROBE)) {
+    throw new Error(`an order needs an id that does not start with "${PROBE}"`);
+  }
   if (typeof payee !== 'string' || typeof amount !== 'number') throw new Error('an order needs payee and amount');
   if (Object.keys(more).length > 0) throw new Error(`there is no field "${Object.keys(more)[0]}"`);
   return { id, payee, amount, memo };

@@ -1,6 +1,6 @@
 /** What can be made to go wrong with the next request of a kind. */
 export type Fault =
-  /** The payment also sends a notice that nobody asked for. */
+  /** The payment also sends a notice that was not requested. */
   | 'hidden-effect'
   /** The connection is cut when the request has arrived and nothing was done. */
   | 'drop-before'
@@ -25,7 +25,7 @@ export const FAULTS: readonly Fault[] = [
   'truncate-answer',
 ];
 
-/** The faults of one account. A test or a demo arms them; each strikes as often as it was armed. */
+/** The faults of one account. A test or an example arms them; each occurs as often as it was armed. */
 export class Faults {
   readonly #armed: Fault[] = [];
   /** While set, everything that only reads is answered with 503. */
@@ -37,7 +37,7 @@ export class Faults {
     this.#armed.push(...faults);
   }
 
-  /** Faults that have not struck do not strike any more. */
+  /** Clears the faults that have not occurred yet. */
   disarm(): void {
     this.#armed.length = 0;
   }

@@ -5,7 +5,7 @@ import { Account, type Entry } from './account.ts';
 import { Faults } from './faults.ts';
 import { answer, type Inbound } from './routes.ts';
 
-/** A running service. The credential of an account is `<token>.<account>`; it exists as soon as somebody names it. */
+/** A running service. The credential of an account is `<token>.<account>`; the account is created on first use. */
 export interface PaymentService extends AsyncDisposable {
   readonly origin: string;
   /** The secret part of every credential that the service accepts, for the `Authorization` header. */
@@ -97,7 +97,7 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The body as text; undefined when it is larger than anybody needs. */
+/** The body as text; undefined if it is too large. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;

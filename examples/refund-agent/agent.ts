@@ -7,9 +7,9 @@ interface Statement {
 
 /** What the agent asks for and then does. It has two tools. */
 export type ToolCall =
-  /** Asks for refunds by the rules of the shop, and carries them out with SQL of its own. */
+  /** Asks for refunds under the shop's rules, and makes them with the agent's SQL. */
   | { readonly tool: 'refund'; readonly request: unknown; readonly statements: readonly Statement[] }
-  /** Anything else in SQL. A person sees first what it would do. */
+  /** Any other SQL. A person first sees what it would do. */
   | { readonly tool: 'sql'; readonly statements: readonly Statement[] };
 
 /** One turn: what the agent reads, what it then does, and what happens elsewhere while its approval is on the way. */
@@ -26,8 +26,8 @@ const cleo = { purchase: 103, amount: 1500 };
 const dana = { purchase: 104, amount: 4900 };
 
 /**
- * The agent. **This is a script, not a model**: the same turns on every run, so that the example needs no key, no network
- * and no luck. In earnest each `call` is what your model returns for the `message`; nothing else would change.
+ * The agent. **This is a script, not a model**: the same turns on every run, so that the example needs no key and
+ * no network. In production each `call` is what your model returns for the `message`; nothing else changes.
  */
 export const TURNS: readonly Turn[] = [
   {

@@ -25,8 +25,8 @@ using workplace = openWorkplace();
 const at = (name: string) => join(workplace.folder, name);
 const shop = new Shop(at('shop.db'));
 
-// Two approvers. The desk is a program that signs every proposal: what bounds it are its limits. The lead is a person
-// with a key of her own, on her own machine in earnest, and signs what she has read.
+// Two approvers. The desk is a program that signs every proposal, so only its limits restrict it. The lead is a person who
+// signs what she has read, in production with a key on her own machine.
 const desk = approver(generateApprover('desk'));
 saveApproverKey(at('lead.key.json'), generateApprover('lead'));
 const lead = approver(loadApproverKey(at('lead.key.json')));
@@ -95,7 +95,7 @@ for (const [index, turn] of TURNS.entries()) {
   tell('letter', letter.kind === 'released' ? letter.value : `not written (${letter.why})`);
 }
 
-chapter('7. Receipts: what an auditor can check who has two files and nothing else');
+chapter('7. Receipts: what an auditor can check with two files and nothing else');
 const envelopes = await Promise.all(
   terminals.map(({ occurrence, execution }) => runtime.receipt(occurrence, { execution })),
 );

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** A small shop. The trigger keeps the sum of refunds with the purchase, as real databases do behind one's back. */
+/** A small shop. A trigger keeps the sum of refunds in the purchase, as triggers in real databases do. */
 const SCHEMA = `
   create table purchase (
     id integer primary key, customer text not null, paid integer not null, refunded integer not null default 0);
@@ -13,7 +13,7 @@ const SCHEMA = `
     (101, 'Ada', 2900), (102, 'Ben', 129900), (103, 'Cleo', 4500), (104, 'Dana', 4900);
 `;
 
-/** The business database, the ordinary way: whoever uses this knows nothing of EffectMatch. */
+/** Direct access to the business database, without EffectMatch. */
 export class Shop {
   readonly file: string;
 
@@ -27,7 +27,7 @@ export class Shop {
     db.exec(sql);
   }
 
-  /** All refunds that are really there, one line each. */
+  /** All durable refunds, one line each. */
   get refunds(): readonly string[] {
     using db = new DatabaseSync(this.file, { readOnly: true });
     const rows = db.prepare('select purchase, amount, reason from refund order by id').all();

@@ -11,7 +11,8 @@ const BEFORE_EXPRESSION = new Set(
 const AFTER_EXPRESSION = new Set([',', ';', '?', ':', ')', ']', '}']);
 const PREDICATES = new Set(['filter', 'some', 'every', 'find']);
 /** Calls made for what they refuse or undo, not for what they return. */
-const CHECKING_CALL = /^(invariant|assert\w*|demand|admit[A-Z]\w*|\w*[pP]robe[A-Z]?\w*|voidProbe|discard|acknowledge)$/;
+const CHECKING_CALL =
+  /^#?(invariant|assert\w*|demand|(?:admit|check|refuse|require)[A-Z]\w*|\w*[pP]robe[A-Z]?\w*|discard|acknowledge)$/;
 
 /**
  * The mutants of one file. Types are stripped first, which keeps every position, so that a mutant is plain
@@ -43,7 +44,7 @@ export function findMutants(file, source) {
       const body = arrowBody(tokens, index + 1);
       if (body !== undefined) force('predicate', body);
     }
-    if (CHECKING_CALL.test(token.value) && next?.value === '(') {
+    if (isChecking(tokens, index) && next?.value === '(') {
       const first = statementStart(tokens, index);
       if (first !== undefined && tokens[next.partner + 1]?.value === ';') add('call', first, next.partner, 'void 0');
     }
@@ -72,7 +73,16 @@ function describe(file, source, mutant) {
   const line = source.split('\n')[before.length - 1].trim();
   const column = before.at(-1).length + 1;
   const original = source.slice(mutant.start, mutant.end).replace(/\s+/g, ' ');
-  return { ...mutant, file, id: `${file}:${before.length}:${column}:${mutant.kind}`, line, original };
+  const firstLine = before.length;
+  const lastLine = firstLine + source.slice(mutant.start, mutant.end).split('\n').length - 1;
+  return { ...mutant, file, firstLine, lastLine, id: `${file}:${firstLine}:${column}:${mutant.kind}`, line, original };
+}
+
+/** `open(...)` and `outlets.open(...)` are how a survey reports a route that is not closed. */
+function isChecking(tokens, index) {
+  const { value } = tokens[index];
+  if (value !== 'open') return CHECKING_CALL.test(value);
+  return tokens[index - 1]?.value !== '.' || tokens[index - 2]?.value === 'outlets';
 }
 
 function isMethod(tokens, index, name) {

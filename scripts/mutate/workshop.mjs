@@ -1,6 +1,16 @@
 // Private copies of the project in which mutants are tried, and the processes that run there.
 import { spawn } from 'node:child_process';
-import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,14 +21,27 @@ let stopped = false;
 /** A copy of the sources and tests in the temporary folder; the working tree is never written to. */
 export function openWorkshop() {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-mutate-'));
+  chmodSync(folder, 0o711); // A PostgreSQL server that root starts in here runs as an account that must get in.
   for (const part of ['src', 'test', 'examples', 'package.json', 'tsconfig.json'])
     cpSync(part, join(folder, part), { recursive: true });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+  let postgres;
   return {
     folder,
     write: (file, text) => writeFileSync(join(folder, file), text),
-    run: (file, options) => runTest(folder, file, options),
-    close: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }),
+    /** From here on, tests that run here share one PostgreSQL server. */
+    async startPostgres() {
+      postgres = await (await import('./postgres.mjs')).openPostgres();
+    },
+    async run(file, options) {
+      const verdict = await runTest(folder, file, { ...options, environment: postgres?.environment() });
+      if (verdict !== 'passed') await postgres?.clear();
+      return verdict;
+    },
+    async close() {
+      await postgres?.close();
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
   };
 }
 
@@ -40,11 +63,11 @@ function killGroup(child) {
  * Runs one test file until its first failure: 'passed', 'failed' or 'timeout'. What tests leave behind when they
  * are cut short lies in a temporary folder of this run.
  */
-async function runTest(folder, file, { timeoutMs, coverage }) {
+async function runTest(folder, file, { timeoutMs, coverage, environment }) {
   if (stopped) throw new Error('stopped');
   const scratch = join(folder, 'scratch');
-  mkdirSync(scratch, { recursive: true });
-  const env = { ...process.env, TMPDIR: scratch, ...(coverage && { NODE_V8_COVERAGE: coverage }) };
+  mkdirSync(scratch, { recursive: true, mode: 0o711 });
+  const env = { ...process.env, ...environment, TMPDIR: scratch, ...(coverage && { NODE_V8_COVERAGE: coverage }) };
   const options = { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] };
   const child = spawn(process.execPath, ['--no-warnings', '--test-reporter=tap', file], options);
   running.add(child);

@@ -2,7 +2,7 @@ import { EffectMatchError } from '../errors.ts';
 import type { ApprovedEffect, Cell, Op, StateRead } from '../protocol/effect.ts';
 import { suggest } from '../protocol/nearest.ts';
 import type { Registration } from '../protocol/registration.ts';
-import type { Value } from '../protocol/value.ts';
+import { readReal, type Value } from '../protocol/value.ts';
 
 /** A relation as manifests see it. */
 export interface RelationShape<Column extends ColumnShape = ColumnShape> {
@@ -57,7 +57,8 @@ export function plainSchema(registration: Registration): ManifestSchema {
       if (shape !== undefined) return shape;
       throw invalid(where, `there is no table "${target}"; name one of the registered tables`);
     },
-    store: (_relation, _column, value) => value,
+    // Such a backend has one kind of number: `real` only says that it was not meant as an integer.
+    store: (_relation, _column, value) => readReal(value) ?? value,
     fill: (relation, { name }, where) => {
       if (!relation.key.includes(name)) return { is: null };
       throw invalid(where, `"${relation.target}" is addressed by its key; state it`);

@@ -176,7 +176,7 @@ class EffectRows<Column extends ColumnShape> {
     }
     const names = Object.keys(after).filter((name) => !this.#volatile.includes(name));
     if (isNet && names.length === 0) {
-      throw invalid(where, 'it changes no column that is compared, only volatile ones; leave it out');
+      throw invalid(where, Object.keys(after).length === 0 ? NO_CHANGE : ONLY_VOLATILE);
     }
     const images = {
       before: this.#cells(names, { ...key, ...before }),
@@ -261,6 +261,9 @@ function checkLabels<Column extends ColumnShape>(
 function cellsOf({ key, before, after }: ApprovedEffect): readonly (readonly [string, Cell])[] {
   return [key, before, after].flatMap((row) => Object.entries(row ?? {}));
 }
+
+const NO_CHANGE = 'it changes no column, which is no effect here; leave it out';
+const ONLY_VOLATILE = 'all columns it names are volatile, which are not compared; leave it out';
 
 /** Only changed columns are reported, so nothing would match a column that stays the same. */
 export function isUnchanged(from: Cell | undefined, to: Cell | undefined): boolean {

@@ -1,3 +1,4 @@
+import { isRounded } from '../protocol/value.ts';
 import type { Operation } from '../runtime/operation.ts';
 import { parseInput } from '../runtime/propose.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
@@ -63,12 +64,27 @@ export function operationNamed({ operations = {} }: RuntimeConfig, name: string)
 
 function parseJson(text: string, what: string, example = '--values \'["paid", 4711]\''): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, (_key, value: unknown, { source = '' }: { readonly source?: string } = {}) => {
+      if (isRounded(value) || (typeof value === 'number' && !Number.isFinite(value))) throw inexact(what, source);
+      return value;
+    });
   } catch (cause) {
+    if (cause instanceof GuidedError) throw cause;
     const words = cause instanceof Error ? cause.message : String(cause);
     const next = `write JSON, for example ${example}; nothing was done`;
     throw new GuidedError('ERR_EM_USAGE', `${what} is not JSON: ${words}`, next, { cause });
   }
+}
+
+/** JSON numbers are read as doubles, which skip integers beyond 2^53. */
+function inexact(what: string, source: string): GuidedError {
+  const shown = source.slice(0, 40);
+  const message = `${what} has the number ${shown}, which would be rounded; nothing was done`;
+  const next =
+    what === '--input'
+      ? `write it as text, "${shown}", and have the operation's schema make a BigInt of it`
+      : `write { "$int": "${shown}" }, which is bound as a BigInt, or { "$real": … } for a floating-point number`;
+  return new GuidedError('ERR_EM_USAGE', message, next);
 }
 
 /** The adapter that is meant: the one named, or the only one there is. */

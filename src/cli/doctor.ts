@@ -1,11 +1,18 @@
-import type { AdapterFactory } from '../contract/adapter.ts';
+import type { Adapter, AdapterFactory } from '../contract/adapter.ts';
 import { systemClock } from '../contract/clock.ts';
 import { unobserved } from '../contract/steps.ts';
+import { randomIds } from '../crypto/approver.ts';
+import { keyedTextDigest } from '../crypto/seal.ts';
 import { type Outlet, type Remedy, type Survey, unclassified } from '../protocol/boundary.ts';
+import { admit, isTriedLater } from '../runtime/admit.ts';
+import { LEASE_MS } from '../runtime/configuration.ts';
+import { proveService, type ServiceProof } from '../runtime/prove.ts';
+import { type RuntimeConfig, SECRET_DOMAIN } from '../runtime/runtime.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { usageError } from './guided-error.ts';
 import { loadConfig } from './load-config.ts';
+import { openOrMakeStore } from './open-store.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
 import { sayUnchanged } from './unchanged.ts';
@@ -18,8 +25,10 @@ export const doctor: Verb = {
   about: `Asks each backend for every route by which an agent's operation could persist or send something, and shows
 which are observed, which are denied and which are neither. One open outlet refuses every operation on that
 backend before anything is staged. For each, the report names the object, why it is reachable and what closes
-it. No row of yours is changed; SQLite files get three small tables of EffectMatch's when first opened. The exit code is
-0 when everything is closed, and 2 when operations would be refused.`,
+it. No row of yours is changed; SQLite files get three small tables of EffectMatch's when first opened. A live service
+(mediated or with drafts) is tried by its samples, once for a configuration and a credential: the result is kept in
+the store, and a service that failed is tried again. The exit code is 0 when everything is closed and proven, and 2
+when operations would be refused.`,
   positionals: [],
   flags: {
     adapter: { value: 'NAME', about: 'only this adapter' },
@@ -29,39 +38,77 @@ it. No row of yours is changed; SQLite files get three small tables of EffectMat
   },
   examples: ['effectmatch doctor', 'effectmatch doctor --adapter books --all', 'effectmatch doctor --sql > close.sql'],
   async run(args, output) {
-    const { adapters } = await loadConfig(args);
+    const config = await loadConfig(args);
+    const { adapters } = config;
     const wanted = args.value('adapter');
     const chosen = Object.entries(adapters).filter(([name]) => wanted === undefined || name === wanted);
     if (chosen.length === 0) {
       const names = Object.keys(adapters).join(', ');
       throw usageError(`there is no adapter "${wanted}"; there are ${names}`, 'doctor');
     }
-    const surveys: { readonly name: string; readonly survey: Survey }[] = [];
+    const found: Found[] = [];
     for (const [name, factory] of chosen) {
       using _progress = showProgress(`surveying ${name}`);
-      surveys.push({ name, survey: await sayUnchanged(() => surveyOf(name, factory)) });
+      found.push(await sayUnchanged(() => examine(config, name, factory, !args.has('sql'))));
     }
-    output.document({ adapters: surveys.map(({ name, survey }) => ({ adapter: name, ...describe(survey) })) });
-    for (const { name, survey } of surveys) {
+    output.document({
+      adapters: found.map(({ name, survey, proof }) => ({ adapter: name, ...describe(survey, proof) })),
+    });
+    for (const { name, survey, proof } of found) {
       if (args.has('sql')) for (const sql of fixes(survey)) output.line(`${sql};`);
       else report(name, survey, args.has('all'), output);
+      if (!args.has('sql')) reportProof(name, proof, output);
     }
-    return surveys.every(({ survey }) => unclassified(survey).length === 0) ? EXIT.done : EXIT.rejected;
+    const usable = found.every(({ survey, proof }) => unclassified(survey).length === 0 && proof.kind !== 'unproven');
+    return usable ? EXIT.done : EXIT.rejected;
   },
 };
 
-async function surveyOf(name: string, factory: AdapterFactory): Promise<Survey> {
-  const adapter = await factory.open({ name, clock: systemClock, reached: unobserved });
+interface Found {
+  readonly name: string;
+  readonly survey: Survey;
+  readonly proof: ServiceProof;
+}
+
+async function examine(config: RuntimeConfig, name: string, factory: AdapterFactory, tries: boolean): Promise<Found> {
+  const { leaseMs = LEASE_MS } = config;
+  const adapter = await factory.open({ name, clock: systemClock, reached: unobserved, leaseMs });
   try {
-    return await adapter.survey();
+    const survey = await adapter.survey();
+    return { name, survey, proof: tries ? await prove(config, name, adapter) : { kind: 'not-needed' } };
   } finally {
     await adapter.close();
   }
 }
 
-function describe(survey: Survey) {
+/** Only a live service has to be tried, and then the ledger has to keep the result. */
+async function prove(config: RuntimeConfig, name: string, adapter: Adapter): Promise<ServiceProof> {
+  if (!isTriedLater(adapter)) return { kind: 'not-needed' };
+  await using store = await openOrMakeStore(config);
+  const { ledgers, sealer, keyring } = store;
+  await admit({ name, sealer, ids: randomIds, clock: systemClock }, adapter);
+  const digest = keyedTextDigest(keyring);
+  const digestSecret = (secret: string) => digest(SECRET_DOMAIN, secret);
+  const context = { name, sealer, ids: randomIds, clock: systemClock, ledgers, digestSecret };
+  return await proveService(context, adapter, { asked: true });
+}
+
+function describe(survey: Survey, proof: ServiceProof) {
   const open = unclassified(survey);
-  return { closed: open.length === 0, ...survey, remedies: survey.remedies ?? [] };
+  return { closed: open.length === 0, ...survey, remedies: survey.remedies ?? [], service: proof };
+}
+
+function reportProof(name: string, proof: ServiceProof, { line, paint }: Output): void {
+  if (proof.kind === 'not-needed') return;
+  if (proof.kind === 'unproven') {
+    line(`${paint('bad', 'unproven')} ${name}: every operation is refused; ${printableLine(proof.why)}`);
+    return;
+  }
+  const when =
+    proof.tried === 'now'
+      ? 'the service was tried now, by its samples'
+      : 'the service was tried earlier, with this configuration and credential; nothing was sent';
+  line(`${paint('good', 'proven')}  ${name}: ${when}`);
 }
 
 function fixes({ remedies = [] }: Survey): readonly string[] {

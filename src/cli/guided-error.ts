@@ -16,6 +16,7 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE: 'check that the backend can be reached and is not locked, then run the command again',
+  ERR_EM_BOUNDARY_OPEN: 'run `effectmatch doctor`, close what it lists, and try again',
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID: 'this should not happen: report it with the version of Node and of SQLite',
   ERR_EM_CONFIG_INVALID: 'correct the configuration and run the command again; `effectmatch help` shows an example',
@@ -30,6 +31,7 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
   ERR_EM_NOT_FOUND: 'check the name or the path; `effectmatch journal` lists what there is',
   ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
+  ERR_EM_PLAN_SUPERSEDED: 'plan with the announced revision or a later one; nothing was announced or changed',
   ERR_EM_RECORD_INVALID: 'check where the record comes from; it is not in the form this version writes',
   ERR_EM_RECORD_TOO_LARGE: 'split the task into smaller ones',
   ERR_EM_REHEARSAL_REFUSED: 'make the action repeatable at the cells named above, or approve a manifest instead',

@@ -19,6 +19,12 @@ export interface Store extends AsyncDisposable {
 /** Opens keyring and store and nothing else: no adapter is opened, and what does not exist is not created. */
 export async function openStore(config: RuntimeConfig): Promise<Store> {
   assertPresent(config);
+  return await openOrMakeStore(config);
+}
+
+/** The same for verbs that begin a deployment's records: a store that does not exist is made, a keyring is not. */
+export async function openOrMakeStore(config: RuntimeConfig): Promise<Store> {
+  assertKeyring(config);
   const keyring = openPresentKeyring(config);
   const sealer = createSealer(keyring);
   const factory = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { approve } from './approve.ts';
 import { readArguments, unknownWord } from './arguments.ts';
 import { completionOf } from './completion.ts';
+import { continuations } from './continuations.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -27,7 +28,7 @@ import { verify } from './verify.ts';
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[journal, show, recover, resolve],
+  ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify],
   completionOf(() => VERBS),
 ];

@@ -52,6 +52,7 @@ const AGAIN = 'nothing was changed; plan it again and have it approved again';
  */
 const ADVICE: Readonly<Record<string, string>> = {
   'action-failed': 'no data was changed, and the license is spent; correct the action, then plan and approve it again',
+  'action-invalid': 'nothing was changed, and the license is still good; correct the action and run it again',
   'action-unbound': AGAIN,
   'adapter-changed': AGAIN,
   spent: 'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
@@ -61,6 +62,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   diverged:
     'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
+  fault: 'no data was changed, and the license is spent; see what failed above, then plan and approve again',
   'frame-changed': AGAIN,
   interrupted: 'no data was changed, and the license is spent; plan it again and have it approved again',
   'issuer-not-designated':

@@ -1,4 +1,5 @@
 import { EffectMatchError } from '../errors.ts';
+import { describeRounded, findRounded } from '../protocol/value.ts';
 
 /** Names and values of an object that was taken apart once. */
 export type Fields = { readonly [name: string]: unknown };
@@ -19,6 +20,12 @@ export function refuseUnknown(object: object, known: readonly string[], where: s
   const unknown = Object.keys(object).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   throw refuseAction(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
+}
+
+/** Refuses integers that may have been rounded, wherever they stand in an action. `instead` says what to write. */
+export function refuseRounded(value: unknown, where: string, instead: string): void {
+  const rounded = findRounded(value);
+  if (rounded !== undefined) throw refuseAction(`${where}: there is ${describeRounded(rounded, instead)}`);
 }
 
 /** An action that is not one, in words that say what to change. */

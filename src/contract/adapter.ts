@@ -17,6 +17,8 @@ export type { Assigned, CandidateFacts, ChannelReport, Evidence, Outlet, Survey,
 export interface AdapterContext {
   readonly name: string;
   readonly clock: Clock;
+  /** How long a silent attempt counts as alive; absent outside a runtime. Nothing may be sent for longer than that. */
+  readonly leaseMs?: number;
   /** An adapter calls this at its own steps (`adapter:…`), so that crash tests can stop there. */
   readonly reached: Reached;
 }
@@ -65,10 +67,14 @@ interface AdapterBase<Action> {
 
   /**
    * Canonicalises the manifest's values by the backend's own types, splits keys, fills constant defaults. Throws
-   * `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code with trusted rights.
+   * `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code; a backend where that needs a closed boundary
+   * throws `ERR_EM_BOUNDARY_OPEN` while an outlet is open.
    */
   normalise(manifest: Manifest): Promise<Manifest>;
-  /** Reads declared state outside any stage, in the order asked; `key` comes back normalised as asked. */
+  /**
+   * Reads declared state outside any stage, in the order asked; `key` comes back normalised as asked. Runs no
+   * application code, and throws `ERR_EM_BOUNDARY_OPEN` like `normalise`.
+   */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /** Checks an untrusted action completely; throws `ERR_EM_ACTION_INVALID`. Called before the claim. */
   parseAction(input: unknown): Action;
@@ -103,6 +109,7 @@ export type Staged =
   | {
       readonly kind: 'failed';
       readonly reason: string;
+      /** Stored as it is: where the registration has values stored as digests, it quotes none. */
       readonly detail: string;
       /** What the rollback did not take back, where that is known. */
       readonly residue?: readonly Residue[];
@@ -166,14 +173,28 @@ export interface PromotableProbe<Action> {
   readonly target: string;
   /** Looks with an independent connection whether that write is durable. */
   durable(token: string): Promise<boolean>;
+  /**
+   * Present where the probe reaches a live service of others. It is then tried once per fingerprint, when somebody asks or
+   * before the first use, and not whenever a runtime opens. See {@link RemoteProbe}.
+   */
+  readonly fingerprint?: Fingerprint;
 }
+
+/**
+ * Names the service and the credential with which it is spoken to; identity and code of the adapter are added to it. The
+ * credential goes in through `digest` only, which is keyed.
+ */
+export type Fingerprint = (digest: (secret: string) => string) => string;
 
 /** Owns the only request path, or constrains one it does not own. The request is derived, never taken from the agent. */
 export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   readonly capability: 'MEDIATED' | 'OPAQUE';
   /** MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O. */
   buildRequest(approved: Approval, action: Action): RemoteRequest;
-  /** Sends once, never again. `occurrence` is the idempotency key. */
+  /**
+   * Sends once, never again. `occurrence` is the idempotency key. The permit's credentials and deadline are checked last,
+   * when the connection stands and nothing was written to it.
+   */
   dispatch(permit: RequestPermit, request: RemoteRequest): Promise<Dispatch>;
   /**
    * Independent read-back. Recovery may know only the occurrence, which was the idempotency key. A request that is not
@@ -191,9 +212,11 @@ export type Approval = import('../protocol/manifest.ts').Approved;
 export interface RemoteRequest {
   /** Everything that will be sent, as canonical data without credentials: the permit binds its digest. */
   readonly content: Value;
+  /** A's salt, which the core adds: a permit is stored, and its digest must not let anybody try values out. */
+  readonly salt?: string;
 }
 
-/** `mayHaveSent: false` only when provably nothing left this process. */
+/** `mayHaveSent: false` only when provably nothing left this process. `why` is stored as it is, so it quotes no values. */
 export type Dispatch = { readonly mayHaveSent: false; readonly why: string } | { readonly mayHaveSent: true };
 
 /** Named facts that admission demands of a MEDIATED adapter, each shown against the real service. */
@@ -204,6 +227,8 @@ export interface RemoteProbe {
   exclusiveCredential(): Promise<boolean>;
   /** The service honours the idempotency key. */
   idempotent(): Promise<boolean>;
+  /** The service is tried once per fingerprint, when somebody asks or before the first claim; the result is kept. */
+  readonly fingerprint: Fingerprint;
 }
 
 /** Any adapter; `capability` says which kind. */

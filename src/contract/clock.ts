@@ -2,6 +2,30 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Milliseconds on a clock that nobody can set. It starts anywhere, and may stand still while a machine is suspended. */
+  monotonic(): number;
+}
+
+/** The clock by which records are dated, for those who measure nothing. */
+export type WallClock = Pick<Clock, 'now'>;
+
+/**
+ * A moment on both clocks. It has come as soon as one of them says so: the one can be set back, and the other may stand
+ * still while a machine is suspended.
+ */
+export interface Deadline {
+  readonly atMs: number;
+  readonly monotonicMs: number;
+}
+
+/** The moment that is so many milliseconds from now. */
+export function deadlineIn(clock: Clock, ms: number): Deadline {
+  return { atMs: clock.now() + ms, monotonicMs: clock.monotonic() + ms };
+}
+
+/** Whether the moment has come. */
+export function isOver(clock: Clock, { atMs, monotonicMs }: Deadline): boolean {
+  return clock.now() >= atMs || clock.monotonic() >= monotonicMs;
 }
 
 /** Randomness, injected like the clock so that tests can repeat a run. */
@@ -11,7 +35,7 @@ export interface IdSource {
 }
 
 /** The machine's clock. */
-export const systemClock: Clock = { now: () => Date.now() };
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
 let second = Number.NaN;
 let untilSecond = '';

@@ -15,6 +15,7 @@ export type {
   ChannelReport,
   Dispatch,
   Evidence,
+  Fingerprint,
   LeftOut,
   Markers,
   PromotableAdapter,
@@ -29,7 +30,16 @@ export type {
   TargetCount,
   VoidResult,
 } from './adapter.ts';
-export { type Clock, type IdSource, instant, systemClock } from './clock.ts';
+export {
+  type Clock,
+  type Deadline,
+  deadlineIn,
+  type IdSource,
+  instant,
+  isOver,
+  systemClock,
+  type WallClock,
+} from './clock.ts';
 export type {
   AttemptName,
   ClaimEntry,

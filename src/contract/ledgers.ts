@@ -33,8 +33,11 @@ export interface Ledgers {
   readonly durable: boolean;
   readonly shared: boolean;
 
-  /** The highest plan revision announced for a task; flushed. Licenses of lower revisions no longer claim. */
-  announcePlan(task: string, planRevision: number): Promise<void>;
+  /**
+   * Announces a plan revision for a task, flushed. Licenses of lower revisions no longer claim. Returns the highest that
+   * was announced: a lower one changes nothing.
+   */
+  announcePlan(task: string, planRevision: number): Promise<number>;
   /**
    * Records the binding if absent (the same content is agreement) and spends the first of its occurrences that is
    * unspent, in one flushed transaction. `claim(occurrence)` makes the claim to store for the occurrence chosen.
@@ -42,6 +45,8 @@ export interface Ledgers {
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Extends the lease of a live attempt on the store's clock; false when the claim is not this execution's. */
   renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
+  /** Ends the lease of an attempt that this execution has given up, so that recovery need not wait for it. */
+  abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void>;
   /** What the final gate asks, with one look; `holder` says more about the claim and costs more. */
   standing(task: string, attempt: AttemptName): Promise<Standing>;
   /** Who holds the occurrence, whatever became of it. */
@@ -84,6 +89,8 @@ export interface Ledgers {
   /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
   acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]>;
+  /** Releases that no completion followed, oldest first: the work is under way, or it was interrupted. */
+  uncompleted(): Promise<readonly Acknowledgement[]>;
 
   /**
    * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked. `occurrence` narrows them; a

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
-import { type Clock, type IdSource, instant, systemClock } from '../contract/clock.ts';
+import { type IdSource, instant, systemClock, type WallClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { nameSchema } from '../protocol/record.ts';
@@ -82,7 +82,7 @@ export interface Approver {
 export function approver(options: {
   readonly issuer: string;
   readonly privateKey: string;
-  readonly clock?: Clock;
+  readonly clock?: WallClock;
   readonly ids?: IdSource;
 }): Approver {
   if (typeof options?.privateKey !== 'string') {

@@ -1,4 +1,5 @@
 import { createHash, hash } from 'node:crypto';
+import type { RemoteRequest } from '../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
@@ -18,6 +19,13 @@ export function digestText(domain: string, text: string): Digest {
   }
   if (text.length <= COPY_LIMIT) return hash('sha256', `${domain}\n${text}`, 'hex') as Digest;
   return createHash('sha256').update(`${domain}\n`).update(text).digest('hex') as Digest;
+}
+
+/** The same digest for a text that is handed over in pieces, each of them well-formed. */
+export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
+  const digest = createHash('sha256').update(`${domain}\n`);
+  for (const piece of pieces) digest.update(piece);
+  return digest.digest('hex') as Digest;
 }
 
 /** The content address of a record: what other records and licenses name it by. The record is checked first. */
@@ -52,4 +60,9 @@ export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource
 /** Digest of the text that an approver reads. Salted with A's salt, so that it does not betray the values shown. */
 export function renderingDigest(salt: string, rendering: string): Digest {
   return digestText('effectmatch/rendering/v1', `${salt}\n${rendering}`);
+}
+
+/** What a permit binds of a request. Salted with A's salt, so that a stored permit does not betray the values sent. */
+export function requestDigest({ content, salt = '' }: RemoteRequest): Digest {
+  return digestValueOf('effectmatch/request/v2', { content, salt });
 }

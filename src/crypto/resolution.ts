@@ -1,5 +1,5 @@
 import { sign, verify } from 'node:crypto';
-import { type Clock, instant, systemClock } from '../contract/clock.ts';
+import { instant, systemClock, type WallClock } from '../contract/clock.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { type Finding, type Resolution, resolutionRecord } from '../protocol/resolution.ts';
@@ -13,7 +13,7 @@ const SIGNATURE_BYTES = 64;
 export interface OperatorOptions {
   readonly operator: string;
   readonly privateKey: string;
-  readonly clock?: Clock;
+  readonly clock?: WallClock;
 }
 
 /** What is to be decided, and on which ground. */

@@ -77,10 +77,14 @@ export function keyedDigest(keyring: Keyring): (target: string, column: string, 
   return (target, column, value) => computeMac(key, 'effectmatch/value/v1', canonical([target, column, value]));
 }
 
-/** The same for a whole text, such as the observed outcome of a deployment that does not store values. */
-export function keyedTextDigest(keyring: Keyring): (domain: string, text: string) => Digest {
+/** The same for a text in pieces, such as the observed outcome of a deployment that does not store values. */
+export function keyedTextDigest(keyring: Keyring): (domain: string, pieces: Iterable<string>) => Digest {
   const key = knownKey(keyring, keyring.current, 'value');
-  return (domain, text) => computeMac(key, domain, text) as Digest;
+  return (domain, pieces) => {
+    const mac = createHmac('sha256', key).update(`${domain}\n`);
+    for (const piece of pieces) mac.update(piece);
+    return mac.digest('hex') as Digest;
+  };
 }
 
 function computeMac(key: KeyObject, domain: string, text: string): string {

@@ -1,6 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Value } from '../protocol/value.ts';
+import { digitsOf } from './number.ts';
 
 /** A request without its credential and without its idempotency key: what a permit binds. */
 export interface Content {
@@ -73,8 +74,10 @@ export function fillPath(
 ): string {
   const path = template.replace(/\{([A-Za-z0-9_]+)\}/g, (_, name: string) => {
     const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
-    if (typeof value !== 'string' && typeof value !== 'number') throw invalid(`"${name}" in ${template} has no value`);
-    const text = String(value);
+    const scalar = value === undefined ? undefined : (digitsOf(value) ?? value);
+    if (typeof scalar !== 'string' && typeof scalar !== 'number')
+      throw invalid(`"${name}" in ${template} has no value`);
+    const text = String(scalar);
     if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {
       throw invalid(`"${name}" in ${template} cannot be ${JSON.stringify(text)}`);
     }

@@ -30,8 +30,11 @@ export interface ExchangeLimits {
   /** Of the response body. */
   readonly maxBytes: number;
   readonly ca?: string | undefined;
-  /** Called when the connection stands and nothing was written to it. */
-  readonly connected?: (() => void) | undefined;
+  /**
+   * Called when the connection stands and nothing was written to it. What it returns is why nothing may be written any
+   * more; undefined lets the request go.
+   */
+  readonly connected?: (() => string | undefined) | undefined;
 }
 
 /**
@@ -43,12 +46,13 @@ export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Prom
   const target: Target = { url: outgoing.url, timeoutMs: limits.timeoutMs, ca: limits.ca };
   const connection = await connect(target);
   if (connection.kind === 'failed') return { kind: 'not-sent', why: connection.why };
-  limits.connected?.();
+  const forbidden = limits.connected?.();
   const leftMs = deadline - performance.now();
-  if (leftMs <= 0) {
+  const why = forbidden ?? (leftMs <= 0 ? 'the time was up before anything was written' : undefined);
+  if (why !== undefined) {
     // A process that slept until now may have been given up on, and nothing of the request has left yet.
     connection.socket.destroy();
-    return { kind: 'not-sent', why: 'the time was up before anything was written' };
+    return { kind: 'not-sent', why };
   }
   return await converse(connection.socket, outgoing, { timeoutMs: leftMs, maxBytes: limits.maxBytes });
 }

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
+import type { AdapterContext } from '../contract/adapter.ts';
+import { type Deadline, isOver } from '../contract/clock.ts';
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
-import type { Reached } from '../contract/steps.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Value } from '../protocol/value.ts';
 import { bodyText, type Content } from './content.ts';
@@ -21,25 +22,37 @@ const SECRET_MIN = 4;
 /** A timer that is set to more goes off at once. */
 const LIMIT_MAX = 2 ** 31 - 1;
 
+/** For one request, unless said otherwise. */
+const TIMEOUT_MS = 10_000;
+
 const SERVICE: OptionNames<ServiceOptions> = {
   ...{ url: true, backend: true, credential: true, ca: true, timeoutMs: true, maxBytes: true },
 };
+
+/** What the gateway needs of the adapter that it is opened for. */
+export type GatewayContext = Pick<AdapterContext, 'clock' | 'reached' | 'leaseMs'>;
+
+/** Under which conditions a request of one attempt may leave: permits and certificates are such. */
+export interface Warrant {
+  /** The fingerprint of the credential, as the attempt's own survey gave it. */
+  readonly credentials: string;
+  readonly deadline?: Deadline;
+}
 
 /** The only way to the service: it holds the credential, knows one host, and hands out neither. */
 export class Gateway {
   readonly host: string;
   readonly #base: URL;
   readonly #service: ServiceOptions;
-  readonly #reached: Reached;
-  #certified: string | undefined;
+  readonly #context: GatewayContext;
 
-  constructor(service: ServiceOptions, reached: Reached) {
+  constructor(service: ServiceOptions, context: GatewayContext) {
     const misnamed = misnamedOption(service, SERVICE);
     if (misnamed !== undefined) throw refused(`service: ${misnamed}`);
     this.#base = readBase(service.url);
     this.host = this.#base.origin;
     this.#service = service;
-    this.#reached = reached;
+    this.#context = context;
     const { header } = service.credential ?? {};
     if (typeof header !== 'string' || !/^[A-Za-z0-9-]+$/.test(header)) {
       throw refused('credential.header must be the name of a header');
@@ -50,6 +63,7 @@ export class Gateway {
         throw refused(`${name} must be a whole number above 0 and at most ${LIMIT_MAX}`);
       }
     }
+    checkLease(service.timeoutMs ?? TIMEOUT_MS, context.leaseMs);
   }
 
   /** The header that carries the credential, lower case: no operation may set it. */
@@ -59,18 +73,22 @@ export class Gateway {
 
   /** Changes when the credential does, and says nothing else about it. */
   fingerprint(): string {
-    this.#certified = this.#credential();
-    return `${this.credentialHeader} ${hash('sha256', `${SALT}${this.#certified}`, 'hex').slice(0, 32)}`;
+    return this.#fingerprintOf(this.#credential());
+  }
+
+  /** The same under a digest that other processes share, with the service that it is for. */
+  keyedFingerprint(digest: (secret: string) => string): string {
+    return `${this.#base.href} ${this.credentialHeader} ${digest(this.#credential())}`;
   }
 
   /**
-   * Sends an effectful request once. `key` goes where the operation says. `certified`: only with the credential that
-   * was fingerprinted last, because another one may be that of another account.
+   * Sends an effectful request once. `key` goes where the operation says. `warrant`: only with the credential that the
+   * attempt was certified with, because another one may be that of another account, and only while its lease lasts.
    */
   async send(
     content: Content,
     key: string,
-    options: { readonly bare?: boolean; readonly certified?: boolean } = {},
+    options: { readonly bare?: boolean; readonly warrant?: Warrant } = {},
   ): Promise<Exchanged> {
     const body = bodyText(content);
     const headers = {
@@ -79,15 +97,15 @@ export class Gateway {
       ...(content.idempotency !== null && { [content.idempotency]: key }),
     };
     const { method, path } = content;
-    const { bare = false, certified = false } = options;
-    const exchanged = await this.#exchange(method, path, headers, { body, bare, certified });
-    if (exchanged.kind !== 'not-sent' && options.bare !== true) this.#reached('adapter:response-read');
+    const { bare = false, warrant } = options;
+    const exchanged = await this.#exchange(method, path, headers, { body, bare, warrant });
+    if (exchanged.kind !== 'not-sent' && options.bare !== true) this.#context.reached('adapter:response-read');
     return exchanged;
   }
 
   /** Asks for something, over a connection of its own. */
   async get(path: string): Promise<Answer> {
-    const exchanged = await this.#exchange('GET', path, {}, { bare: false, certified: false });
+    const exchanged = await this.#exchange('GET', path, {}, { bare: false });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
     const { status, headers, body } = exchanged;
     if (status === 404 || status === 410) return { kind: 'absent' };
@@ -105,15 +123,16 @@ export class Gateway {
     {
       body,
       bare,
-      certified,
-    }: { readonly body?: string | undefined; readonly bare: boolean; readonly certified: boolean },
+      warrant,
+    }: { readonly body?: string | undefined; readonly bare: boolean; readonly warrant?: Warrant | undefined },
   ): Promise<Exchanged> {
     const url = this.#locate(path);
-    const credential = this.#credential();
-    if (certified && credential !== (this.#certified ?? credential)) {
+    const credential = warrant === undefined ? this.#credential() : this.#tryCredential();
+    if (typeof credential !== 'string') return { kind: 'not-sent', why: credential.why };
+    if (warrant !== undefined && warrant.credentials !== this.#fingerprintOf(credential)) {
       return { kind: 'not-sent', why: 'the credential is not the one that was certified' };
     }
-    const { timeoutMs = 10_000, maxBytes = 1 << 20, ca } = this.#service;
+    const { timeoutMs = TIMEOUT_MS, maxBytes = 1 << 20, ca } = this.#service;
     const effectful = method !== 'GET' && !bare;
     const outgoing = {
       method,
@@ -127,7 +146,13 @@ export class Gateway {
       },
       ...(body !== undefined && { body }),
     };
-    const connected = effectful ? () => this.#reached('adapter:connected') : undefined;
+    const connected = effectful
+      ? () => {
+          this.#context.reached('adapter:connected');
+          const late = warrant?.deadline !== undefined && isOver(this.#context.clock, warrant.deadline);
+          return late ? 'the lease of the attempt had run out before anything was written' : undefined;
+        }
+      : undefined;
     return withhold(await exchange(outgoing, { timeoutMs, maxBytes, ca, connected }), credential);
   }
 
@@ -140,6 +165,19 @@ export class Gateway {
       throw refused('a path leads away from the registered service');
     }
     return url;
+  }
+
+  #fingerprintOf(credential: string): string {
+    return `${this.credentialHeader} ${hash('sha256', `${SALT}${credential}`, 'hex').slice(0, 32)}`;
+  }
+
+  /** Without a credential nothing of an attempt's request leaves, which is worth more than an error. */
+  #tryCredential(): string | { readonly why: string } {
+    try {
+      return this.#credential();
+    } catch (error) {
+      return { why: (error as Error).message };
+    }
   }
 
   #credential(): string {
@@ -184,6 +222,16 @@ function secretOf(credential: string): string {
 function unescapeJson(text: string): string {
   return text.replace(/\\(?:u([0-9a-fA-F]{4})|(["\\/]))/g, (_, code: string | undefined, plain: string | undefined) =>
     code === undefined ? (plain ?? '') : String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
+/** A request that may take longer than the lease could still be sent when others have given the attempt up. */
+function checkLease(timeoutMs: number, leaseMs: number | undefined): void {
+  if (leaseMs === undefined || timeoutMs < leaseMs) return;
+  throw new EffectMatchError(
+    'ERR_EM_CONFIG_INVALID',
+    `http: timeoutMs (${timeoutMs}) must be below leaseMs (${leaseMs}): others may give an attempt up when its lease ` +
+      'has run out, and nothing of it may be sent after that',
   );
 }
 

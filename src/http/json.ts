@@ -1,4 +1,5 @@
-import { encodeInteger, type Value } from '../protocol/value.ts';
+import type { Value } from '../protocol/value.ts';
+import { encodeNumber } from './number.ts';
 import { hasRepeatedKey } from './repeated-key.ts';
 
 /**
@@ -20,7 +21,7 @@ export function parseJson(bytes: Buffer): Value | undefined {
 /** Called for what stands in the text, innermost first; what it returns is not visited again. */
 function revive(key: string, value: unknown, context: { readonly source?: string }): unknown {
   if (key === '__proto__') throw new SyntaxError('no value has a key of that name');
-  if (typeof value === 'number') return reviveNumber(value, context.source ?? '');
+  if (typeof value === 'number') return reviveNumber(context.source ?? String(value));
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   if (!Object.keys(value).some((name) => name.startsWith('$'))) return value;
   return Object.fromEntries(
@@ -28,31 +29,8 @@ function revive(key: string, value: unknown, context: { readonly source?: string
   );
 }
 
-const DIGITS_OF_A_DOUBLE = 15;
-/** Below it a double has fewer digits, and in the end none. */
-const SMALLEST_FULL_DOUBLE = 2 ** -1022;
-/** Longer numbers are written to keep a reader busy. */
-const NUMBER_LENGTH_MAX = 1000;
-
-function reviveNumber(value: number, source: string): Value {
-  if (source.length > NUMBER_LENGTH_MAX) throw new SyntaxError('a number is longer than any that is compared');
-  if (/^-?\d+$/.test(source)) return encodeInteger(BigInt(source));
-  const digits = withoutZerosAtEnd(
-    source
-      .replace(/[eE].*$/, '')
-      .replace(/[-.]/g, '')
-      .replace(/^0+/, ''),
-  );
-  if (digits === '') return 0;
-  const carried = Number.isFinite(value) && Math.abs(value) >= SMALLEST_FULL_DOUBLE;
-  if (carried && digits.length <= DIGITS_OF_A_DOUBLE) return value;
-  if (/[eE]/.test(source)) throw new SyntaxError('a number has more digits than can be compared');
-  return { $dec: withoutZerosAtEnd(source).replace(/\.$/, '') };
-}
-
-/** By counting: a pattern for zeros at the end is tried again at every zero before them. */
-function withoutZerosAtEnd(digits: string): string {
-  let end = digits.length;
-  while (digits[end - 1] === '0') end -= 1;
-  return digits.slice(0, end);
+function reviveNumber(source: string): Value {
+  const value = encodeNumber(source);
+  if (value === undefined) throw new SyntaxError('a number is longer than any that is compared');
+  return value;
 }

@@ -1,10 +1,13 @@
-import type { LedgerContext, PermitState } from '../contract/ledgers.ts';
+import type { JournalVerdict, LedgerContext, PermitState } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { invariant } from '../errors.ts';
 import type { ClaimRecord } from '../protocol/binding.ts';
+import type { Checkpoint } from '../protocol/checkpoint.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import {
+  acknowledgementSlot,
   CHAIN_START,
   CLAIM_SLOT,
   extendChain,
@@ -50,6 +53,14 @@ export class MemoryJournal {
     return rows.reduce((chain, row) => extendChain(this.#context, chain, row.digest), CHAIN_START);
   }
 
+  /** What is missing or another than when the checkpoint was made. */
+  differenceFrom({ throughSeq, chain }: Checkpoint): JournalVerdict | undefined {
+    const { length } = this.#rows;
+    if (throughSeq > length) return { kind: 'tampered', seq: length + 1, what: 'the end of the journal is missing' };
+    if (this.chainThrough(throughSeq) === chain) return undefined;
+    return { kind: 'tampered', seq: throughSeq, what: 'these are not the rows the checkpoint was made from' };
+  }
+
   find(occurrence: OccurrenceId, slot: string): OpenedRow | undefined {
     const row = this.#rows.find((candidate) => candidate.occurrence === occurrence && candidate.slot === slot);
     return row && openRow(this.#context, row);
@@ -83,6 +94,16 @@ export class MemoryJournal {
     const terminal = this.terminalOf(occurrence);
     const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
     return ended || this.find(occurrence, RESOLUTION_SLOT) !== undefined;
+  }
+
+  acknowledgements(): readonly Acknowledgement[] {
+    const rows = this.opened().filter((row) => row.kind === 'acknowledgement');
+    return rows.map((row) => row.sealed.record);
+  }
+
+  /** Whether the work of a continuation was completed. */
+  isCompleted({ occurrence, continuation }: Acknowledgement): boolean {
+    return this.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined;
   }
 
   /** Everything that a verdict about one attempt depends on. */

@@ -1,5 +1,5 @@
 /** A ledger in memory, for tests: it ends with its process. @module */
-import { type Clock, instant, systemClock } from '../contract/clock.ts';
+import { instant, systemClock, type WallClock } from '../contract/clock.ts';
 import type {
   AttemptName,
   ClaimEntry,
@@ -52,7 +52,7 @@ import {
  * was recorded lives as long as the factory, so that opening it again stands for a restart; nothing survives the
  * process.
  */
-export function memoryLedgers(clock: Clock = systemClock): LedgersFactory {
+export function memoryLedgers(clock: WallClock = systemClock): LedgersFactory {
   const memory: Memory = { plans: new Map(), issuances: new Map(), leases: new Map(), rows: [], documents: new Map() };
   return { open: async (context) => new MemoryLedgers(context, clock, memory) };
 }
@@ -78,20 +78,22 @@ class MemoryLedgers implements Ledgers {
   readonly durable = false;
   readonly shared = false;
   readonly #context: LedgerContext;
-  readonly #clock: Clock;
+  readonly #clock: WallClock;
   readonly #memory: Memory;
   readonly #journal: MemoryJournal;
 
-  constructor(context: LedgerContext, clock: Clock, memory: Memory) {
+  constructor(context: LedgerContext, clock: WallClock, memory: Memory) {
     this.#context = context;
     this.#clock = clock;
     this.#memory = memory;
     this.#journal = new MemoryJournal(context, memory.rows);
   }
 
-  async announcePlan(task: string, planRevision: number): Promise<void> {
+  async announcePlan(task: string, planRevision: number): Promise<number> {
     const { plans } = this.#memory;
-    plans.set(task, Math.max(planRevision, plans.get(task) ?? planRevision));
+    const announced = Math.max(planRevision, plans.get(task) ?? planRevision);
+    plans.set(task, announced);
+    return announced;
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
@@ -123,6 +125,12 @@ class MemoryLedgers implements Ledgers {
     if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return false;
     lease.untilMs = Math.max(lease.untilMs, this.#clock.now() + leaseMs);
     return true;
+  }
+
+  async abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void> {
+    const lease = this.#memory.leases.get(occurrence);
+    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return;
+    lease.untilMs = Math.min(lease.untilMs, this.#clock.now());
   }
 
   async standing(task: string, { occurrence, execution }: AttemptName): Promise<Standing> {
@@ -230,8 +238,11 @@ class MemoryLedgers implements Ledgers {
   }
 
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
-    const opened = this.#journal.opened().filter((row) => row.kind === 'acknowledgement');
-    return opened.map((row) => row.sealed.record).filter((record) => record.occurrence === occurrence);
+    return this.#journal.acknowledgements().filter((record) => record.occurrence === occurrence);
+  }
+
+  async uncompleted(): Promise<readonly Acknowledgement[]> {
+    return this.#journal.acknowledgements().filter((record) => !this.#journal.isCompleted(record));
   }
 
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {
@@ -256,13 +267,8 @@ class MemoryLedgers implements Ledgers {
     const throughSeq = this.#journal.length;
     if (throughSeq === 0 || this.#memory.checkpoint?.record.throughSeq === throughSeq) return this.#memory.checkpoint;
     const at = instant(this.#clock.now());
-    const record = {
-      version: 1 as const,
-      throughSeq,
-      rows: throughSeq,
-      chain: this.#journal.chainThrough(throughSeq),
-      at,
-    };
+    const chain = this.#journal.chainThrough(throughSeq);
+    const record = { version: 1 as const, throughSeq, rows: throughSeq, chain, at };
     this.#memory.checkpoint = this.#context.sealer.seal(checkpointRecord, record);
     return this.#memory.checkpoint;
   }
@@ -271,15 +277,8 @@ class MemoryLedgers implements Ledgers {
     const rows = this.#journal.opened().length;
     if (exported !== undefined) {
       const { record } = this.#context.sealer.open(checkpointRecord, exported.text, exported.seal);
-      if (record.throughSeq > rows)
-        return { kind: 'tampered', seq: rows + 1, what: 'the end of the journal is missing' };
-      if (this.#journal.chainThrough(record.throughSeq) !== record.chain) {
-        return {
-          kind: 'tampered',
-          seq: record.throughSeq,
-          what: 'these are not the rows the checkpoint was made from',
-        };
-      }
+      const difference = this.#journal.differenceFrom(record);
+      if (difference !== undefined) return difference;
     }
     return { kind: 'intact', rows, checkpointed: this.#memory.checkpoint?.record.throughSeq ?? 0 };
   }

@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from './canon.ts';
-import { checkCell } from './constraint.ts';
+import { checkCell, checkPatterns } from './constraint.ts';
 import type { ApprovedEffect } from './effect.ts';
 import type { Approved, Manifest } from './manifest.ts';
 import { approvedRecord } from './manifest.ts';
@@ -20,6 +20,7 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
         `"${effect.target}" is not registered; register it with the adapter or leave it out of the manifest`,
       );
     }
+    refuseUnchanged(registration, effect);
     const { count, ...shape } = effect;
     const key = canonical(shape);
     merged.set(key, { ...effect, count: count + (merged.get(key)?.count ?? 0) });
@@ -37,15 +38,30 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
   });
 }
 
+/** Only where every write is an effect is one that changes nothing an effect too. */
+function refuseUnchanged({ profile }: Registration, { op, target, before, after }: ApprovedEffect): void {
+  if (op !== 'update' || after === undefined || profile === 'row-event') return;
+  if (Object.keys({ ...before, ...after }).length > 0) return;
+  throw new EffectMatchError(
+    'ERR_EM_MANIFEST_INVALID',
+    `update "${target}": it changes no column, which is no effect under ${profile}; leave the effect out`,
+  );
+}
+
 /**
  * Refuses constraints that no comparison could evaluate. Checked after normalisation, which may change the kind of a
  * range's ends, and again on everything handed over, which may never have been normalised: found only when the
  * candidate is compared, it would have cost the occurrence.
  */
 export function checkCells(effects: readonly ApprovedEffect[]): void {
+  const patterns = new Set<string>();
   for (const { target, key, before, after } of effects) {
     for (const cells of [key, before, after]) {
-      for (const [column, cell] of Object.entries(cells ?? {})) checkCell(cell, `${target}.${column}`);
+      for (const [column, cell] of Object.entries(cells ?? {})) {
+        if ('matches' in cell) patterns.add(cell.matches);
+        else checkCell(cell, `${target}.${column}`);
+      }
     }
   }
+  checkPatterns(patterns);
 }

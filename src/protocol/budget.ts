@@ -14,6 +14,11 @@ export class Budget {
     return this.#spent;
   }
 
+  /** How many steps may still be spent. */
+  get left(): number {
+    return Math.max(0, this.#limit - this.#spent);
+  }
+
   get exhausted(): boolean {
     return this.#spent > this.#limit;
   }

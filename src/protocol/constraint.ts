@@ -1,4 +1,5 @@
 import { EffectMatchError, invariant, unreachable } from '../errors.ts';
+import type { Budget } from './budget.ts';
 import { canonical } from './canon.ts';
 import type { Cell } from './effect.ts';
 import { compilePattern, type Pattern, runPattern } from './pattern.ts';
@@ -9,6 +10,8 @@ import { orderValues, readTag, type Value } from './value.ts';
 export interface ConstraintContext {
   /** When the operation ran, on the backend's clock, in milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
+  /** What evaluation may cost. Once it is exhausted no answer means anything. */
+  readonly budget?: Budget;
 }
 
 /** Backend evidence about the values it assigned in one column: a range, or the values themselves. */
@@ -26,9 +29,9 @@ export function isExact(cell: Cell): cell is { readonly is: Value } {
 export function satisfies(cell: Cell, value: Value, context: ConstraintContext): boolean {
   if ('is' in cell) return sameValue(cell.is, value);
   if ('any' in cell) return true;
-  if ('oneOf' in cell) return cell.oneOf.some((allowed) => sameValue(allowed, value));
+  if ('oneOf' in cell) return isOneOf(cell.oneOf, value, context);
   if ('between' in cell) return isBetween(cell.between, value);
-  if ('matches' in cell) return typeof value === 'string' && matchesWhole(cell.matches, value);
+  if ('matches' in cell) return typeof value === 'string' && matchesWhole(cell.matches, value, context);
   if ('now' in cell) return isNow(cell.now, value, context);
   invariant(!('generated' in cell), 'generated cells are decided by the matcher');
   return unreachable(cell);
@@ -62,8 +65,39 @@ export function checkCell(cell: Cell, where: string): void {
 /** Longer texts match no pattern: the agent chooses the text, and with it the cost. */
 const MATCHED_LENGTH_MAX = 4096;
 
-function matchesWhole(pattern: string, text: string): boolean {
-  return text.length <= MATCHED_LENGTH_MAX && runPattern(patternOf(pattern), text).matched;
+/** A state of a pattern is visited so much faster than a pair is looked at that so many count as one step. */
+const STATES_PER_STEP = 16;
+
+function matchesWhole(source: string, text: string, { budget }: ConstraintContext): boolean {
+  if (text.length > MATCHED_LENGTH_MAX) return false;
+  const pattern = patternOf(source, budget);
+  const { matched, steps } = runPattern(pattern, text, budget && budget.left * STATES_PER_STEP);
+  budget?.spend(Math.floor(steps / STATES_PER_STEP));
+  return matched;
+}
+
+/** The texts of a value that is no scalar are made once: the list can be long, and the agent chooses the value. */
+function isOneOf(allowed: readonly Value[], value: Value, { budget }: ConstraintContext): boolean {
+  budget?.spend(Math.floor(allowed.length / STATES_PER_STEP));
+  if (typeof value !== 'object' || value === null) return allowed.includes(value);
+  const text = canonical(value);
+  return allowed.some((one) => typeof one === 'object' && one !== null && canonical(one) === text);
+}
+
+/** How many states the patterns of one outcome may need together; equal patterns count once. */
+const STATES_TOGETHER_MAX = 65_536;
+
+/** Refuses patterns that need too many states together, so that nobody can have them compiled for ever. */
+export function checkPatterns(sources: ReadonlySet<string>): void {
+  let states = 0;
+  for (const source of sources) {
+    states += patternOf(source).states.length;
+    if (states <= STATES_TOGETHER_MAX) continue;
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      `the ${sources.size} patterns need more than ${STATES_TOGETHER_MAX} states together; use fewer or shorter ones`,
+    );
+  }
 }
 
 function sameValue(a: Value, b: Value): boolean {
@@ -90,7 +124,9 @@ function isNow(now: Now, value: Value, { window }: ConstraintContext): boolean {
   const instant = instantOf(now.unit, value);
   if (instant === undefined) return false;
   const { earliestMs, latestMs } = instant;
-  return latestMs >= window.fromMs - now.withinMs && earliestMs <= window.toMs + now.withinMs;
+  // A text or number without milliseconds was cut off, or rounded up by at most half of what it leaves out.
+  const roundedMs = Math.floor((latestMs + 1 - earliestMs) / 2);
+  return latestMs >= window.fromMs - now.withinMs && earliestMs - roundedMs <= window.toMs + now.withinMs;
 }
 
 function instantOf(unit: Now['unit'], value: Value): Instant | undefined {
@@ -130,11 +166,12 @@ function freshTexts(fresh: readonly Value[]): ReadonlySet<string> {
 const PATTERNS_KEPT = 64;
 const patterns = new Map<string, Pattern>();
 
-/** Compiled patterns, kept because one pattern is usually tried on many rows. */
-function patternOf(source: string): Pattern {
+/** Compiled patterns, kept because one pattern is usually tried on many rows. Compiling costs like running. */
+function patternOf(source: string, budget?: Budget): Pattern {
   const known = patterns.get(source);
   if (known !== undefined) return known;
   const pattern = compilePattern(source);
+  budget?.spend(Math.floor(pattern.states.length / STATES_PER_STEP));
   if (patterns.size >= PATTERNS_KEPT) patterns.clear();
   patterns.set(source, pattern);
   return pattern;

@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { checkCell } from './constraint.ts';
 import type { Cell } from './effect.ts';
-import { fromJs } from './value.ts';
+import { encodeReal, fromJs } from './value.ts';
 
 /** Registered globally, so that a configuration file and the command line may load their own copies of this package. */
 const constraintBrand: unique symbol = Symbol.for('effectmatch/constraint');
@@ -34,6 +34,12 @@ export function generated(label: string): Constraint {
     throw refuse('generated needs a label of 1 to 128 characters');
   }
   return constrain({ generated: label });
+}
+
+/** A floating-point number as such, also beyond 2^53, where a plain number is refused: it may be a rounded integer. */
+export function real(value: number): Constraint {
+  if (typeof value !== 'number') throw refuse('real needs a number');
+  return constrain({ is: encodeReal(value) });
 }
 
 /** One of the listed values. */

@@ -1,6 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { checkCell } from './constraint.ts';
 import { type Change, type Constraint, isMarked, type Plain, readCell, readChange } from './draft-cell.ts';
+import { UNUSED } from './drawn.ts';
 import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
 import { type Manifest, manifestRecord } from './manifest.ts';
 import { fromJs, type Row } from './value.ts';
@@ -16,6 +17,7 @@ export {
   now,
   oneOf,
   type Plain,
+  real,
   to,
 } from './draft-cell.ts';
 
@@ -42,13 +44,15 @@ export function insert(target: string, row: DraftRow): ApprovedEffect {
   return { op: 'insert', target, after: readCells(row, `insert ${target}`), count: 1 };
 }
 
-/** A changed row: only the columns that change, everything else of it must stay as it is. */
+/**
+ * A changed row: only the columns that change, everything else of it must stay as it is. No column at all is a write
+ * that changes nothing, such as an upsert of equal values: an effect under the profile `row-event` alone.
+ */
 export function update(target: string, key: DraftRow, changes: DraftChanges): ApprovedEffect {
   const where = `update ${target}`;
   const entries = readEntries(changes, where).map(
     ([column, change]) => [column, readChange(change, `${where}, column ${column}`)] as const,
   );
-  if (entries.length === 0) throw refuse(`${where} changes no column; leave the effect out`);
   return {
     op: 'update',
     target,
@@ -76,6 +80,21 @@ export function remove(target: string, key: DraftRow | null, before?: DraftRow):
 export function count(effect: ApprovedEffect, times: number): ApprovedEffect {
   if (!Number.isSafeInteger(times) || times < 1) throw refuse('count needs a whole number of at least 1');
   return { ...effect, count: times };
+}
+
+/**
+ * Numbers that the operation takes from a sequence and that no row has in the end: those of rows that a conflict kept out
+ * (`on conflict do nothing`), that were rolled back, or that were removed again.
+ */
+export function unused(sequence: string, numbers: Plain | Constraint): ApprovedEffect {
+  const where = `unused ${sequence}`;
+  return {
+    op: 'update',
+    target: sequence,
+    before: readCells({ [UNUSED]: 0 }, where),
+    after: readCells({ [UNUSED]: numbers }, where),
+    count: 1,
+  };
 }
 
 /** So many writes of one kind to a relation, for the `relation-write` profile, which does not look at rows. */
@@ -160,7 +179,6 @@ function checkEffect(effect: ApprovedEffect, where: string): void {
   ) {
     throw refuse(`${where}: before and after must name the same columns`);
   }
-  if (key !== undefined && columns.length === 0) throw refuse(`${where}: an update changes at least one column`);
 }
 
 function readKey(key: DraftRow, where: string): CellRow {

@@ -91,6 +91,16 @@ export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefi
   };
 }
 
+/** What one request may change: an adapter looks at every single effect, however short the text that counts them. */
+export const REMOTE_EFFECTS_MAX = 10_000;
+
+/** Whether one request is to change more than any request may; undefined where it is not. */
+export function findOversized(effects: readonly Pick<ApprovedEffect, 'count'>[]): string | undefined {
+  const total = effects.reduce((sum, { count }) => sum + count, 0);
+  if (total <= REMOTE_EFFECTS_MAX) return undefined;
+  return `${total} changes are more than the ${REMOTE_EFFECTS_MAX} that one request may make`;
+}
+
 /** Licenses begin a minute before they are signed, because clocks differ; that minute does not count. */
 const EARLY_MS = 60_000;
 

@@ -6,7 +6,7 @@ import type { Assigned } from './observation.ts';
 import type { Value } from './value.ts';
 
 /** Backend evidence that matching may rely on. */
-export interface MatchEvidence extends ConstraintContext {
+export interface MatchEvidence extends Pick<ConstraintContext, 'window'> {
   readonly assigned: readonly Assigned[];
 }
 
@@ -18,8 +18,8 @@ export class Admission {
   readonly #assigned = new Map<string, Check[]>();
   readonly #anchored = new Set<string>();
 
-  constructor(evidence: MatchEvidence, wanted: readonly Wanted[]) {
-    this.#context = { window: evidence.window };
+  constructor(evidence: MatchEvidence, wanted: readonly Wanted[], budget: Budget) {
+    this.#context = { window: evidence.window, budget };
     for (const assigned of evidence.assigned) {
       const place = placeText(assigned.target, assigned.column);
       this.#assigned.set(place, [...(this.#assigned.get(place) ?? []), checkOf(assigned)]);

@@ -31,7 +31,7 @@ export interface Constrained {
  * labels: if that leaves something over, the bags differ whatever the labels say. Then with them.
  */
 export function matchConstrained({ wanted, found, evidence, budget, differs }: Constrained): ConstrainedMatch {
-  const admission = new Admission(evidence, wanted);
+  const admission = new Admission(evidence, wanted, budget);
   const field: Field = { wanted, found, admission, budget, candidates: new Candidates(found, budget) };
   const plain = new Graph(field, WITHOUT_LABELS);
   const covered = plain.flow.fill(budget);

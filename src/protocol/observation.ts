@@ -1,3 +1,4 @@
+import { type Drawn, findSetBack, findUnused } from './drawn.ts';
 import type { ChangeRecord, Effect, Op } from './effect.ts';
 import { canonObserved } from './profile.ts';
 import type { Registration } from './registration.ts';
@@ -19,18 +20,23 @@ export interface Evidence extends CandidateFacts {
   readonly unattributed: number;
   /** Backend evidence about identifiers it assigned, for `generated`. */
   readonly assigned: readonly Assigned[];
+  /** What the execution drew from registered sequences; absent where the backend has none. */
+  readonly drawn?: readonly Drawn[];
   /**
    * Remote backends: the service says, about this very request, that it refused it for good and will never carry it
    * out. Together with complete evidence of no effect this is proof that nothing became durable.
    */
   readonly refused?: string;
-  /** What a discard of this candidate will not take back. It is reported, and nothing is concluded from it. */
+  /** What no rollback takes back, whose ever it was. It is reported, and nothing is concluded from it. */
   readonly residue?: readonly Residue[];
   /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
 }
 
-/** One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. */
+/**
+ * One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. What it says
+ * is stored as it is, so it quotes no values.
+ */
 export type ChannelReport =
   | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
   /** Where the records came from: must have produced exactly the records handed over. */
@@ -88,16 +94,20 @@ export function establish(
 ): Observation {
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
-  const { channels } = evidence;
+  const { channels, drawn = [] } = evidence;
+  // Gaps are stored, and what a channel saw may hold values or a digest of them.
+  const quotesValues = registration.values === 'plain';
   // Never as arguments of one call: there may be more gaps than the stack holds.
   const gaps = findAbsentChannels(channels, requiredChannels).concat(
     findSilentChannels(channels),
-    channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered })),
+    channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered, quotesValues })),
     findUnregistered(tally, registered),
     findUnattributed(evidence.unattributed),
+    findSetBack(drawn),
   );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
-  return { kind: 'complete', effects: canonObserved(registration, evidence.records) };
+  const effects = canonObserved(registration, evidence.records);
+  return { kind: 'complete', effects: effects.concat(findUnused(drawn, evidence.assigned, effects)) };
 }
 
 type Tally = ReadonlyMap<string, Record<Op, number>>;
@@ -141,9 +151,10 @@ interface Reported {
   readonly evidence: Evidence;
   readonly tally: Tally;
   readonly registered: ReadonlySet<string>;
+  readonly quotesValues: boolean;
 }
 
-function findDisagreements(report: ChannelReport, { evidence, tally, registered }: Reported): string[] {
+function findDisagreements(report: ChannelReport, { evidence, tally, registered, quotesValues }: Reported): string[] {
   const { channel } = report;
   switch (report.kind) {
     case 'silent':
@@ -169,7 +180,7 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered 
     case 'stable':
       if (report.before === report.after) return [];
       return [
-        `${nameOf(channel)} changed while the operation ran: ${quote(report.before)} became ${quote(report.after)}.`,
+        `${nameOf(channel)} changed while the operation ran${quotesValues ? `: ${quote(report.before)} became ${quote(report.after)}` : ''}.`,
       ];
     default:
       // The types rule this out; an adapter of another version does not.

@@ -39,16 +39,16 @@ export function classify(prepared: Prepared, observation: Observation, context: 
 
 /**
  * A text of E for digesting: the same for the same multiset in any order, different for different multisets. One line
- * per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit themselves.
+ * per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit themselves. Line by line, because all of
+ * them together can be longer than a string may be.
  */
-export function observedText(effects: readonly Effect[]): string {
+export function* observedLines(effects: readonly Effect[]): Generator<string> {
   const keys = effects.map(effectKey).sort();
-  let text = '';
   for (let start = 0, end = 0; start < keys.length; start = end) {
     while (keys[end] === keys[start]) end += 1;
-    text += `${end - start}x${keys[start]}\n`;
+    const line = `${end - start}x${keys[start]}\n`;
+    // Digests are taken of UTF-8, in which lone surrogates would all look alike.
+    invariant(line.isWellFormed(), 'observed values are well-formed text');
+    yield line;
   }
-  // Digests are taken of UTF-8, in which lone surrogates would all look alike.
-  invariant(text.isWellFormed(), 'observed values are well-formed text');
-  return text;
 }

@@ -25,12 +25,19 @@ export function compilePattern(source: string): Pattern {
   return { source, states };
 }
 
+/** So many ranges of a class are compared for one step. */
+const RANGES_PER_STEP = 8;
+
 /**
  * Whether the whole text matches, and how many states were visited. All alternatives advance together, one code point
  * at a time, so the work is at most text length × states whatever the pattern: the agent chooses the text, and must
- * not be able to choose the cost.
+ * not be able to choose the cost. After `maxSteps` it is given up, and `matched` means nothing.
  */
-export function runPattern(pattern: Pattern, text: string): { readonly matched: boolean; readonly steps: number } {
+export function runPattern(
+  pattern: Pattern,
+  text: string,
+  maxSteps = Number.POSITIVE_INFINITY,
+): { readonly matched: boolean; readonly steps: number } {
   const { states } = pattern;
   const seenAt = new Int32Array(states.length + 1).fill(-1);
   let current: number[] = [];
@@ -50,11 +57,13 @@ export function runPattern(pattern: Pattern, text: string): { readonly matched: 
   enter(0, round, current);
   for (const character of text) {
     if (current.length === 0) break;
+    if (steps > maxSteps) return { matched: false, steps };
     const codePoint = character.codePointAt(0) ?? 0;
     const next: number[] = [];
     round += 1;
     for (const at of current) {
       const state = states[at];
+      if (state?.kind === 'set') steps += Math.floor(state.ranges.length / RANGES_PER_STEP);
       if (state?.kind === 'set' && contains(state.ranges, codePoint)) enter(at + 1, round, next);
     }
     current = next;

@@ -1,7 +1,8 @@
+import { canonicalBytes } from './canon-size.ts';
 import type { CountedEffect, Diff } from './diff.ts';
 import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import type { Approved } from './manifest.ts';
-import type { Row, Value } from './value.ts';
+import { type Row, readTag, type Value } from './value.ts';
 
 /** A keyed digest of one value of one column. */
 export type DigestValue = (target: string, column: string, value: Value) => string;
@@ -11,28 +12,41 @@ export type DigestValue = (target: string, column: string, value: Value) => stri
  * of one column keep equal digests, so people can still see what was approved and whether two approvals agree.
  */
 export function redactApproved(approved: Approved, digestValue: DigestValue): Approved {
+  const digest: MapValue = digesting(digestValue);
   return {
     ...approved,
     // The digests of A and of the task state stay in the journal; with the salt beside them they could be tried out.
     salt: '0'.repeat(approved.salt.length),
-    effects: approved.effects.map((effect) => redactEffect(effect, digestValue)),
+    effects: approved.effects.map((effect) => mapApproved(effect, digest)),
     requires: approved.requires.map(({ target, key, row }) => ({
       target,
-      key: redactRow(target, key, digestValue),
-      row: row === null ? null : redactRow(target, row, digestValue),
+      key: mapRow(target, key, digest),
+      row: row === null ? null : mapRow(target, row, digest),
     })),
-    watch: approved.watch.map((read) => ({ ...read, key: redactRow(read.target, read.key, digestValue) })),
+    watch: approved.watch.map((read) => ({ ...read, key: mapRow(read.target, read.key, digest) })),
   };
 }
 
 /** A diff without its values, on the same terms as {@link redactApproved}. */
 export function redactDiff(diff: Diff, digestValue: DigestValue): Diff {
+  return mapDiff(diff, digesting(digestValue));
+}
+
+/** A diff in which values of more than `maxBytes` are replaced by how many bytes they have. */
+export function cutDiff(diff: Diff, maxBytes: number): Diff {
+  return mapDiff(diff, (value) => {
+    const bytes = canonicalBytes(value);
+    return bytes <= maxBytes ? value : { $omitted: String(bytes) };
+  });
+}
+
+function mapDiff(diff: Diff, map: MapValue): Diff {
   return {
-    extra: diff.extra.map((effect) => redactObserved(effect, digestValue)),
-    missing: diff.missing.map((effect) => redactEffect(effect, digestValue)),
+    extra: diff.extra.map((effect) => mapObserved(effect, map)),
+    missing: diff.missing.map((effect) => mapApproved(effect, map)),
     altered: diff.altered.map(({ approved, observed }) => ({
-      approved: redactEffect(approved, digestValue),
-      observed: redactObserved(observed, digestValue),
+      approved: mapApproved(approved, map),
+      observed: mapObserved(observed, map),
     })),
     omitted: diff.omitted,
   };
@@ -60,41 +74,50 @@ export function boundDiff(diff: Diff, maxEntries: number): Diff {
   };
 }
 
-function redactEffect(effect: ApprovedEffect, digestValue: DigestValue): ApprovedEffect {
+/** What becomes of one value of one column. */
+type MapValue = (value: Value, target: string, column: string) => Value;
+
+/** A value that was left out is no secret, and its digest would say nothing. */
+function digesting(digestValue: DigestValue): MapValue {
+  return (value, target, column) =>
+    readTag(value)?.tag === '$omitted' ? value : { $digest: digestValue(target, column, value) };
+}
+
+function mapApproved(effect: ApprovedEffect, map: MapValue): ApprovedEffect {
   const { op, target, key, before, after, count } = effect;
-  const redact = (cells: CellRow): CellRow =>
-    mapColumns(cells, (cell, column) => redactCell(cell, (value) => ({ $digest: digestValue(target, column, value) })));
+  const mapCells = (cells: CellRow): CellRow =>
+    mapColumns(cells, (cell, column) => mapCell(cell, (value) => map(value, target, column)));
   return {
     op,
     target,
-    ...(key !== undefined && { key: redact(key) }),
-    ...(before !== undefined && { before: redact(before) }),
-    ...(after !== undefined && { after: redact(after) }),
+    ...(key !== undefined && { key: mapCells(key) }),
+    ...(before !== undefined && { before: mapCells(before) }),
+    ...(after !== undefined && { after: mapCells(after) }),
     count,
   };
 }
 
-function redactObserved(effect: CountedEffect, digestValue: DigestValue): CountedEffect {
+function mapObserved(effect: CountedEffect, map: MapValue): CountedEffect {
   const { op, target, key, before, after, count } = effect;
   return {
     op,
     target,
-    ...(key !== undefined && { key: redactRow(target, key, digestValue) }),
-    ...(before !== undefined && { before: redactRow(target, before, digestValue) }),
-    ...(after !== undefined && { after: redactRow(target, after, digestValue) }),
+    ...(key !== undefined && { key: mapRow(target, key, map) }),
+    ...(before !== undefined && { before: mapRow(target, before, map) }),
+    ...(after !== undefined && { after: mapRow(target, after, map) }),
     count,
   };
 }
 
-function redactCell(cell: Cell, redact: (value: Value) => Value): Cell {
-  if ('is' in cell) return { is: redact(cell.is) };
-  if ('oneOf' in cell) return { oneOf: cell.oneOf.map(redact) };
-  if ('between' in cell) return { between: [redact(cell.between[0]), redact(cell.between[1])] };
+function mapCell(cell: Cell, map: (value: Value) => Value): Cell {
+  if ('is' in cell) return { is: map(cell.is) };
+  if ('oneOf' in cell) return { oneOf: cell.oneOf.map(map) };
+  if ('between' in cell) return { between: [map(cell.between[0]), map(cell.between[1])] };
   return cell;
 }
 
-function redactRow(target: string, row: Row, digestValue: DigestValue): Row {
-  return mapColumns(row, (value, column) => ({ $digest: digestValue(target, column, value) }));
+function mapRow(target: string, row: Row, map: MapValue): Row {
+  return mapColumns(row, (value, column) => map(value, target, column));
 }
 
 function mapColumns<T, U>(

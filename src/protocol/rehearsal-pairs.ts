@@ -33,8 +33,9 @@ export type Pairing =
  */
 export function pairRehearsals(first: Rehearsal, second: Rehearsal, registration: Registration): Pairing {
   const volatile = new Map(registration.targets.map((target) => [target.name, new Set(target.volatile)]));
-  const ours = groupByShape(first, volatile);
-  const theirs = groupByShape(second, volatile);
+  const strip = (effect: Effect) => withoutColumns(registration, effect, volatile.get(effect.target) ?? new Set());
+  const ours = groupByShape(first, strip);
+  const theirs = groupByShape(second, strip);
   const pairs: Pair[] = [];
   for (const shape of new Set([...ours.keys(), ...theirs.keys()])) {
     const left = ours.get(shape) ?? [];
@@ -47,11 +48,11 @@ export function pairRehearsals(first: Rehearsal, second: Rehearsal, registration
   return { kind: 'paired', pairs };
 }
 
-function groupByShape(run: Rehearsal, volatile: ReadonlyMap<string, ReadonlySet<string>>): Map<string, Effect[]> {
+function groupByShape(run: Rehearsal, strip: (effect: Effect) => Effect | undefined): Map<string, Effect[]> {
   const groups = new Map<string, Ranked[]>();
   const origins = new Origins(run);
   for (const reported of run.effects) {
-    const effect = withoutColumns(reported, volatile.get(reported.target) ?? new Set());
+    const effect = strip(reported);
     if (effect === undefined) continue;
     const columns = SIDES.map((side) => Object.keys(effect[side] ?? {}).sort());
     const shape = canonical([effect.op, effect.target, columns]);
@@ -63,8 +64,11 @@ function groupByShape(run: Rehearsal, volatile: ReadonlyMap<string, ReadonlySet<
   return new Map([...groups].map(([shape, group]) => [shape, group.sort(orderRanked).map(({ effect }) => effect)]));
 }
 
-/** Volatile columns are not approved; an update of nothing else is left to the comparison, which refuses strangers. */
-function withoutColumns(effect: Effect, columns: ReadonlySet<string>): Effect | undefined {
+/**
+ * Volatile columns are not approved. An update of nothing else is a write of no column where every write is an effect;
+ * elsewhere it is left to the comparison, which refuses strangers.
+ */
+function withoutColumns({ profile }: Registration, effect: Effect, columns: ReadonlySet<string>): Effect | undefined {
   if (columns.size === 0) return effect;
   const strip = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([column]) => !columns.has(column)));
   const { key, before, after, ...rest } = effect;
@@ -74,7 +78,7 @@ function withoutColumns(effect: Effect, columns: ReadonlySet<string>): Effect | 
     ...(before !== undefined && { before: strip(before) }),
     ...(after !== undefined && { after: strip(after) }),
   };
-  const isEmpty = effect.op === 'update' && Object.keys(stripped.after ?? {}).length === 0;
+  const isEmpty = profile !== 'row-event' && effect.op === 'update' && Object.keys(stripped.after ?? {}).length === 0;
   return isEmpty && after !== undefined && Object.keys(after).length > 0 ? undefined : stripped;
 }
 

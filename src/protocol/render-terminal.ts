@@ -14,7 +14,8 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
       if (terminal.match === 'registered-fields') {
         return `committed: the registered fields were as approved when they were read back${how}; who wrote them is not established`;
       }
-      return `committed: what became durable is what was approved${how}`;
+      const verdict = `committed: what became durable is what was approved${how}`;
+      return [verdict, ...renderResidue(terminal.residue ?? [], 'Moved')].join('\n');
     }
     case 'rejected': {
       const { at, reason, detail, outcome, residue = [] } = terminal;

@@ -100,6 +100,8 @@ function renderTagged({ tag, text }: Tagged, rendering: Rendering): string {
       return `bytes ${shortenHex(text, rendering)} (as text)`;
     case '$digest':
       return `<value kept as digest ${renderColumn(text.slice(0, 16))}>`;
+    case '$omitted':
+      return `<value of ${text} bytes, too long to be kept>`;
     default:
       return unreachable(tag);
   }

@@ -151,6 +151,7 @@ function renderColumns({ op, before = {}, after = {} }: ApprovedEffect, renderin
     case 'delete':
       return Object.keys(before).length === 0 ? '' : `was ${renderCells(before, rendering)}`;
     case 'update':
+      if (Object.keys({ ...before, ...after }).length === 0) return 'written, no column changes';
       // Fields that are compared as they are read back have no side before.
       if (Object.keys(before).length === 0) return renderCells(after, rendering);
       return sortedColumns({ ...before, ...after })

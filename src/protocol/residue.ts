@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { canonicalBytes } from './canon-size.ts';
 import { quote } from './render-text.ts';
 
 const positionSchema = z.string().regex(/^-?\d{1,20}$/);
 
 /**
- * What a rolled-back attempt leaves behind all the same. A sequence does not roll back: it stood at `from` when the attempt
+ * What an attempt leaves even where it was rolled back. A sequence does not roll back: it stood at `from` when the attempt
  * began (null before its first value) and at `to` when it was observed or had failed. Others may have drawn from it
  * meanwhile, so it bounds what the attempt moved. Positions are left out where values are not stored.
  */
@@ -14,22 +15,33 @@ export const residueSchema = z.strictObject({
   from: positionSchema.nullable().exactOptional(),
   to: positionSchema.exactOptional(),
 });
-/** One thing that a rollback did not take back. */
+/** One thing that no rollback takes back. */
 export type Residue = z.infer<typeof residueSchema>;
 
 /** The list as records keep it, beside what they claim. */
 export const residueListSchema = z.array(residueSchema).min(1).max(1000);
 
-/** One line for each thing that was left behind. */
-export function renderResidue(residue: readonly Residue[]): string[] {
+/** One line for each thing that was left behind by a rollback, or moved with a commit. */
+export function renderResidue(residue: readonly Residue[], how: 'Left behind' | 'Moved' = 'Left behind'): string[] {
   return residue.map(({ name, from, to }) => {
     const place = to === undefined ? '' : ` from ${from ?? 'its start'} to ${to}`;
-    return `Left behind: sequence ${quote(name)} moved${place}, by this attempt or by others meanwhile`;
+    return `${how}: sequence ${quote(name)}${how === 'Moved' ? '' : ' moved'}${place}, by this attempt or by others meanwhile`;
   });
 }
 
-/** As it may be stored where values may not: which sequences, and not where they stand. */
+/** What the list may take of a record, in bytes of canonical text. */
+export const RESIDUE_BYTES_MAX = 256 * 1024;
+
+/** As it may be stored, as many as fit; where values may not be: which sequences, and not where they stand. */
 export function storableResidue(residue: readonly Residue[], values: 'plain' | 'digest'): readonly Residue[] {
-  const kept = residue.slice(0, 1000);
-  return values === 'plain' ? kept : kept.map(({ kind, name }) => ({ kind, name }));
+  const kept: Residue[] = [];
+  let bytes = 2;
+  for (const moved of residue.slice(0, 1000)) {
+    const { kind, name } = moved;
+    const stored = values === 'plain' ? moved : { kind, name };
+    bytes += canonicalBytes(stored) + 1;
+    if (bytes > RESIDUE_BYTES_MAX) break;
+    kept.push(stored);
+  }
+  return kept;
 }

@@ -53,7 +53,7 @@ export const shadowRecord = defineRecord(
     z.strictObject({
       ...shadowed,
       would: z.literal('reject'),
-      at: z.enum([...gateSchema.options, 'action']),
+      at: gateSchema,
       reason: nameSchema,
       detail: z.string().max(4000),
       outcome: outcomeSchema.exactOptional(),

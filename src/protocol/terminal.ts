@@ -15,6 +15,7 @@ import { plainSchema } from './value.ts';
 
 /** Where an attempt was refused. */
 export const gateSchema = z.enum([
+  'action',
   'authority',
   'boundary',
   'stage',
@@ -78,6 +79,8 @@ export const terminalRecord = defineRecord(
       observed: digestSchema,
       /** True when recovery rebuilt this verdict from the marker. */
       reconciled: z.boolean(),
+      /** Sequences that moved while it ran; not known to recovery, and beside the claim of this verdict. */
+      residue: residueListSchema.exactOptional(),
       ...fieldsOnly,
     }),
     z.strictObject({
@@ -110,9 +113,10 @@ export const terminalRecord = defineRecord(
       kind: z.literal('indeterminate'),
       gap: z.string().min(1).max(4000),
       claim: digestSchema,
-      certificate: digestSchema,
-      permit: digestSchema,
-      consumedAt: instantSchema,
+      certificate: digestSchema.exactOptional(),
+      /** Both or none: without them nothing was promoted or sent under this claim. */
+      permit: digestSchema.exactOptional(),
+      consumedAt: instantSchema.exactOptional(),
     }),
   ]),
 );
@@ -147,6 +151,10 @@ export function findUnassured(terminal: Terminal): string | undefined {
       return terminal.claimedAt <= terminal.consumedAt ? undefined : 'a permit is consumed after the claim';
     case 'diverged':
       return terminal.outcome.kind === 'DIVERGED' ? undefined : 'a diverged terminal carries a DIVERGED outcome';
+    case 'indeterminate':
+      return (terminal.permit === undefined) === (terminal.consumedAt === undefined)
+        ? undefined
+        : 'a permit and the time of its consumption are stated together';
     default:
       return undefined;
   }

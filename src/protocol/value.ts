@@ -10,7 +10,8 @@ import { EffectMatchError } from '../errors.ts';
  * - `{ $dec: '35' }` an exact decimal without trailing zeros,
  * - `{ $bytes: 'c0ffee' }` binary data, lower-case hex,
  * - `{ $text: 'ff' }` text whose bytes are not valid UTF-8, lower-case hex,
- * - `{ $digest: '…' }` a keyed digest that stands for a value that must not be stored.
+ * - `{ $digest: '…' }` a keyed digest that stands for a value that must not be stored,
+ * - `{ $omitted: '276000002' }` in a stored difference: a value of so many bytes that was too long to keep.
  *
  * Application data whose own keys start with `$` has them doubled, so data never reads as a tag.
  */
@@ -26,6 +27,7 @@ const TAG_FORMS = {
   $bytes: /^[0-9a-f]*$/,
   $text: /^[0-9a-f]*$/,
   $digest: /^[^\p{Cc}]+$/u,
+  $omitted: /^[1-9]\d{0,15}$/,
 } as const;
 
 /** The tags of {@link Value}. */
@@ -142,6 +144,7 @@ function convert(value: unknown, where: string, depth: number): Value {
       return encodeInteger(value);
     case 'number':
       if (Number.isNaN(value)) throw unusable(where, 'is NaN, which no column compares equal to; use null or a number');
+      if (isRounded(value)) throw unusable(where, `is ${describeRounded(value, BIGINT_OR_REAL)}`);
       return Object.is(value, -0) || !Number.isFinite(value) ? encodeReal(value) : value;
     case 'object':
       return value === null ? null : convertObject(value, where, depth);
@@ -168,6 +171,39 @@ function convertObject(value: object, where: string, depth: number): Value {
       convert(inner, `${where}[${JSON.stringify(key)}]`, depth + 1),
     ]),
   );
+}
+
+const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or real(…) for a floating-point number';
+
+/** Whether a number is an integer beyond 2^53: it stands for all integers that are rounded to it. */
+export function isRounded(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
+}
+
+/** The first such number anywhere in plain data. */
+export function findRounded(value: unknown): number | undefined {
+  const seen = new Set<unknown>();
+  const left = [value];
+  while (left.length > 0) {
+    const next = left.pop();
+    if (isRounded(next)) return next;
+    if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next) || seen.has(next)) continue;
+    seen.add(next);
+    for (const inner of Object.values(next)) left.push(inner);
+  }
+  return undefined;
+}
+
+/** What is wrong with such a number, and what to write. */
+export function describeRounded(value: number, instead: string): string {
+  return `${value}, which is beyond 2^53 and may have been rounded; ${instead}`;
+}
+
+/** A finite number that was stated as a floating-point number, for backends that have one kind of number. */
+export function readReal(value: Value): number | undefined {
+  const tagged = readTag(value);
+  const number = tagged?.tag === '$real' ? Number(tagged.text) : Number.NaN;
+  return Number.isFinite(number) && !Object.is(number, -0) ? number : undefined;
 }
 
 function unusable(where: string, why: string): EffectMatchError {
@@ -200,7 +236,7 @@ function rankUnit(unit: number): number {
 }
 
 /** 0.digits × 10^scale with a sign; digits without zeros at either end, empty for zero. */
-interface Numeric {
+export interface Numeric {
   readonly sign: -1 | 0 | 1;
   readonly digits: string;
   readonly scale: number;
@@ -231,7 +267,8 @@ function readDouble(double: number): Numeric {
   return readDecimal(Math.abs(double) >= 2 ** 53 ? String(BigInt(double)) : String(double));
 }
 
-function readDecimal(text: string): Numeric {
+/** A decimal text with or without an exponent, taken apart by its digits. */
+export function readDecimal(text: string): Numeric {
   const negative = text.startsWith('-');
   const [mantissa = '', exponent = '0'] = text.slice(negative ? 1 : 0).split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');

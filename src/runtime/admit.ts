@@ -1,12 +1,12 @@
 import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage, Staged } from '../contract/adapter.ts';
-import { type IdSource, instant } from '../contract/clock.ts';
+import { type Clock, deadlineIn, type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
+import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { markerText } from './marker-text.ts';
-import { requestDigest } from './remote.ts';
 
 /** Every probe that admission may fail, by name. A declared capability counts only where its probes pass. */
 export const PROBES = [
@@ -27,6 +27,7 @@ export interface AdmissionContext {
   readonly name: string;
   readonly sealer: Sealer;
   readonly ids: IdSource;
+  readonly clock: Clock;
 }
 
 const NOTHING = '0'.repeat(64);
@@ -37,15 +38,29 @@ interface Attempted {
   readonly execution: ExecutionId;
 }
 
-/** Tries what the adapter declares against what it really controls, on a control object of its own. */
+/**
+ * Tries what the adapter declares against what it really controls, on a control object of its own. What would reach a live
+ * service is left to {@link tryService}.
+ */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
   demand(context, 'profile-supported', adapter.profiles.includes(profile), `it does not support profile "${profile}"`);
   const stated = adapter.registration.capability ?? 'PROMOTABLE';
   const agree = stated === adapter.capability;
   demand(context, 'capability-rendered', agree, `approvers would read ${stated}, and it is ${adapter.capability}`);
-  if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
-  else if (adapter.capability === 'MEDIATED') await admitMediated(context, adapter);
+  if (adapter.capability === 'MEDIATED') admitMediated(context, adapter);
+  else if (adapter.capability === 'PROMOTABLE' && !isTriedLater(adapter)) await admitPromotable(context, adapter);
+}
+
+/** Whether there is a live service of others to be tried, which is done once and not whenever a runtime opens. */
+export function isTriedLater({ capability, probe }: Adapter): boolean {
+  return capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined);
+}
+
+/** Sends a live service what shows whether it does what its adapter declares. */
+export async function tryService(context: AdmissionContext, adapter: Adapter): Promise<void> {
+  if (adapter.capability === 'MEDIATED') await tryMediated(context, adapter);
+  else if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
 }
 
 function demand(context: AdmissionContext, probe: Probe, passed: boolean, what: string): void {
@@ -62,16 +77,19 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
   const occurrence = `occ_${ids.hex(20)}` as OccurrenceId;
   const attempt = { occurrence, execution: `exe_${ids.hex(16)}` as ExecutionId };
   const { probe, markers } = adapter;
+  const { credentials } = await adapter.survey();
   try {
-    const first = await stageProbe(adapter, attempt, token);
+    const first = await stageProbe(adapter, attempt, { token, credentials });
     if (first.kind === 'failed') throw unavailable(context, 'hold a candidate');
     await probeCandidate(context, adapter, first.stage, token);
 
     await voidProbe(context, adapter, marker(context, 'void', attempt));
-    const second = await stageProbe(adapter, attempt, token);
+    const second = await stageProbe(adapter, attempt, { token, credentials });
     if (second.kind === 'held') {
       const { stage } = second;
-      const promotion = await probePermit(stage, attempt, marker(context, 'committed', attempt))
+      const deadline = deadlineIn(context.clock, PROBE_MS);
+      const terms = { marker: marker(context, 'committed', attempt), credentials, deadline };
+      const promotion = await probePermit(stage, attempt, terms)
         .then((permit) => stage.promote(permit))
         .catch(() => undefined);
       await stage.discard();
@@ -85,6 +103,8 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
 }
 
 const VOID_TRIES = 20;
+/** For how long a probe's permit may be used. */
+const PROBE_MS = 60_000;
 
 /** Other processes that start at the same moment probe too: a void marker they kept out has fenced nothing yet. */
 async function voidProbe(context: AdmissionContext, adapter: PromotableAdapter, marker: MarkerText): Promise<void> {
@@ -123,18 +143,27 @@ async function probeCandidate(
   demand(context, 'discard-leaves-nothing', !(await probe.durable(token)), 'a discarded write became durable');
 }
 
-async function stageProbe(adapter: PromotableAdapter, attempt: Attempted, token: string): Promise<Staged> {
+async function stageProbe(
+  adapter: PromotableAdapter,
+  attempt: Attempted,
+  { token, credentials }: { readonly token: string; readonly credentials: string },
+): Promise<Staged> {
   const claim = { sealed: { record: attempt }, digest: NOTHING } as unknown as Claim;
-  return adapter.stage(claim, { digest: NOTHING } as unknown as Certificate, adapter.probe.action(token));
+  const certificate = { digest: NOTHING, credentials } as unknown as Certificate;
+  return adapter.stage(claim, certificate, adapter.probe.action(token));
 }
 
 /** A permit that fits the stage, so that nothing but the void marker can be the reason for a refusal. */
-async function probePermit(stage: Stage, attempt: Attempted, marker: MarkerText): Promise<ConsumedPermit> {
+async function probePermit(
+  stage: Stage,
+  attempt: Attempted,
+  terms: Pick<ConsumedPermit, 'marker' | 'credentials' | 'deadline'>,
+): Promise<ConsumedPermit> {
   const { candidate, evidence } = await stage.observe();
   const { observed, ...digests } = ZEROS;
   const bound = { candidate, evidence, observed };
   const record = { version: 1, ...attempt, ...digests, bound, consumedAt: instant(0) };
-  return { record, digest: NOTHING, marker } as unknown as ConsumedPermit;
+  return { record, digest: NOTHING, ...terms } as unknown as ConsumedPermit;
 }
 
 /** Probe markers say so by their all-zero digests; they are removed again when admission ends. */
@@ -164,8 +193,10 @@ function reorder(approval: Approval): Approval {
   } as Approval;
 }
 
-async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): Promise<void> {
+function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): void {
   const { probe } = adapter;
+  const named = typeof probe.fingerprint === 'function';
+  demand(context, 'exclusive-credential', named, 'it has no fingerprint, so nobody could tell when to try it again');
   const samples = probe.samples();
   const same = samples.every((sample) => {
     const other = reorder(sample);
@@ -178,6 +209,9 @@ async function admitMediated(context: AdmissionContext, adapter: RemoteAdapter):
     samples.length > 0 && same,
     'the same approved outcome does not always give the same request, so no permit could bind it',
   );
+}
+
+async function tryMediated(context: AdmissionContext, { probe }: RemoteAdapter): Promise<void> {
   demand(
     context,
     'exclusive-credential',

@@ -1,12 +1,15 @@
-import { digestText } from '../crypto/digest.ts';
-import { canonical } from '../protocol/canon.ts';
+import { digestPieces } from '../crypto/digest.ts';
+import { canonicalBytes } from '../protocol/canon-size.ts';
+import { comparedEffects } from '../protocol/compared.ts';
 import type { Diff } from '../protocol/diff.ts';
 import type { Effect } from '../protocol/effect.ts';
 import type { License, SignedLicense } from '../protocol/license.ts';
-import { type Outcome, observedText } from '../protocol/outcome.ts';
+import { type Outcome, observedLines } from '../protocol/outcome.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
-import { boundDiff, redactDiff } from '../protocol/redact.ts';
+import { boundDiff, cutDiff, type DigestValue, redactDiff } from '../protocol/redact.ts';
 import type { RecordedOutcome } from '../protocol/terminal.ts';
+import type { Value } from '../protocol/value.ts';
+import type { Refusal } from './authority.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
 /** One try at one occurrence under one license, as far as its terminal names it. */
@@ -25,32 +28,77 @@ export interface Attempt extends AttemptFacts {
   readonly signed: SignedLicense;
 }
 
-/** Digest of E. Keyed where the deployment does not store values: a plain digest of few values can be guessed. */
+/**
+ * Digest of E, as far as it is compared: two truthful observations of one outcome have the same. Keyed where the
+ * deployment does not store values: a plain digest of few values can be guessed.
+ */
 export function observedDigest(deployment: Deployment, admitted: Admitted, effects: readonly Effect[]): Digest {
-  const text = observedText(effects);
+  const lines = observedLines(comparedEffects(admitted.registration, effects));
   return admitted.registration.values === 'digest'
-    ? deployment.digestObserved(text)
-    : digestText('effectmatch/observed/v1', text);
+    ? deployment.digestObserved(lines)
+    : digestPieces('effectmatch/observed/v1', lines);
 }
 
-const DIFF_ENTRIES_MAX = 200;
-const DIFF_CHARACTERS_MAX = 200_000;
+/**
+ * What a service, a backend or an error says, as far as records may keep it. Such texts may quote values, which a
+ * deployment that stores digests does not keep.
+ */
+export function storableText({ registration }: Pick<Admitted, 'registration'>, text: string): string {
+  if (registration.values === 'digest') return 'the message is not kept, because it could quote values';
+  return text.slice(0, 3900).toWellFormed();
+}
 
-/** An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so configured, redacted. */
+/** The same for something that was thrown; its code says no values. */
+export function storableFault(admitted: Pick<Admitted, 'registration'>, error: unknown): string {
+  const text = storableText(admitted, error instanceof Error ? error.message : String(error));
+  const code = (error as { readonly code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? `${text} (${code})` : text;
+}
+
+/** Why an attempt that something was thrown in is refused. */
+export function faultOf(admitted: Pick<Admitted, 'registration'>, error: unknown): Refusal {
+  return { reason: 'fault', detail: storableFault(admitted, error) };
+}
+
+/** What a diff may take of a record, in bytes of canonical text. */
+const DIFF_BYTES_MAX = 256 * 1024;
+
+/**
+ * How a diff is cut until it fits: so many entries, with values of at most so many bytes. Long values
+ * go first, because which rows an agent tried to change says more. No entries always fit.
+ */
+const DIFF_CUTS = [
+  { entries: 200, valueBytes: 1024 * 1024 },
+  { entries: 200, valueBytes: 4096 },
+  { entries: 200, valueBytes: 256 },
+  { entries: 50, valueBytes: 256 },
+  { entries: 12, valueBytes: 256 },
+  { entries: 3, valueBytes: 256 },
+];
+
+const GAPS_MAX = 64;
+const GAP_CHARACTERS_MAX = 1000;
+
+/**
+ * An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so configured, redacted. How
+ * large it becomes does not depend on what an agent wrote: a record that was too large could not be kept at all.
+ */
 export function recordedOutcome(deployment: Deployment, admitted: Admitted, outcome: Outcome): RecordedOutcome {
-  if (outcome.kind === 'INDETERMINATE')
-    return { kind: outcome.kind, gaps: outcome.gaps.map((gap) => gap.toWellFormed()) };
+  if (outcome.kind === 'INDETERMINATE') {
+    const gaps = outcome.gaps.slice(0, GAPS_MAX).map((gap) => gap.slice(0, GAP_CHARACTERS_MAX).toWellFormed());
+    return { kind: outcome.kind, gaps };
+  }
   const observed = observedDigest(deployment, admitted, outcome.effects);
   if (outcome.kind === 'EXACT') return { kind: outcome.kind, observed };
-  const digested = admitted.registration.values === 'digest';
-  const diff = digested ? redactDiff(outcome.diff, deployment.digestValue) : outcome.diff;
-  return { kind: outcome.kind, observed, diff: storableDiff(diff) };
+  const digestValue = admitted.registration.values === 'digest' ? deployment.digestValue : undefined;
+  return { kind: outcome.kind, observed, diff: storableDiff(outcome.diff, digestValue) };
 }
 
-/** As many entries as fit. No entries always do, so this ends. */
-function storableDiff(diff: Diff): Diff {
-  for (let entries = DIFF_ENTRIES_MAX; ; entries = Math.floor(entries / 4)) {
-    const bounded = boundDiff(diff, entries);
-    if (canonical(bounded).length <= DIFF_CHARACTERS_MAX) return bounded;
+function storableDiff(diff: Diff, digestValue: DigestValue | undefined): Diff {
+  for (const { entries, valueBytes } of DIFF_CUTS) {
+    const cut = cutDiff(boundDiff(diff, entries), valueBytes);
+    const stored = digestValue === undefined ? cut : redactDiff(cut, digestValue);
+    if (canonicalBytes(stored as unknown as Value) <= DIFF_BYTES_MAX) return stored;
   }
+  return boundDiff(diff, 0);
 }

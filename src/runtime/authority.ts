@@ -1,11 +1,13 @@
 import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
+import { EffectMatchError, invariant } from '../errors.ts';
+import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import { findExceeded, findOverlong, findUntimely } from '../protocol/limits.ts';
+import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
@@ -18,7 +20,9 @@ import {
   taskStateText,
 } from '../protocol/state.ts';
 import type { Attempt } from './attempt.ts';
-import { type Admitted, type Deployment, nowInstant } from './deployment.ts';
+import { asOpenBoundary } from './boundary.ts';
+import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
+import { proveService } from './prove.ts';
 
 /** Why authority was not granted: a stable reason and a sentence that says what to do. */
 export interface Refusal {
@@ -42,18 +46,30 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
   };
 }
 
+/** Whether a designated issuer signed the license. Until that is known, nothing about it can be held against anybody. */
+export function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+  const { issuer } = signed.license;
+  const keys = deployment.issuerKeys.get(issuer);
+  if (deployment.policy.issuers[issuer] === undefined || keys === undefined) {
+    return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
+  }
+  if (!deployment.verifyLicense(keys, signed)) {
+    return refuse('signature-invalid', `the signature is not by a registered key of "${issuer}"`);
+  }
+  return undefined;
+}
+
 /** Everything that can be checked without the backend: who signed what, for which deployment, and when. */
 export function checkLicense(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+  const { signed } = attempt;
+  return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
+}
+
+function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
   const issuer = deployment.policy.issuers[license.issuer];
-  const keys = deployment.issuerKeys.get(license.issuer);
-  if (issuer === undefined || keys === undefined) {
-    return refuse('issuer-unknown', `"${license.issuer}" is not a designated issuer of this deployment`);
-  }
-  if (!deployment.verifyLicense(keys, signed)) {
-    return refuse('signature-invalid', `the signature is not by a registered key of "${license.issuer}"`);
-  }
+  invariant(issuer !== undefined, 'the issuer of a license whose signature holds is designated');
   if (!issuer.may.includes(license.adapter)) {
     return refuse('issuer-not-designated', `"${license.issuer}" may not approve changes on "${license.adapter}"`);
   }
@@ -73,15 +89,30 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   if (digestRecord(approvedRecord, approved) !== license.approved || approved.adapter !== license.adapter) {
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
+  const unusable = findUnusable(approved);
+  if (unusable !== undefined) return refuse('constraint-invalid', unusable);
   if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
     return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
   }
   if (!isRegistered(admitted, approved)) {
     return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
   }
+  const oversized = admitted.adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  if (oversized !== undefined) return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
   return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);
+}
+
+/** Why the constraints of an outcome cannot be evaluated, if so. Asked once it is known who signed them. */
+function findUnusable({ effects }: Approved): string | undefined {
+  try {
+    checkCells(effects);
+    return undefined;
+  } catch (error) {
+    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID') return error.message;
+    throw error;
+  }
 }
 
 /**
@@ -206,8 +237,12 @@ export async function claimAuthority(
   const { license, approved } = signed;
   const stale =
     checkLicense(deployment, attempt, request.action) ??
-    checkState(attempt, await admitted.adapter.read(stateReads(approved)), request.revision);
+    (await admitted.adapter
+      .read(stateReads(approved))
+      .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
+  if (proof.kind === 'unproven') return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };
   deployment.reached('path:validated');
 
   const { issuer, nonce } = license;

@@ -1,6 +1,7 @@
 import type { Survey } from '../contract/adapter.ts';
 import type { Certificate, Claim } from '../contract/proof.ts';
 import { digestRecord, digestText } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
 import { certificateRecord, type Outlet, unclassified } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -30,7 +31,8 @@ export async function certify(deployment: Deployment, admitted: Admitted, claim:
     credentials: digestText('effectmatch/credentials/v1', survey.credentials),
     enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
   };
-  const certificate = { record, digest: digestRecord(certificateRecord, record) } as Certificate;
+  const { credentials } = survey;
+  const certificate = { record, digest: digestRecord(certificateRecord, record), credentials } as Certificate;
   return { kind: 'certified', certificate, survey };
 }
 
@@ -61,4 +63,10 @@ function digestOutlets({ outlets }: Survey): Digest {
 /** Names what keeps a boundary from being certified, and why each is reachable. */
 export function describeOutlets(outlets: readonly Outlet[]): string {
   return outlets.map((outlet) => `${outlet.outlet}: ${outlet.by}`).join('; ');
+}
+
+/** An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other errors stay errors. */
+export function asOpenBoundary(error: unknown): { readonly reason: string; readonly detail: string } {
+  if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN') throw error;
+  return { reason: 'outlet-unclassified', detail: error.message };
 }

@@ -1,3 +1,4 @@
+import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -64,6 +65,23 @@ export async function release<T>(
     const at = nowInstant(deployment);
     return deployment.sealer.seal(acknowledgementRecord, { version: 1, occurrence, continuation, lineage, state, at });
   }
+}
+
+/** Work that was released and has not completed: it is under way, or it was interrupted and nobody will run it again. */
+export interface OpenContinuation extends Lineage {
+  readonly continuation: string;
+  readonly task: string;
+  readonly releasedAt: string;
+}
+
+/** Every release without its completion, oldest first. */
+export async function openContinuations(ledgers: Ledgers): Promise<readonly OpenContinuation[]> {
+  const open: OpenContinuation[] = [];
+  for (const { occurrence, lineage, continuation, at: releasedAt } of await ledgers.uncompleted()) {
+    const holder = await ledgers.holder(occurrence);
+    open.push({ occurrence, lineage, continuation, task: holder?.claim.record.task ?? '', releasedAt });
+  }
+  return open;
 }
 
 /** The bound durable state: the marker in the backend, or the consumed permit. A restored database has neither. */

@@ -12,6 +12,8 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Leases } from './lease.ts';
 import type { Operation } from './operation.ts';
+import type { ProvingContext } from './prove.ts';
+import type { RefusalBound } from './refusal-bound.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** An adapter that passed admission, with the frame that licenses for it presuppose. */
@@ -37,8 +39,10 @@ export interface Deployment {
   readonly sealer: Sealer;
   /** Keyed digest of one value, for deployments that do not store values. */
   readonly digestValue: (target: string, column: string, value: Value) => string;
+  /** Keyed digest of a secret. */
+  readonly digestSecret: (secret: string) => string;
   /** Keyed digest of E where values are not stored. */
-  readonly digestObserved: (text: string) => Digest;
+  readonly digestObserved: (lines: Iterable<string>) => Digest;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;
@@ -58,6 +62,13 @@ export interface Deployment {
   readonly contract: Digest;
   readonly leaseMs: number;
   readonly leases: Leases;
+  readonly refusals: RefusalBound;
+}
+
+/** What proving an adapter's service needs of the deployment. */
+export function provingContext(deployment: Deployment, name: string): ProvingContext {
+  const { sealer, ids, clock, ledgers, digestSecret } = deployment;
+  return { name, sealer, ids, clock, ledgers, digestSecret };
 }
 
 /** The adapter of that name, or an error that says which ones there are. */

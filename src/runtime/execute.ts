@@ -1,11 +1,16 @@
+import { deadlineIn } from '../contract/clock.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { claimAuthority, openAttempt } from './authority.ts';
+import { readAction } from './action.ts';
+import { type Attempt, faultOf } from './attempt.ts';
+import { checkSignature, claimAuthority, openAttempt, type Refusal } from './authority.ts';
 import { certify, describeOutlets } from './boundary.ts';
-import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable } from './deployment.ts';
+import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable, provingContext } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
+import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
+import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
 import { endingOf, traced } from './telemetry.ts';
 
@@ -17,8 +22,8 @@ export interface ExecuteOptions {
 
 /**
  * Algorithm 1: validate and claim, certify, then the path of the adapter's capability. Every return has recorded a
- * terminal. A throw after the claim leaves the occurrence spent and dependents halted: recovery decides, never a
- * retry here.
+ * terminal, also where the backend or an adapter threw. A throw after the claim is a ledger that could not record:
+ * it leaves the occurrence spent and dependents halted, and recovery decides at once, never a retry here.
  */
 export async function execute(
   deployment: Deployment,
@@ -39,26 +44,76 @@ async function executeLicense(
   options?: ExecuteOptions,
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
-  const action = admitted.adapter.parseAction(untrustedAction);
   const opened = openAttempt(deployment, admitted, signed);
+  const parsed = readAction(admitted, untrustedAction);
+  if (parsed.kind === 'refused') {
+    // Only what was signed is recorded: whoever has no license has nothing that this could be an attempt at.
+    if (checkSignature(deployment, signed) !== undefined) throw parsed.error;
+    return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
+  }
+  const { action } = parsed;
   const revision = options?.revision;
 
+  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const authority = await claimAuthority(deployment, opened, { action, revision });
-  if (authority.kind === 'refused') {
-    return finish(deployment, rejection(deployment, opened, 'authority', authority.refusal));
-  }
+  if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
   const { attempt, claim } = authority;
-  using _lease = deployment.leases.keep(attempt);
+  let open = true;
+  try {
+    using _lease = deployment.leases.keep(attempt, leased);
+    const terminal = await executeClaimed(deployment, { attempt, claim, action, revision });
+    open = terminal.kind === 'indeterminate';
+    return terminal;
+  } finally {
+    // What was thrown, or the verdict, says more than a lease that only runs out later.
+    if (open) await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
+  }
+}
 
-  const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused') {
-    const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
+const FORGED = ['issuer-unknown', 'signature-invalid'];
+
+/** A refusal that spends nothing. Of many the first are kept, and all are answered. */
+async function finishUnclaimed(
+  deployment: Deployment,
+  attempt: Attempt,
+  at: 'action' | 'authority',
+  refusal: Refusal,
+): Promise<Terminal> {
+  const { refusals } = deployment;
+  const isForged = at === 'authority' && FORGED.includes(refusal.reason);
+  const isKept = isForged ? refusals.keepsForged() : await refusals.keeps(attempt.occurrence);
+  if (isKept) return finish(deployment, rejection(deployment, attempt, at, refusal));
+  const detail = `${refusal.detail.slice(0, 3900)} (not recorded: too many refusals like it were)`;
+  return rejection(deployment, attempt, at, { ...refusal, detail });
+}
+
+async function executeClaimed(
+  deployment: Deployment,
+  claimed: Omit<Established, 'certificate' | 'survey'>,
+): Promise<Terminal> {
+  const { attempt, claim } = claimed;
+  const { admitted } = attempt;
+  const boundary = await certify(deployment, admitted, claim).catch((error: unknown) => ({
+    kind: 'faulted' as const,
+    refusal: faultOf(admitted, error),
+  }));
+  if (boundary.kind !== 'certified') {
+    // Nothing was staged or sent yet, so that nothing can have become durable.
+    const refusal =
+      boundary.kind === 'faulted'
+        ? boundary.refusal
+        : { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
+    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
+  }
+  if (!(await isProven(provingContext(deployment, admitted.name), admitted.adapter))) {
+    const detail = 'the credential changed since the service was tried, and with this one it was not';
+    const refusal = { reason: 'service-unproven', detail };
     return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
   }
   deployment.reached('path:certified');
 
   const { certificate, survey } = boundary;
-  const established = { attempt, claim, certificate, survey, action, revision };
+  const established = { ...claimed, certificate, survey };
   return isPromotable(admitted)
     ? await executePromotable(deployment, admitted, established)
     : await executeRemote(deployment, admitted as AdmittedRemote, established);

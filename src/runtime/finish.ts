@@ -23,7 +23,8 @@ export async function finish(
 
 /**
  * Records a terminal and returns what stands. "Not established" contradicts no verdict: where another worker has
- * found one meanwhile, that one stands, and it is no conflict to have known less.
+ * found one meanwhile, that one stands, and it is no conflict to have known less. Nor do two workers contradict each other
+ * that both found under one permit what was approved: they may have seen different values where the approval admits several.
  */
 export async function recordTerminal(
   deployment: Deployment,
@@ -35,11 +36,17 @@ export async function recordTerminal(
     return await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), durability);
   } catch (error) {
     const conflicts = error instanceof EffectMatchError && error.code === 'ERR_EM_TERMINAL_CONFLICT';
-    if (!conflicts || terminal.kind !== 'indeterminate') throw error;
+    if (!conflicts) throw error;
     const stored = await deployment.ledgers.terminal(terminal.occurrence);
-    if (stored?.execution !== terminal.execution) throw error;
+    if (stored?.execution !== terminal.execution || !isBorneOut(terminal, stored)) throw error;
     return stored;
   }
+}
+
+function isBorneOut(terminal: Terminal, stored: Terminal): boolean {
+  if (terminal.kind === 'indeterminate') return true;
+  const commits = terminal.kind === 'committed' && stored.kind === 'committed';
+  return commits && terminal.claim === stored.claim && terminal.permit === stored.permit;
 }
 
 /** What every terminal of an attempt says, whatever became of it. */
@@ -98,9 +105,15 @@ export interface Consumed {
 export function commitment(
   deployment: Deployment,
   attempt: AttemptFacts,
-  consumed: Consumed & { readonly observed: Digest; readonly claimedAt: string; readonly reconciled: boolean },
+  consumed: Consumed & {
+    readonly observed: Digest;
+    readonly claimedAt: string;
+    readonly reconciled: boolean;
+    readonly residue?: readonly Residue[] | undefined;
+  },
 ): TerminalOf<'committed'> {
   const { claim, certificate, permit, consumedAt, observed, claimedAt, reconciled } = consumed;
+  const residue = storableResidue(consumed.residue ?? [], attempt.admitted.registration.values);
   return {
     ...terminalBase(deployment, attempt),
     kind: 'committed',
@@ -111,6 +124,7 @@ export function commitment(
     observed,
     claimedAt,
     reconciled,
+    ...(residue.length > 0 && { residue: [...residue] }),
     ...matchOf(attempt),
   };
 }
@@ -141,21 +155,23 @@ function matchOf({ admitted }: AttemptFacts): { readonly match?: 'registered-fie
   return profile === 'registered-fields' ? { match: profile } : {};
 }
 
-/** May be durable; what became of it is not established. */
+/**
+ * May be durable; what became of it is not established. Without a permit nothing was promoted or sent under this claim,
+ * and what could not be established is what else holds the occurrence.
+ */
 export function uncertainty(
   deployment: Deployment,
   attempt: AttemptFacts,
-  consumed: Consumed,
+  known: Pick<Consumed, 'claim'> & Partial<Consumed>,
   gap: string,
 ): TerminalOf<'indeterminate'> {
-  const { claim, certificate, permit, consumedAt } = consumed;
+  const { claim, certificate, permit, consumedAt } = known;
   return {
     ...terminalBase(deployment, attempt),
     kind: 'indeterminate',
     claim,
-    certificate,
-    permit,
-    consumedAt,
+    ...(certificate && { certificate }),
+    ...(permit && consumedAt && { permit, consumedAt }),
     gap: storable(gap) || 'no reason was given',
   };
 }

@@ -1,6 +1,8 @@
 import type { CandidateFacts, Stage, Survey } from '../contract/adapter.ts';
+import type { Deadline } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, RequestPermit } from '../contract/proof.ts';
 import { digestRecord } from '../crypto/digest.ts';
+import { invariant } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -51,11 +53,12 @@ export async function passStageGate(
   deployment: Deployment,
   established: Established,
   stage: Stage,
-  permit: Unconsumed<StageBound>,
+  unconsumed: Unconsumed<StageBound>,
 ): Promise<GateResult<ConsumedPermit>> {
+  const deadline = leaseDeadline(deployment, established.attempt);
   const stale =
     (await checkAuthority(deployment, established)) ??
-    checkCandidate(permit.bound, await stage.recheck()) ??
+    checkCandidate(unconsumed.bound, await stage.recheck()) ??
     checkState(
       established.attempt,
       await stage.read(stateReads(established.attempt.signed.approved)),
@@ -63,7 +66,7 @@ export async function passStageGate(
     ) ??
     checkTime(deployment, established.attempt);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
-  const record = { ...permit, consumedAt: consumptionTime(deployment, established.claim) };
+  const record = { ...unconsumed, consumedAt: consumptionTime(deployment, established.claim) };
   const digest = digestRecord(permitRecord, record);
   const marker = deployment.sealer.seal(markerRecord, {
     version: 1,
@@ -77,7 +80,9 @@ export async function passStageGate(
     permit: digest,
     consumedAt: record.consumedAt,
   });
-  return { kind: 'passed', permit: { record, digest, marker: markerText(marker) } as ConsumedPermit };
+  const { credentials } = established.certificate;
+  const permit = { record, digest, marker: markerText(marker), credentials, deadline };
+  return { kind: 'passed', permit: permit as ConsumedPermit };
 }
 
 /** Final gate of a request: the same rechecks, then the permit row is consumed durably before anything is sent. */
@@ -87,6 +92,7 @@ export async function passRequestGate(
   request: Digest,
 ): Promise<GateResult<RequestPermit>> {
   const { attempt, claim, revision } = established;
+  const deadline = leaseDeadline(deployment, attempt);
   const stale =
     (await checkAuthority(deployment, established)) ??
     checkState(attempt, await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)), revision) ??
@@ -98,7 +104,16 @@ export async function passRequestGate(
     const detail = 'another worker decided this occurrence; nothing was sent';
     return { kind: 'refused', refusal: { reason: `permit-${fence.kind}`, detail } };
   }
-  return { kind: 'passed', permit: { record, digest: digestRecord(permitRecord, record) } as RequestPermit };
+  const { credentials } = established.certificate;
+  const permit = { record, digest: digestRecord(permitRecord, record), credentials, deadline };
+  return { kind: 'passed', permit: permit as RequestPermit };
+}
+
+/** Taken when the gate begins: a renewal that a process makes when it wakes up gives it no more time. */
+function leaseDeadline({ leases }: Deployment, attempt: Attempt): Deadline {
+  const deadline = leases.deadline(attempt);
+  invariant(deadline !== undefined, 'an attempt that comes to its final gate has a lease');
+  return deadline;
 }
 
 /** Fresh survey as certified, unchanged identity, policy and frame, plan not superseded, claim still ours. */

@@ -1,28 +1,44 @@
+import { type Clock, type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { Ledgers } from '../contract/ledgers.ts';
+import type { ExecutionId } from '../protocol/record.ts';
 import type { AttemptFacts } from './attempt.ts';
 
 /** The leases of the attempts that are under way here. */
 export interface Leases {
-  /** Renews a live attempt's lease until disposed, so that recovery leaves it alone. */
-  keep(attempt: AttemptFacts): Disposable;
+  /** Renews a live attempt's lease until disposed, so that recovery leaves it alone. It lasts until `until` so far. */
+  keep(attempt: AttemptFacts, until: Deadline): Disposable;
+  /** When the lease runs out if it is not renewed again. Undefined for an attempt that is not kept. */
+  deadline(attempt: Pick<AttemptFacts, 'execution'>): Deadline | undefined;
   close(): void;
+}
+
+interface Kept {
+  readonly attempt: AttemptFacts;
+  until: Deadline;
 }
 
 /**
  * Renews them all with one timer: starting one for every attempt takes longer than most of what an attempt does. A missed
  * renewal is harmless: the marker decides, whatever recovery believes about this process.
  */
-export function openLeases(ledgers: Ledgers, leaseMs: number): Leases {
-  const live = new Set<AttemptFacts>();
+export function openLeases(ledgers: Ledgers, leaseMs: number, clock: Clock): Leases {
+  const live = new Map<ExecutionId, Kept>();
+  const renew = async (kept: Kept) => {
+    // Taken before the store is asked: a process may sleep before the answer is back.
+    const until = deadlineIn(clock, leaseMs);
+    const { occurrence, execution } = kept.attempt;
+    if (await ledgers.renew(occurrence, execution, leaseMs)) kept.until = until;
+  };
   const timer = setInterval(() => {
-    for (const { occurrence, execution } of live) ledgers.renew(occurrence, execution, leaseMs).catch(() => {});
+    for (const kept of live.values()) renew(kept).catch(() => {});
   }, leaseMs / 3);
   timer.unref();
   return {
-    keep(attempt) {
-      live.add(attempt);
-      return { [Symbol.dispose]: () => live.delete(attempt) };
+    keep(attempt, until) {
+      live.set(attempt.execution, { attempt, until });
+      return { [Symbol.dispose]: () => void live.delete(attempt.execution) };
     },
+    deadline: ({ execution }) => live.get(execution)?.until,
     close: () => clearInterval(timer),
   };
 }

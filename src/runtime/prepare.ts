@@ -7,6 +7,7 @@ import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
+import { findOversized } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { nameSchema } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
@@ -78,6 +79,8 @@ export async function prepare(
   const { adapter } = admitted;
   const manifest = await adapter.normalise(stated);
   const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
+  const oversized = adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  if (oversized !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${oversized}; approve fewer`);
   // What is derived from A alone can be derived now: nobody should sign what cannot be requested.
   if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
   const reads = stateReads(approved);
@@ -109,7 +112,14 @@ export async function prepare(
     approved,
     rendering,
   });
-  await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
+  const announced = await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
+  if (announced > stated.planRevision) {
+    throw new EffectMatchError(
+      'ERR_EM_PLAN_SUPERSEDED',
+      `plan revision ${announced} of task "${stated.task}" was announced, and this is ${stated.planRevision}: ` +
+        'a license for it could not be used; prepare the announced revision or a later one',
+    );
+  }
   return proposal;
 }
 

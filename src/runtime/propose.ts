@@ -2,7 +2,7 @@ import { EffectMatchError } from '../errors.ts';
 import { draftManifest } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Proposal } from '../protocol/license.ts';
-import { copyValue, type Row } from '../protocol/value.ts';
+import { copyValue, describeRounded, findRounded, type Row } from '../protocol/value.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 import type { Contracted, Operation, SchemaIssue } from './operation.ts';
 import { prepare } from './prepare.ts';
@@ -55,10 +55,22 @@ function operationNamed(deployment: Deployment, name: string): Operation {
 
 /** The input of an operation as its schema understands it; throws `ERR_EM_INPUT_INVALID` with the places that are wrong. */
 export async function parseInput({ name, input }: Operation, untrusted: unknown): Promise<unknown> {
+  refuseRounded(name, untrusted);
   const result = await input['~standard'].validate(untrusted);
-  if (result.issues === undefined) return result.value;
+  if (result.issues === undefined) {
+    refuseRounded(name, result.value);
+    return result.value;
+  }
   const issues = result.issues.slice(0, 5).map(describeIssue).join('; ');
   throw new EffectMatchError('ERR_EM_INPUT_INVALID', `the input of operation "${name}" is not usable: ${issues}`);
+}
+
+/** An identifier that was rounded on its way here names something else. */
+function refuseRounded(name: string, value: unknown): void {
+  const rounded = findRounded(value);
+  if (rounded === undefined) return;
+  const what = `it has the number ${describeRounded(rounded, 'pass a BigInt, or text')}`;
+  throw new EffectMatchError('ERR_EM_INPUT_INVALID', `the input of operation "${name}" is not usable: ${what}`);
 }
 
 function describeIssue({ message, path = [] }: SchemaIssue): string {

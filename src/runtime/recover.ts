@@ -14,7 +14,7 @@ import {
   type Deployment,
   isPromotable,
 } from './deployment.ts';
-import { commitment, recordTerminal, rejection } from './finish.ts';
+import { commitment, recordTerminal, rejection, uncertainty } from './finish.ts';
 import { readBack, remoteTerminal } from './remote.ts';
 import { settle } from './settle.ts';
 
@@ -35,22 +35,39 @@ export interface RecoverOptions {
   readonly license?: Digest;
 }
 
+/** How many occurrences are asked about at the same time. One that waits for a deadline must not hold up the others. */
+const CONCURRENT = 8;
+
 /**
- * Decides every claimed occurrence that has no conclusive terminal. Idempotent, safe from many workers at once: the
- * marker (or the permit row, for remote paths) decides, and terminals are inserted only if absent.
+ * Decides every claimed occurrence that has no conclusive terminal. Idempotent, safe from many workers at once and
+ * beside executions: the marker (or the permit row, for remote paths) decides, and terminals are inserted only if
+ * absent. Once `isStopped` says so, no further occurrence is looked at.
  */
-export async function recover(deployment: Deployment, options: RecoverOptions = {}): Promise<readonly Recovered[]> {
+export async function recover(
+  deployment: Deployment,
+  options: RecoverOptions = {},
+  isStopped: () => boolean = () => false,
+): Promise<readonly Recovered[]> {
+  const open = await deployment.ledgers.unsettled({ includeLeased: true });
+  const { license } = options;
+  const entries = open.filter(({ claim }) => license === undefined || license === claim.record.license);
   const results: Recovered[] = [];
-  for (const entry of await deployment.ledgers.unsettled({ includeLeased: true })) {
-    const { occurrence, task, license } = entry.claim.record;
-    if (options.license !== undefined && options.license !== license) continue;
-    const result =
-      entry.leaseExpired || options.now === true
-        ? await recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)))
-        : running('its lease is live; wait for it or recover with `now`');
-    results.push({ occurrence, task, ...result });
-  }
+  let next = 0;
+  const work = async () => {
+    for (let at = next++; at < entries.length; at = next++) {
+      const entry = entries[at] as ClaimEntry;
+      const { occurrence, task } = entry.claim.record;
+      const result = isStopped() ? running('the runtime was closed') : await recoverDue(deployment, entry, options);
+      results[at] = { occurrence, task, ...result };
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENT, entries.length) }, work));
   return results;
+}
+
+async function recoverDue(deployment: Deployment, entry: ClaimEntry, { now }: RecoverOptions): Promise<Result> {
+  if (!entry.leaseExpired && now !== true) return running('its lease is live; wait for it or recover with `now`');
+  return recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)));
 }
 
 type Result =
@@ -65,7 +82,8 @@ async function recoverOne(deployment: Deployment, entry: ClaimEntry): Promise<Re
   const admitted = deployment.adapters.get(adapter);
   if (admitted === undefined) return unresolved(`adapter "${adapter}" is not configured here`);
   if (admitted.adapter.identity.backend !== backend) {
-    return unresolved(`"${adapter}" is configured with another backend than the one this claim was made for`);
+    const why = `"${adapter}" is configured with another backend than the one this claim was made for`;
+    return isPromotable(admitted) ? leaveOpen(deployment, entry, admitted, why) : unresolved(why);
   }
   return isPromotable(admitted)
     ? recoverPromotable(deployment, admitted, entry)
@@ -101,8 +119,23 @@ async function recoverPromotable(
     case 'busy':
       return running(settled.why);
     case 'foreign':
-      return unresolved(settled.why);
+      return leaveOpen(deployment, entry, admitted, settled.why);
   }
+}
+
+/**
+ * What no marker can say here is recorded as not established, so that an operator can close it. Where the marker or the
+ * backend is found again, a later recovery still settles it.
+ */
+async function leaveOpen(
+  deployment: Deployment,
+  entry: ClaimEntry,
+  admitted: AdmittedPromotable,
+  why: string,
+): Promise<Result> {
+  const claim = digestRecord(claimRecord, entry.claim.record);
+  const { terminal } = await conclude(deployment, uncertainty(deployment, attemptOf(entry, admitted), { claim }, why));
+  return terminal.kind === 'indeterminate' ? unresolved(why) : { kind: 'settled', terminal };
 }
 
 /** Consuming and voiding the permit compete for one key; once consumed, only positive evidence is conclusive. */

@@ -19,8 +19,16 @@ import { renderDiff } from '../protocol/render.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
 import { stateReads } from '../protocol/state.ts';
 import { certify, describeOutlets } from './boundary.ts';
-import { type AdmittedPromotable, adapterNamed, type Deployment, isPromotable, nowInstant } from './deployment.ts';
+import {
+  type AdmittedPromotable,
+  adapterNamed,
+  type Deployment,
+  isPromotable,
+  nowInstant,
+  provingContext,
+} from './deployment.ts';
 import { prepare } from './prepare.ts';
+import { proveService } from './prove.ts';
 
 /** What to rehearse, and what the approval shall depend on besides. */
 export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
@@ -108,6 +116,8 @@ export async function rehearseOnce(
   const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
   if (boundary.kind === 'refused') return { kind: 'uncertified', detail: describeOutlets(boundary.outlets) };
+  const proof = await proveService(provingContext(deployment, admitted.name), adapter);
+  if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
   const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
   if (staged.kind === 'failed') return staged;
   try {

@@ -1,59 +1,91 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
-import { digestValueOf } from '../crypto/digest.ts';
+import { isOver } from '../contract/clock.ts';
+import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
+import { findOversized } from '../protocol/limits.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { type AttemptFacts, observedDigest } from './attempt.ts';
+import { type AttemptFacts, faultOf, observedDigest, storableFault, storableText } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
 import { type Established, passRequestGate } from './gate.ts';
 
-/** Algorithm 1, remote part: constrain before dispatch, send once, classify by what can be read back. */
+/** How far an attempt has come: which gate it stands before, and what was consumed once a request may have left. */
+interface Progress {
+  at: Gate;
+  sent?: Consumed;
+}
+
+/**
+ * Algorithm 1, remote part: constrain before dispatch, send once, classify by what can be read back. A fault before the
+ * request could leave is a rejection; after it, nothing is established.
+ */
 export async function executeRemote(
   deployment: Deployment,
   admitted: AdmittedRemote,
   established: Established,
 ): Promise<Terminal> {
+  const { attempt, claim, certificate } = established;
+  const progress: Progress = { at: 'dispatch' };
+  const ended = await dispatchOnce(deployment, admitted, established, progress).catch(async (error: unknown) => {
+    const refusal = faultOf(admitted, error);
+    if (progress.sent !== undefined) return uncertainty(deployment, attempt, progress.sent, refusal.detail);
+    await deployment.ledgers.voidPermit(attempt.occurrence, attempt.execution);
+    const known = { claim: claim.digest, certificate: certificate.digest };
+    return rejection(deployment, attempt, progress.at, refusal, known);
+  });
+  return finish(deployment, ended);
+}
+
+async function dispatchOnce(
+  deployment: Deployment,
+  admitted: AdmittedRemote,
+  established: Established,
+  progress: Progress,
+): Promise<Terminal> {
   const { adapter } = admitted;
   const { attempt, claim, certificate, action } = established;
 
-  const built = buildRequest(adapter, attempt.signed.approved, action);
+  const built = buildRequest(admitted, attempt.signed.approved, action);
   if (built.kind === 'refused') return reject('dispatch', built.refusal);
   const { request } = built;
+  progress.at = 'final-gate';
   deployment.reached('path:request-built');
   const gate = await passRequestGate(deployment, established, requestDigest(request));
   if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
+  progress.at = 'dispatch';
   deployment.reached('path:permit-consumed');
 
-  if (deployment.clock.now() - Date.parse(gate.permit.record.consumedAt) > deployment.leaseMs) {
+  if (isOver(deployment.clock, gate.permit.deadline)) {
     // Whoever slept that long may have been given up on by an operator, who may have paid by another license since.
     return reject('dispatch', {
       reason: 'not-sent',
-      detail: 'the permit was older than its lease when it was to be used',
+      detail: 'the lease of the attempt had run out when the request was to be sent',
     });
   }
 
   // From here on the request may have left. Only `mayHaveSent: false` is proof that it did not.
+  const { consumedAt } = gate.permit.record;
+  const consumed = { claim: claim.digest, certificate: certificate.digest, permit: gate.permit.digest, consumedAt };
+  progress.sent = consumed;
   const sent = await adapter.dispatch(gate.permit, request).catch(() => ({ mayHaveSent: true as const }));
   deployment.reached('path:dispatched');
   if (!sent.mayHaveSent) return reject('dispatch', { reason: 'not-sent', detail: sent.why });
 
   const { outcome, refused } = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
   deployment.reached('path:read-back');
-  const { consumedAt } = gate.permit.record;
-  const consumed = { claim: claim.digest, certificate: certificate.digest, permit: gate.permit.digest, consumedAt };
   if (refused !== undefined) return reject('dispatch', refused);
   const { claimedAt } = claim.sealed.record;
-  return finish(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, false));
+  return remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, false);
 
-  function reject(at: Gate, refusal: Refusal): Promise<Terminal> {
+  function reject(at: Gate, refusal: Refusal): Terminal {
     const known = { claim: claim.digest, certificate: certificate.digest };
-    return finish(deployment, rejection(deployment, attempt, at, refusal, known));
+    return rejection(deployment, attempt, at, refusal, known);
   }
 }
 
@@ -61,18 +93,16 @@ type Built =
   | { readonly kind: 'built'; readonly request: RemoteRequest }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** What an adapter refuses to build was never sent. Anything else that it throws is a fault, and recovery decides. */
-function buildRequest(adapter: AdmittedRemote['adapter'], approved: Approved, action: unknown): Built {
+/** What an adapter refuses to build was never sent. Anything else that it throws is a fault. */
+function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unknown): Built {
   try {
-    return { kind: 'built', request: adapter.buildRequest(approved, action) };
+    const { content } = admitted.adapter.buildRequest(approved, action);
+    return { kind: 'built', request: { content, salt: approved.salt } };
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
-    return { kind: 'refused', refusal: { reason: 'request-impossible', detail: error.message } };
+    const detail = storableText(admitted, error.message);
+    return { kind: 'refused', refusal: { reason: 'request-impossible', detail } };
   }
-}
-
-export function requestDigest(request: RemoteRequest) {
-  return digestValueOf('effectmatch/request/v1', request.content);
 }
 
 /** What reading back showed. `refused` only with proof that nothing became durable and nothing can any more. */
@@ -89,6 +119,8 @@ export async function readBack(
   request: RemoteRequest | undefined,
 ): Promise<ReadBack> {
   const { adapter } = admitted;
+  const oversized = findOversized(approved.effects);
+  if (oversized !== undefined) return { outcome: { kind: 'INDETERMINATE', gaps: [`not read back: ${oversized}`] } };
   try {
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
@@ -101,9 +133,10 @@ export async function readBack(
     }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing) return { outcome };
-    return { outcome, refused: { reason: 'refused-by-backend', detail: evidence.refused } };
+    return { outcome, refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) } };
   } catch (error) {
-    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${String(error)}`.slice(0, 1000)] } };
+    const why = storableFault(admitted, error);
+    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] } };
   }
 }
 

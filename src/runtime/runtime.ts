@@ -24,16 +24,19 @@ import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { checkConfiguration, LEASE_MS } from './configuration.ts';
-import { type Lineage, type Release, release } from './continuation.ts';
-import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { type Lineage, type OpenContinuation, openContinuations, type Release, release } from './continuation.ts';
+import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
 import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
+import { proveService, type ServiceProof } from './prove.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
-import { type Recovered, type RecoverOptions, recover } from './recover.ts';
+import type { Recovered, RecoverOptions } from './recover.ts';
+import { recoverTraced, START_WAIT_MS, withinMs } from './recover-at-start.ts';
+import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
@@ -56,7 +59,11 @@ export interface RuntimeConfig {
   readonly leaseMs?: number;
   /** Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`; nowhere unless said. */
   readonly telemetry?: Telemetry;
-  /** Whether interrupted attempts are settled at start; yes unless said otherwise. */
+  /**
+   * Whether interrupted attempts are settled at start; yes unless said otherwise. Opening waits a second for it at most;
+   * what takes longer goes on in the background, which is safe because recovery may run beside everything else.
+   * `runtime.recover()` waits for it.
+   */
   readonly recoverAtStart?: boolean;
 }
 
@@ -92,11 +99,22 @@ export interface Runtime extends AsyncDisposable {
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /**
+   * Work that was released and has not completed, oldest first: it is under way, or its process died in it. It is never
+   * released again, so that somebody has to look at what it did.
+   */
+  continuations(): Promise<readonly OpenContinuation[]>;
+  /**
    * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and what would close those
    * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
    */
   survey(adapter: string): Promise<Survey>;
-  /** Settles interrupted attempts. */
+  /**
+   * Has a live service tried, as the first execution would: whether it turns away who has no credential, honours its
+   * idempotency key, keeps drafts without effect. It is sent samples unless the same service was proven before with the same
+   * operations, credential and adapter code; the result is kept in the ledger.
+   */
+  prove(adapter: string): Promise<ServiceProof>;
+  /** Settles interrupted attempts, once what was begun at the start has ended. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
    * Records an operator's signed decision about an indeterminate occurrence, with the evidence it was signed for. It
@@ -118,7 +136,10 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
+/** Under which secrets of adapters are digested. */
+export const SECRET_DOMAIN = 'effectmatch/secret/v1';
+
+/** Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier process left. */
 export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
   const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
@@ -130,13 +151,17 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await store.open({ sealer, digest: digestText });
-  const leases = openLeases(ledgers, leaseMs);
+  const leases = openLeases(ledgers, leaseMs, clock);
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
+  let begun: Promise<unknown> = Promise.resolve();
+  let closing = false;
   const close = async () => {
+    closing = true;
     quietly(unwatch);
     leases.close();
     for (const { adapter } of adapters.values()) await adapter.close();
+    await begun.catch(() => {});
     await ledgers.close();
   };
   const digestKeyed = keyedTextDigest(keyring);
@@ -144,7 +169,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     ledgers,
     sealer,
     digestValue: keyedDigest(keyring),
-    digestObserved: (text) => digestKeyed('effectmatch/observed/v1', text),
+    digestSecret: (secret) => digestKeyed(SECRET_DOMAIN, [secret]),
+    digestObserved: (lines) => digestKeyed('effectmatch/observed/v1', lines),
     clock,
     ids,
     reached,
@@ -159,13 +185,15 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     contract: digestFolders([new URL('../protocol/', import.meta.url), new URL('./', import.meta.url)]),
     leaseMs,
     leases,
+    refusals: openRefusalBound(ledgers, clock),
   };
   try {
     for (const [name, factory] of Object.entries(config.adapters)) {
       adapters.set(name, await admitAdapter(deployment, name, factory));
     }
     checkTargets(policy, adapters);
-    if (recoverAtStart) await recoverTraced(deployment);
+    if (recoverAtStart) begun = recoverTraced(deployment, {}, () => closing);
+    await withinMs(START_WAIT_MS, begun);
     const countOrphans = async () => (await ledgers.unsettled()).length;
     unwatch = quietly(() => config.telemetry?.watchOrphans(countOrphans)) ?? unwatch;
   } catch (error) {
@@ -185,8 +213,14 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
         ({ record: { would } }) => ({ kind: 'shadow', would }),
       ),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    continuations: () => openContinuations(ledgers),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
-    recover: (options) => recoverTraced(deployment, options),
+    prove: async (name) =>
+      await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, { asked: true }),
+    recover: async (options) => {
+      await begun.catch(() => {});
+      return await recoverTraced(deployment, options);
+    },
     resolve: (resolution, evidence) =>
       resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),
     terminal: (occurrence) => ledgers.terminal(occurrence),
@@ -212,19 +246,6 @@ function planTraced(deployment: Deployment, request: PlanRequest, options?: Plan
   );
 }
 
-function recoverTraced(deployment: Deployment, options?: RecoverOptions): Promise<readonly Recovered[]> {
-  return traced(
-    deployment,
-    { kind: 'recover' },
-    (own) => recover(own, options),
-    (recovered) => {
-      const results = { settled: 0, running: 0, unresolved: 0 };
-      for (const { kind } of recovered) results[kind] += 1;
-      return { kind: 'recovered', results };
-    },
-  );
-}
-
 /** The public keys of those who may resolve, by name. */
 export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'>): OperatorKeys {
   return new Map(
@@ -238,10 +259,10 @@ export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'
 
 /** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */
 async function admitAdapter(deployment: Deployment, name: string, factory: AdapterFactory): Promise<Admitted> {
-  const { clock, reached, sealer, ids } = deployment;
-  const adapter = await factory.open({ name, clock, reached });
+  const { clock, reached, sealer, ids, leaseMs } = deployment;
+  const adapter = await factory.open({ name, clock, reached, leaseMs });
   try {
-    await admit({ name, sealer, ids }, adapter);
+    await admit({ name, sealer, ids, clock }, adapter);
     const { kind, backend, code } = adapter.identity;
     const identity = Object.freeze({ kind, backend, code });
     const identityDigest = digestValueOf('effectmatch/identity/v1', identity);

@@ -63,8 +63,8 @@ export function openMarker(
     const seal = { key: stored.sealKey, mac: stored.sealMac };
     return { kind: 'valid', record: deployment.sealer.open(markerRecord, stored.text, seal).record };
   } catch (error) {
-    if (error instanceof EffectMatchError)
-      return { kind: 'invalid', why: `the marker does not verify: ${error.message}` };
-    throw error;
+    if (!(error instanceof EffectMatchError)) throw error;
+    const shared = 'machines that share a backend share a keyring';
+    return { kind: 'invalid', why: `the marker does not verify (${shared}): ${error.message}` };
   }
 }

@@ -7,8 +7,10 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
-import { observedDigest, recordedOutcome } from './attempt.ts';
+import { readAction } from './action.ts';
+import { observedDigest, recordedOutcome, storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
+import { asOpenBoundary } from './boundary.ts';
 import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
 import { type Glimpse, rehearseOnce } from './rehearse.ts';
@@ -81,10 +83,11 @@ async function judge(
   comparison: Comparison,
   untrustedAction: unknown,
 ): Promise<Judged> {
-  const parsed = parse(admitted, untrustedAction);
-  if ('refusal' in parsed) return rejected('action', parsed.refusal);
+  const parsed = readAction(admitted, untrustedAction);
+  if (parsed.kind === 'refused') return rejected('action', parsed.refusal);
   const { action } = parsed;
-  const approval = await comparison.resolve();
+  const approval = await comparison.resolve().catch(asOpenBoundary);
+  if ('reason' in approval) return rejected('boundary', approval);
   const approved = approval.approved && { approved: digestRecord(approvedRecord, approval.approved) };
   const stale = await approval.checkAuthority(action);
   if (stale !== undefined) return rejected('authority', stale, approved);
@@ -155,26 +158,8 @@ function rejected(at: string, refusal: Refusal, known: object = {}, seen?: reado
   return { would: { would: 'reject', at, reason: refusal.reason, detail, ...known }, seen };
 }
 
-function parse(
-  admitted: AdmittedPromotable,
-  untrusted: unknown,
-): { readonly action: unknown } | { readonly refusal: Refusal } {
-  try {
-    return { action: admitted.adapter.parseAction(untrusted) };
-  } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_ACTION_INVALID') throw error;
-    return { refusal: { reason: 'action-invalid', detail: tellable(admitted, error) } };
-  }
-}
-
 /** A fault of the backend or the approval is recorded; a broken invariant and what nobody expected stay loud. */
 function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_INVARIANT') throw error;
-  return { would: { would: 'unknown', code: error.code, detail: tellable(admitted, error) }, seen: undefined };
-}
-
-/** Messages may quote values, which a deployment that stores digests does not keep. */
-function tellable({ registration }: AdmittedPromotable, error: EffectMatchError): string {
-  if (registration.values === 'digest') return 'the message is not kept, because it could quote values';
-  return error.message.slice(0, 4000).toWellFormed();
+  return { would: { would: 'unknown', code: error.code, detail: storableFault(admitted, error) }, seen: undefined };
 }

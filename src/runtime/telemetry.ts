@@ -81,7 +81,7 @@ export function quietly<T>(report: () => T): T | undefined {
 }
 
 /** Gates whose reasons are words of the core; those of the others may be an adapter's own. */
-const CORE_GATES: readonly Gate[] = ['authority', 'boundary', 'comparison', 'final-gate', 'recovery'];
+const CORE_GATES: readonly Gate[] = ['action', 'authority', 'boundary', 'comparison', 'final-gate', 'recovery'];
 
 /** A verdict as telemetry may know it. */
 export function endingOf(terminal: Terminal): Ending {

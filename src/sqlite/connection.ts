@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,12 +26,7 @@ export const MAX_VALUE_BYTES = 256 * 1024 * 1024;
  * would block the event loop). The settings are read back, because SQLite ignores a pragma that it does not know.
  */
 export function openDatabase(file: string, options: { readonly readOnly?: boolean } = {}): DatabaseSync {
-  if (file === '' || file.startsWith(':') || /^file:/i.test(file) || file.includes('\0')) {
-    throw new EffectMatchError(
-      'ERR_EM_CONFIG_INVALID',
-      `"${file}" is not a plain file path; give the path of a database file, not a URI or an in-memory database`,
-    );
-  }
+  demandPlainPath(file);
   const db = new DatabaseSync(resolve(file), {
     readOnly: options.readOnly ?? false,
     timeout: 0,
@@ -49,6 +45,27 @@ export function openDatabase(file: string, options: { readonly readOnly?: boolea
     throw error;
   }
   return db;
+}
+
+/**
+ * Creates a missing database file for its owner alone; SQLite gives its log and index the same mode. An existing file is
+ * never opened here: closing any handle of a file gives up the locks that SQLite holds on it in the same process.
+ */
+export function createPrivateFile(file: string): void {
+  demandPlainPath(file);
+  try {
+    closeSync(openSync(resolve(file), 'wx', 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  }
+}
+
+function demandPlainPath(file: string): void {
+  if (file !== '' && !file.startsWith(':') && !/^file:/i.test(file) && !file.includes('\0')) return;
+  throw new EffectMatchError(
+    'ERR_EM_CONFIG_INVALID',
+    `"${file}" is not a plain file path; give the path of a database file, not a URI or an in-memory database`,
+  );
 }
 
 /**

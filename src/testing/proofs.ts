@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Adapter, CandidateFacts, RemoteRequest } from '../contract/adapter.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
-import { digestRecord, digestText, digestValueOf } from '../crypto/digest.ts';
+import { digestRecord, digestText, digestValueOf, requestDigest } from '../crypto/digest.ts';
 import { Keyring } from '../crypto/keyring.ts';
 import { createSealer } from '../crypto/seal.ts';
 import { claimRecord } from '../protocol/binding.ts';
@@ -28,14 +28,16 @@ export interface Proofs {
 }
 
 const AT = '2026-01-01T10:00:00.000Z';
+const NEVER = { atMs: Number.POSITIVE_INFINITY, monotonicMs: Number.POSITIVE_INFINITY };
 const secret = createHash('sha256').update('effectmatch/testing').digest();
 const sealer = createSealer(new Keyring([{ id: 'testing', secret }]));
 
 /**
  * Mints the proofs of an attempt at the occurrence of that name. The same name is the same occurrence in every
- * process; another `execution` is another attempt at it.
+ * process; another `execution` is another attempt at it. `credentials` is what a survey says about them: adapters that send
+ * requests compare it.
  */
-export function mintProofs(adapter: Adapter, name: string, execution = name): Proofs {
+export function mintProofs(adapter: Adapter, name: string, execution = name, credentials = 'none'): Proofs {
   const occurrence = `occ_${standIn(`occurrence ${name}`).slice(0, 40)}` as OccurrenceId;
   const by = `exe_${standIn(`execution ${execution}`).slice(0, 32)}` as ExecutionId;
   const attempt = { version: 1 as const, occurrence, execution: by };
@@ -67,7 +69,7 @@ export function mintProofs(adapter: Adapter, name: string, execution = name): Pr
     credentials: standIn('credentials'),
     enforcement: standIn('enforcement'),
   };
-  const certificate = { record, digest: digestRecord(certificateRecord, record) } as Certificate;
+  const certificate = { record, digest: digestRecord(certificateRecord, record), credentials } as Certificate;
   const bind = (bound: PermitRecord['bound']) => {
     const permit = {
       ...attempt,
@@ -77,7 +79,7 @@ export function mintProofs(adapter: Adapter, name: string, execution = name): Pr
       bound,
       consumedAt: AT,
     };
-    return { record: permit, digest: digestRecord(permitRecord, permit) };
+    return { record: permit, digest: digestRecord(permitRecord, permit), credentials, deadline: NEVER };
   };
   return {
     occurrence,
@@ -93,7 +95,7 @@ export function mintProofs(adapter: Adapter, name: string, execution = name): Pr
       return { ...permit, marker: text } as ConsumedPermit;
     },
     requestPermit(request) {
-      return bind({ request: digestValueOf('effectmatch/request/v1', request.content) }) as RequestPermit;
+      return bind({ request: requestDigest(request) }) as RequestPermit;
     },
     voidMarker: () => markerText(sealer.seal(markerRecord, { ...attempt, disposition: 'void' as const, voidedAt: AT })),
   };

@@ -65,7 +65,7 @@ export class World {
   readonly books: MemoryBackend;
   readonly bank: MemoryRemote;
   readonly approver: Approver;
-  readonly clock: Clock = { now: () => this.#nowMs };
+  readonly clock: Clock = { now: () => this.#nowMs, monotonic: () => this.#nowMs };
   #nowMs = START_MS;
   #ids = 0;
   readonly #options: WorldOptions;

@@ -1,7 +1,7 @@
 // Goal: `all` runs every study whatever becomes of the others, goes on after an interruption, and Ctrl-C leaves only records.
 // Method: studies that end as told, then the command itself in a process of its own with folders of its own.
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runAll } from '../../bench/all.ts';
@@ -22,7 +22,7 @@ import { findData } from '../../bench/data/folder.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { TOOLSANDBOX_FILES } from '../../bench/data/toolsandbox.ts';
 import { RawRecords } from '../../bench/raw.ts';
-import { drawing, NotRun } from '../../bench/study.ts';
+import { atLeast, atMost, drawing, exactly, figure, missedCounts, NotRun, reproduced } from '../../bench/study.ts';
 import { whyAbsent } from './absent.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-all-'));
@@ -130,13 +130,70 @@ test('Ctrl-C keeps what was recorded, and the next run goes on from there', {
 test('Ctrl-C ends the servers of a study and leaves no folder', async () => {
   const server = () => readdirSync(temporary).find((name) => name.startsWith('effectmatch-pg-'));
   const study = bench('integrated', '--quick');
-  await until('a server', () => existsSync(join(temporary, server() ?? '-', 'data', 'postmaster.pid')));
-  const pid = Number(readFileSync(join(temporary, server() ?? '-', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const postmaster = () => {
+    const file = join(temporary, server() ?? '-', 'data', 'postmaster.pid');
+    return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : 0; // Empty before it is written.
+  };
+  await until('a server', () => postmaster() > 0);
+  const pid = postmaster();
   study.kill('SIGINT');
   assert.deepEqual(await once(study, 'close'), [130, null], study.said());
   await until('the server is gone', () => server() === undefined);
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
   assert.deepEqual(readdirSync(temporary), []);
+});
+
+test('a folder that is named and does not exist fails clearly, before anything runs', async () => {
+  const absent = join(folder, 'absent');
+  for (const given of [['information'], ['compare', '--quick'], ['all', 'information']]) {
+    const child = bench(...given, '--data', absent);
+    assert.deepEqual(await once(child, 'close'), [1, null], child.said());
+    assert.match(child.said(), /^There is no folder ".*absent", which --data names\.[^\n]*\n$/);
+  }
+  process.env.EFFECTMATCH_DATA = absent;
+  try {
+    const child = bench('information');
+    assert.deepEqual(await once(child, 'close'), [1, null], child.said());
+    assert.match(child.said(), /which EFFECTMATCH_DATA names/);
+    assert.throws(() => whyAbsent(STATE_FILES), /EFFECTMATCH_DATA/, 'a test must not skip for it either');
+  } finally {
+    delete process.env.EFFECTMATCH_DATA;
+  }
+});
+
+test('only a count can miss its target strictly: times depend on the machine', () => {
+  const missed = missedCounts([
+    exactly('right', 3, 'runs', 3),
+    exactly('wrong', 2, 'runs', 3),
+    reproduced('other than the paper', 1, 'runs', 0),
+    atMost('slow', 9, 'x', 3),
+    atLeast('few', 1, 'op/s', 3),
+    figure('only told', 1, 'ms'),
+  ]);
+  assert.deepEqual(
+    missed.map(({ name }) => name),
+    ['wrong', 'other than the paper'],
+  );
+});
+
+test('with --strict a missed count and a study that was not run fail, each by name', async () => {
+  const broken = ['--no-warnings', '--import', resolve('test/bench/miss-a-target.ts'), 'bench/main.ts'];
+  for (const [strict, code] of [
+    [[], 0],
+    [['--strict'], 3],
+  ] as const) {
+    const { status, stderr } = spawnSync(process.execPath, [...broken, 'compare', '--quick', ...strict], {
+      encoding: 'utf8',
+      env: { ...process.env, EFFECTMATCH_BENCH_RESULTS: results },
+    });
+    assert.equal(status, code, stderr);
+    assert.equal(/MISSED: wrong on purpose: 1, target = 2/.test(stderr), code === 3);
+  }
+  const empty = join(folder, 'empty');
+  mkdirSync(empty);
+  const notRun = bench('information', '--strict', '--data', empty);
+  assert.deepEqual(await once(notRun, 'close'), [3, null], notRun.said());
+  assert.match(notRun.said(), /NOT RUN: .*state-bench/);
 });
 
 test('a command that cannot be meant says what there is, without a stack', async () => {

@@ -1,21 +1,36 @@
 // Goal: the study of public tasks counts what happened: it finds the paper's figures, and others where the runtime is broken.
 // Method: approvals against the recorded clean states and expected rows, which they never see; the study with few runs; a runtime without comparison.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { approveState } from '../../bench/approvals/index.ts';
 import { approveRows, rowsOf, type TextRow } from '../../bench/approvals/rows.ts';
 import { findData } from '../../bench/data/folder.ts';
 import { MCPMARK_FILES, TASK_NAMES } from '../../bench/data/mcpmark.ts';
 import { applyPatch } from '../../bench/data/patch.ts';
-import { loadStateTasks, STATE_FILES } from '../../bench/data/state-bench.ts';
+import { loadStateTasks, STATE_FILES, type StateTask } from '../../bench/data/state-bench.ts';
+import { RawRecords } from '../../bench/raw.ts';
 import { findForbidden, loadParser, splitStatements } from '../../bench/studies/public-outcomes/call-rules.ts';
+import { countWrong } from '../../bench/studies/public-outcomes/database.ts';
 import { openDatabaseSite } from '../../bench/studies/public-outcomes/database-site.ts';
 import { PAPER, predict } from '../../bench/studies/public-outcomes/reference.ts';
+import { replayVariant, withFinal } from '../../bench/studies/public-outcomes/replay.ts';
+import { CONDITIONS, type Condition } from '../../bench/studies/public-outcomes/state-conditions.ts';
+import {
+  cleanReference,
+  countRuns,
+  runStatePlan,
+  type StateVariant,
+} from '../../bench/studies/public-outcomes/state-runs.ts';
 import { publicOutcomesStudy } from '../../bench/studies/public-outcomes.ts';
 import { NotRun } from '../../bench/study.ts';
+
+const results = mkdtempSync(join(tmpdir(), 'effectmatch-outcomes-'));
+process.env.EFFECTMATCH_BENCH_RESULTS = results;
+after(() => rmSync(results, { recursive: true }));
 
 const data = whereData();
 const skip = data instanceof NotRun ? `no public task data: ${data.message}` : false;
@@ -32,9 +47,56 @@ function whereData(): string | NotRun {
 
 test('a folder without the data is not run, and says which file is missing', async () => {
   await assert.rejects(
-    publicOutcomesStudy.run({ quick: true, data: 'no-such-folder', progress: () => {} }),
+    publicOutcomesStudy.run({ quick: true, data: 'test', progress: () => {} }),
     (error) => error instanceof NotRun && /tasks\.jsonl.*--data/.test(error.message),
   );
+});
+
+/** One task that changes one field; the fault leaves another value in it. */
+const SMALL_TASK: StateTask = {
+  packet: {
+    ...{ domain: 'small', taskId: 'one', now: '', userId: 'u', messages: [], reference: {} },
+    initial: { items: { a: { price: 1 } } },
+  },
+  ...{ cohort206: true, approved12: false, timing18: false, firstWrite: 0, firstMutation: 0, writeCount: 1 },
+  calls: [{ tool: 'set', arguments: {}, error: false, diff: [{ op: 'replace', path: '/items/a/price', value: 2 }] }],
+  variants: {
+    clean: { final: { items: { a: { price: 2 } } }, equalsClean: true, equalsInitial: false, errors: new Map() },
+  },
+};
+const SMALL_VARIANTS: readonly StateVariant[] = [
+  { name: 'clean', calls: (task) => replayVariant(task, 'clean') },
+  { name: 'fault', calls: (task) => withFinal(replayVariant(task, 'clean'), () => ({ items: { a: { price: 3 } } })) },
+];
+
+/** Runs the small task as EffectMatch and under a condition that makes everything durable and says that it did not. */
+async function countSmall(condition: Condition, variant: string) {
+  const raw = new RawRecords(`test-small-${process.pid}-${condition.name}-${variant}`, []);
+  const plan = { part: 'small', tasks: [SMALL_TASK], variants: SMALL_VARIANTS, conditions: [condition] };
+  const runs = await runStatePlan({ ...plan, repetitions: 1, approve: cleanReference }, [SMALL_TASK], raw, () => {});
+  raw.finish();
+  return countRuns(runs, variant, condition);
+}
+
+test('a state that is durable although it is said to be rejected counts as wrong', async () => {
+  const liar: Condition = {
+    ...CONDITIONS.direct,
+    run: async (execution, place) => ({ ...(await CONDITIONS.direct.run(execution, place)), committed: false }),
+  };
+  assert.deepEqual(await countSmall(liar, 'fault'), { runs: 1, right: 0, saved: 0, wrong: 1, kept: 0, spoilt: 1 });
+  assert.deepEqual(await countSmall(liar, 'clean'), { runs: 1, right: 1, saved: 0, wrong: 0, kept: 0, spoilt: 1 });
+  const { effectMatch, direct } = CONDITIONS;
+  assert.deepEqual(await countSmall(effectMatch, 'fault'), {
+    ...{ runs: 1, right: 0, saved: 0, wrong: 0, kept: 1, spoilt: 0 },
+  });
+  assert.deepEqual(await countSmall(direct, 'fault'), { runs: 1, right: 0, saved: 0, wrong: 1, kept: 0, spoilt: 0 });
+});
+
+test('rows that are durable although they are said to be rejected count as wrong', () => {
+  const run = { committed: false, isApproved: false, isInitial: false };
+  assert.equal(countWrong([run]), 1);
+  assert.equal(countWrong([{ ...run, isInitial: true }]), 0, 'nothing happened');
+  assert.equal(countWrong([{ ...run, committed: true, isInitial: true }]), 1, 'said to be committed, and is not');
 });
 
 test('a patch that does not fit its document is refused', () => {
@@ -146,5 +208,6 @@ test('every condition ends as the paper says, and without comparison wrong resul
   assert.equal(figureOf('(a) EffectMatch: faults rejected by comparison, rows kept'), 4);
   assert.equal(figureOf('(b) direct: omit, wrong commit'), 12);
   assert.equal(figureOf('(b) EffectMatch: omit, wrong commit'), 0);
+  assert.equal(figureOf('(c) EffectMatch: rejected, but durable'), 0);
   assert.ok(Number(figureOf('(c) no comparison: omit, wrong commit')) > 0, 'the ablation changes the figures');
 });

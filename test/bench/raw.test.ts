@@ -1,11 +1,11 @@
 // Goal: a study that was interrupted goes on where it stopped; a finished one, or one whose inputs changed, starts anew.
 // Method: records in a folder of their own, with half a line at the end as a killed process leaves it.
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { RawRecords } from '../../bench/raw.ts';
+import { codeFiles, fingerprintOf, RawRecords } from '../../bench/raw.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-raw-'));
 const input = join(folder, 'input');
@@ -50,4 +50,39 @@ test('two runs of one name are refused: one of them would count without having b
     raw.run('one', async () => ({})),
     /two runs are called "one"/,
   );
+});
+
+test('the fingerprint covers all code that a study can run, and nothing that it writes', () => {
+  const files = codeFiles();
+  for (const file of globSync('{src,bench,examples}/**/*.{ts,py}')) assert.ok(files.includes(file), file);
+  for (const file of [
+    'bench/studies/compare.py', // run by another interpreter
+    'test/adapters/github/fault-server.ts', // imported by the study of backends
+    'test/postgres/keeper.ts', // named by a URL and started as a process
+    'package-lock.json', // which PostgreSQL, which parser
+  ])
+    assert.ok(files.includes(file), file);
+  assert.ok(!files.some((file) => file.startsWith('bench/results/') || file.endsWith('.test.ts')));
+});
+
+test('the fingerprint depends on the options and on the content of every input', () => {
+  writeFileSync(input, 'a');
+  const before = fingerprintOf([input], { quick: false });
+  assert.equal(fingerprintOf([input], { quick: false }), before);
+  assert.notEqual(fingerprintOf([input], { quick: true }), before);
+  assert.notEqual(fingerprintOf([], { quick: false }), before);
+  writeFileSync(input, 'b');
+  assert.notEqual(fingerprintOf([input], { quick: false }), before);
+});
+
+test('the fingerprint depends on the version of Node.js', () => {
+  const before = fingerprintOf([]);
+  const version = Object.getOwnPropertyDescriptor(process, 'version');
+  assert.ok(version);
+  Object.defineProperty(process, 'version', { ...version, value: 'v99.0.0' });
+  try {
+    assert.notEqual(fingerprintOf([]), before);
+  } finally {
+    Object.defineProperty(process, 'version', version);
+  }
 });

@@ -21,6 +21,7 @@ const VERBS = [
   'shadow',
   'journal',
   'show',
+  'continuations',
   'recover',
   'resolve',
   'export',

@@ -41,6 +41,7 @@ async function open(site: Site): Promise<null> {
     },
     { reached },
   );
+  await runtime.prove(ADAPTER);
   passed.clear();
   return null;
 }

@@ -164,7 +164,7 @@ test('a proposal that shows one thing and carries another is not signed', () => 
   }
 });
 
-test('an outcome that no comparison could evaluate is neither signed nor taken from anybody who signed it', () => {
+test('an outcome that no comparison could evaluate is not signed', () => {
   const [first, ...rest] = approved.effects;
   assert.ok(first !== undefined);
   const unusable: Readonly<Record<string, Cell>> = {
@@ -182,8 +182,6 @@ test('an outcome that no comparison could evaluate is neither signed nor taken f
         () => apTeam.sign(propose(outcome), { expiresIn: '10m' }),
         `${what}, signed`,
       );
-      const signed = { ...apTeam.sign(propose(), { expiresIn: '10m' }), approved: outcome };
-      assertRefuses('ERR_EM_MANIFEST_INVALID', () => parseSignedLicense(signed), `${what}, handed over`);
     }
   }
 });

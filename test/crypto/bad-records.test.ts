@@ -95,6 +95,9 @@ for (const subject of subjects) {
       /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+|\.hours\.\d+\.days)?$/,
     ];
     if (vector.text.includes('"kind":"rejected"')) optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
+    if (vector.text.includes('"kind":"indeterminate"')) {
+      optional.push(/^(receipt\.)?terminal\.(certificate|permit|consumedAt)$/);
+    }
     for (const { path } of all) {
       const parent = all.find((place) => place.path.join() === path.slice(0, -1).join());
       if (path.length === 0 || parent === undefined || !isObject(parent.value) || parent.zone !== 'closed') continue;

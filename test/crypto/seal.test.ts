@@ -163,8 +163,9 @@ test('property: keyed digests of values agree exactly when target, column and va
 test('a keyed digest cannot be found without the key: another deployment has another one', () => {
   const other = new Keyring([{ id: 'k-test', secret: new Uint8Array(32).fill(9) }]);
   assert.notEqual(keyedDigest(ring)('t', 'c', 1), keyedDigest(other)('t', 'c', 1));
-  assert.notEqual(keyedTextDigest(ring)('d', 'x'), keyedTextDigest(other)('d', 'x'));
-  assert.notEqual(keyedTextDigest(ring)('d', 'x'), keyedTextDigest(ring)('e', 'x'));
+  assert.notEqual(keyedTextDigest(ring)('d', ['x']), keyedTextDigest(other)('d', ['x']));
+  assert.notEqual(keyedTextDigest(ring)('d', ['x']), keyedTextDigest(ring)('e', ['x']));
+  assert.equal(keyedTextDigest(ring)('d', ['x', 'y']), keyedTextDigest(ring)('d', ['xy']));
 });
 
 test('what a sealer sealed itself passes as it is, and nothing else does without being opened', () => {

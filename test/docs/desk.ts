@@ -79,13 +79,13 @@ export function linkPackages(folder: string, names: readonly string[]): void {
 }
 
 /**
- * What differs from a reader's shell: npm fetches nothing and runs the project's scripts where the project is, npx looks
- * no further than the installed package, the administrator's address is the test server's, a port is another one, and
- * nobody is asked.
+ * What differs from a reader's shell: npm installs nothing, runs the project's scripts in the project, and skips the
+ * tests, which would start this one again; npx uses only the installed package; the administrator's address is the
+ * test server's; the port is replaced; and `approve` does not ask.
  */
 const SHELL = `set -eu
 [ ! -f .environment ] || . ./.environment
-npm() { case "$1" in install|ci) ;; *) (cd "$PROJECT" && command npm "$@") ;; esac; }
+npm() { case "$1" in install|ci|test) ;; *) (cd "$PROJECT" && command npm "$@") ;; esac; }
 npx() { "$@"; }
 effectmatch() { if [ "$1" = approve ]; then command effectmatch "$@" --yes; else command effectmatch "$@"; fi; }
 `;

@@ -1,6 +1,6 @@
-// Goal: whoever follows README and docs from an empty folder sees what the pages say; no command or snippet in them is stale.
-// Method: every fenced block of every page is executed, type-checked or parsed, against the built package and a PostgreSQL
-// of its own; a block that cannot be says why. `page.ts` lists the notes by which pages tell what a block needs.
+// Goal: a reader who follows README and docs from an empty folder sees what the pages say; no command or snippet is stale.
+// Method: every fenced block of every page is executed, type-checked or parsed, against the built package and a fresh
+// PostgreSQL; a block that cannot be says why. `page.ts` lists the notes by which pages say what a block needs.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -69,12 +69,16 @@ async function runProgram(page: Page): Promise<void> {
 const shownBy = (program: string) =>
   [...program.matchAll(/^(?:console\.log\(.*\.kind\);? +)?\/\/ (.+)$/gm)].map(([, line = '']) => line);
 
+/** What the comments of a block of commands say that it prints. */
+const promisedBy = (commands: string) => [...commands.matchAll(/ # prints "(.+)"$/gm)].map(([, line = '']) => line);
+
 async function take(block: Block, desk: Desk): Promise<void> {
   const file = noteOf(block, 'save as');
   if (file !== undefined) desk.save(file, block.text);
   switch (block.language) {
     case 'sh':
-      return await desk.run(block.text);
+      await desk.run(block.text);
+      return desk.assertPrinted(promisedBy(block.text).join('\n'), placeOf(block));
     case 'sql':
       return await desk.runSql(block.text);
     case '':
@@ -104,6 +108,7 @@ test('a command that fails and a line that was not printed are noticed', async (
   const desk = installation.desk('noticed');
   await desk.run('echo one; echo two');
   desk.assertPrinted('one\nt…', 'here');
+  assert.deepEqual(promisedBy('echo one # prints "one"\necho two\necho three    # prints "th…"\n'), ['one', 'th…']);
   assert.throws(() => desk.assertPrinted('two\none', 'here'), /nothing printed is/);
   await assert.rejects(desk.run('false\necho three'));
 });

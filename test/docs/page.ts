@@ -8,7 +8,8 @@
 //   <!-- printed -->                 the lines of the block after it were printed by the commands before it; … is anything
 //   <!-- quoted: file file -->       the `ts` blocks of the page are quoted from these files
 //   <!-- given … -->                 code that the block after it takes for granted
-//   <!-- generated … -->             nobody writes this page by hand
+//   <!-- generated … -->             the page is made by a script
+// In a block of commands, a comment `# prints "…"` at the end of a line says what was printed.
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 

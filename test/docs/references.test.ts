@@ -137,6 +137,22 @@ test('the runbook has every reason by which an attempt can be rejected', () => {
   for (const reason of reasons) assert.ok(runbook.includes(`\`${reason}\``), `the runbook does not explain ${reason}`);
 });
 
+test('the glossary names what the code has', () => {
+  const files = globSync('src/**/*.ts').filter((file) => !file.startsWith('src/testing/'));
+  const code = files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')).join('\n');
+  const declares = (name: string) =>
+    /^[A-Z]/.test(name)
+      ? new RegExp(`^export (?:interface|type|class) ${name}\\b`, 'm').test(code)
+      : new RegExp(`\\b${name}\\b`).test(code);
+  const rows = readFileSync('docs/glossary.md', 'utf8').matchAll(/^\| (?!term|-)(.+?) \|.*\| (.+?) \|$/gm);
+  const names = [...rows].flatMap(([, term = '', cell = '']) =>
+    [...cell.matchAll(/`(\w+)`/g)].map(([, name = '']) => ({ term, name })),
+  );
+  assert.ok(names.length > 70, `only ${names.length} names seen`);
+  for (const { term, name } of names) assert.ok(declares(name), `"${term}": nothing in src is called ${name}`);
+  assert.ok(!declares('Keepsake') && !declares('keepsake'), 'a name that does not exist would be found');
+});
+
 test('pictures are our own SVG files, readable by a screen reader and without scripts', () => {
   const files = globSync('docs/pictures/*.svg');
   assert.ok(files.length >= 3);

@@ -17,6 +17,10 @@ export interface EscapeCase {
   readonly whileHeld?: string;
   /** SQL as superuser after the case, for what other databases of the server would see. */
   readonly cleanup?: string;
+  /** Views that are registered for this case. */
+  readonly views?: readonly string[];
+  /** Entry points other than those of the file. */
+  readonly entryPoints?: readonly string[];
   /** What the agent submits. */
   readonly action: unknown;
   /** Effects that were approved. */
@@ -45,6 +49,15 @@ export interface EscapeFile {
   readonly relations: readonly (string | { readonly name: string; readonly bulk?: boolean })[];
   readonly entryPoints: readonly string[];
   readonly cases: readonly EscapeCase[];
+}
+
+/** What `found` has to be for this case on a server of this major version. */
+export function expectedEnding(
+  { expectation, since = 0, until = Number.POSITIVE_INFINITY }: EscapeCase,
+  major: number,
+) {
+  if (since > major || until < major) return NOT_APPLICABLE;
+  return expectation.kind === 'committed' ? 'committed' : `${expectation.kind} ${expectation.code}`;
 }
 
 /** How a case really ended. */

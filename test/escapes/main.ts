@@ -1,20 +1,33 @@
 // npm run escapes -- [--cases <file.json|file.ts>] [--server 17|15|<folder of programs>] [--only <text>] [--json]
-// Exit code 0 when every case ended as it must and nothing unapproved became durable; 1 otherwise.
+//                    [--check | --write]
+// Exit code 0 when every case ended as it must and nothing unapproved became durable; 1 otherwise. --write keeps the
+// results of the whole catalogue in test/escapes/results.json; --check fails when they are not those of this run.
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { EscapeFile, EscapeResult } from './case.ts';
+import { compareEvidence, evidenceOf, readEvidence, writeEvidence } from './evidence.ts';
 import { type RunOptions, runEscapes } from './runner.ts';
 
+const CATALOGUE = 'test/escapes/cases/postgres.ts';
 const { values } = parseArgs({
   options: {
-    cases: { type: 'string', default: 'test/escapes/cases/postgres.ts' },
+    cases: { type: 'string', default: CATALOGUE },
     server: { type: 'string', default: '17' },
     only: { type: 'string', default: '' },
     json: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
   },
 });
+const isWhole = values.only === '' && values.cases === CATALOGUE && values.server === '17';
+if ((values.check || values.write) && !isWhole) {
+  console.error(
+    '--check and --write are for the whole catalogue on PostgreSQL 17: leave out --only, --cases and --server',
+  );
+  process.exit(2);
+}
 
 async function readCases(path: string): Promise<EscapeFile> {
   if (path.endsWith('.json')) return JSON.parse(readFileSync(path, 'utf8')) as EscapeFile;
@@ -40,13 +53,15 @@ const file = await readCases(values.cases);
 const cases = file.cases.filter(({ name }) => name.includes(values.only));
 const begun = performance.now();
 const report = values.json ? () => {} : printResult;
-const results = await runEscapes({ ...file, cases }, { ...serverOf(values.server), report });
+const run = await runEscapes({ ...file, cases }, { ...serverOf(values.server), report });
+const { results } = run;
 const counts = KINDS.map((kind) => [kind, results.filter(({ found }) => found.startsWith(kind)).length]);
 const violations = results.filter((result) => result.violation !== undefined).length;
 const unexpected = results.filter(({ ok }) => !ok).length;
 console.log(
   JSON.stringify({
     server: values.server,
+    version: run.version,
     cases: results.length,
     ...Object.fromEntries(counts),
     violations,
@@ -56,3 +71,12 @@ console.log(
   }),
 );
 process.exitCode = unexpected > 0 ? 1 : 0;
+if (values.write && unexpected === 0) console.log(`kept in ${relative('.', writeEvidence(evidenceOf(run)))}`);
+if (values.check) {
+  const differences = compareEvidence(readEvidence(), evidenceOf(run));
+  for (const difference of differences) console.error(`not as kept: ${difference}`);
+  if (differences.length > 0) {
+    console.error('Review the differences; `npm run escapes -- --write` keeps the new results.');
+    process.exitCode = 1;
+  }
+}

@@ -6,7 +6,7 @@ import { quoteName } from '../../src/postgres/identifier.ts';
 import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import { protectedDatabase } from '../postgres/protected.ts';
 import { startServer, type TestServer, type Version } from '../postgres/server.ts';
-import { type EscapeCase, type EscapeFile, type EscapeResult, NOT_APPLICABLE } from './case.ts';
+import { type EscapeCase, type EscapeFile, type EscapeResult, expectedEnding, NOT_APPLICABLE } from './case.ts';
 import { unapprovedChanges } from './durable.ts';
 import { type Ending, execute, type Place } from './execution.ts';
 import { type Durable, readDurable, type Scene } from './readback.ts';
@@ -20,11 +20,18 @@ export interface RunOptions {
   readonly report?: (result: EscapeResult) => void;
 }
 
+/** What a run found, and on which server. */
+export interface EscapeRun {
+  /** As PostgreSQL names itself, for example `17.6`. */
+  readonly version: string;
+  readonly results: readonly EscapeResult[];
+}
+
 /** Runs every case on a database of its own, cloned from one that is provisioned once. */
 export async function runEscapes(
   file: EscapeFile,
   { version = 17, bin, report = () => {} }: RunOptions = {},
-): Promise<readonly EscapeResult[]> {
+): Promise<EscapeRun> {
   await using server = await startServer({
     version,
     ...(bin && { bin }),
@@ -48,8 +55,9 @@ export async function runEscapes(
     { relations, entryPoints },
     { db: base },
   );
-  const [found] = await base.run(`select current_setting('server_version_num')::int / 10000 as major`);
-  const major = Number(found?.major);
+  const [found] = await base.run(`select split_part(current_setting('server_version'), ' ', 1) as version`);
+  const serverVersion = String(found?.version);
+  const major = Number.parseInt(serverVersion, 10);
   const results: EscapeResult[] = [];
   const tell = (result: EscapeResult) => {
     results.push(result);
@@ -57,15 +65,9 @@ export async function runEscapes(
   };
   let place: Place | undefined;
   for (const attempt of file.cases) {
-    const { since = 0, until = Number.POSITIVE_INFINITY } = attempt;
-    if (since > major || until < major) {
-      tell({
-        name: attempt.name,
-        expected: NOT_APPLICABLE,
-        found: NOT_APPLICABLE,
-        detail: `from ${since} to ${until}`,
-        ok: true,
-      });
+    if (expectedEnding(attempt, major) === NOT_APPLICABLE) {
+      const detail = `from ${attempt.since ?? 'any'} to ${attempt.until ?? 'any'}`;
+      tell({ name: attempt.name, expected: NOT_APPLICABLE, found: NOT_APPLICABLE, detail, ok: true });
       continue;
     }
     const isPlain = !(attempt.setup || attempt.approvedThen || attempt.whileHeld);
@@ -75,7 +77,8 @@ export async function runEscapes(
       await db.run(`revoke create, temporary on database ${quoteName(db.name)} from public`);
       place = { db, names: { ...names, db: db.name }, texts, file };
     }
-    const result = await runCase(server, place, attempt).catch((error: unknown) => failed(attempt, error));
+    const expected = expectedEnding(attempt, major);
+    const result = await runCase(server, place, attempt, expected).catch((error: unknown) => failed(attempt, error));
     tell(result);
     // A database that was neither set up nor changed is as good as fresh.
     if (isPlain && !['committed', 'failed'].includes(result.found) && result.violation === undefined) continue;
@@ -84,7 +87,7 @@ export async function runEscapes(
     place = undefined;
   }
   await place?.db.drop();
-  return results;
+  return { version: serverVersion, results };
 }
 
 /** Puts quoted names and plain texts into SQL. */
@@ -115,7 +118,7 @@ class Stretches {
   }
 }
 
-async function runCase(server: TestServer, place: Place, attempt: EscapeCase): Promise<EscapeResult> {
+async function runCase(server: TestServer, place: Place, attempt: EscapeCase, expected: string): Promise<EscapeResult> {
   const { db, file } = place;
   const run = async (sql: string | undefined) => void (sql && (await db.run(fill(sql, place))));
   await run(attempt.setup);
@@ -151,16 +154,19 @@ async function runCase(server: TestServer, place: Place, attempt: EscapeCase): P
     const isCommitted = ended.found === 'committed';
     await stretches.end(isCommitted ? (attempt.approved as readonly ApprovedEffect[]) : undefined);
     const sent = [...heard.map((channel) => `a notification arrived on ${channel}`), ...(await messages.sent())];
-    return judge(attempt, ended, [...sent, ...stretches.changes]);
+    return judge(attempt, expected, ended, [...sent, ...stretches.changes]);
   } finally {
     await here.end();
     await elsewhere.end();
   }
 }
 
-function judge(attempt: EscapeCase, ended: Ending, unapproved: readonly string[]): EscapeResult {
-  const { name, expectation } = attempt;
-  const expected = expectation.kind === 'committed' ? 'committed' : `${expectation.kind} ${expectation.code}`;
+function judge(
+  { name, expectation }: EscapeCase,
+  expected: string,
+  ended: Ending,
+  unapproved: readonly string[],
+): EscapeResult {
   const because = 'because' in expectation ? (expectation.because ?? '') : '';
   const wrongly = ended.found === 'committed' && expectation.kind !== 'committed' ? ['it committed'] : [];
   const violation = [...wrongly, ...unapproved].join('; ');

@@ -154,14 +154,26 @@ test('the connection stands before it is announced, and nothing is written befor
   let announced: string[] | undefined;
   const connected = () => {
     announced = [...server.received];
+    return undefined;
   };
   await post(server.origin, { connected });
   assert.ok(announced !== undefined && announced.join('') === '');
 });
 
+test('what forbids the request when the connection stands is why nothing of it was written', async () => {
+  await using server = await RawServer.start(() => {});
+  const exchanged = await post(server.origin, { connected: () => 'it is too late' });
+  assert.deepEqual(exchanged, { kind: 'not-sent', why: 'it is too late' });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(server.received.join(''), '');
+});
+
 test('who slept until the time was up before the first byte sends nothing', async () => {
   await using server = await RawServer.start(() => {});
-  const sleep = () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 120);
+  const sleep = () => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 120);
+    return undefined;
+  };
   const exchanged = await post(server.origin, { timeoutMs: 100, connected: sleep });
   assert.deepEqual(exchanged, { kind: 'not-sent', why: 'the time was up before anything was written' });
   await new Promise((resolve) => setTimeout(resolve, 50));

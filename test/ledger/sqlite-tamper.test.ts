@@ -32,6 +32,8 @@ const CHECKPOINTED = 11;
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let original = '';
+/** The whole store as it was after its first checkpoint. */
+let older = '';
 let copies = 0;
 let exported: Sealed<Checkpoint>;
 const claims = new Map<string, ClaimRecord>();
@@ -52,6 +54,10 @@ before(async () => {
   await ledgers.record(fixtureReplay(context, a, 'replay'), 'flushed');
   await ledgers.record(fixtureTerminal(context, a, 'indeterminate'), 'flushed');
   await ledgers.checkpoint();
+  older = join(folder.path, 'older.db');
+  const reader = new DatabaseSync(original, { readOnly: true });
+  reader.prepare('vacuum into ?').run(older);
+  reader.close(); // The last connection that closes folds the log into the file, which is then copied.
   await ledgers.record(fixtureTerminal(context, a, 'committed'), 'flushed');
   await ledgers.acknowledge(fixtureAcknowledgement(context, a));
   await ledgers.acknowledge(fixtureAcknowledgement(context, a, { state: 'completed' }));
@@ -241,6 +247,23 @@ describe('journal rows', () => {
       assert.equal(noticed.kind, to < CHECKPOINTED ? 'tampered' : 'intact', `exported, cut after ${to}`);
     }
   });
+});
+
+test('an older copy of the whole store is found only against a checkpoint that was exported later', async () => {
+  const ledgers = await sqliteLedgers(older).open(context);
+  assert.equal((await ledgers.verify()).kind, 'intact', 'the stated limit');
+  assert.deepEqual(await ledgers.verify(exported), {
+    ...{ kind: 'tampered', seq: 5, what: 'the end of the journal is missing' },
+  });
+  await ledgers.close();
+});
+
+test('the stated limit: announced plan revisions and leases are not sealed, so a changed one is not found', async () => {
+  await using store = await changed((db) => {
+    db.exec(`insert into plan values ('some task', 3); update plan set revision = 1;
+      update unsettled set lease_until_ms = lease_until_ms + 1000 where claim <> 0`);
+  });
+  assert.equal((await store.ledgers.verify(exported)).kind, 'intact');
 });
 
 describe('other tables', () => {

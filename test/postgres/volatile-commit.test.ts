@@ -68,8 +68,8 @@ const STORED: readonly { readonly name: string; readonly sql: (place: ProtectedD
 test('a stored setting that would make commits volatile is refused before anything is staged', async () => {
   for (const { name, sql } of STORED) {
     await using place = await createPlace();
-    await place.db.run(sql(place));
-    const terminal = await execute(place, { sql: WRITE });
+    // Nothing can be prepared on an open boundary: it is approved first.
+    const terminal = await execute(place, { sql: WRITE }, { approvedThen: sql(place) });
     assert.ok(terminal.kind === 'rejected' && terminal.at === 'boundary', `${name}: ${JSON.stringify(terminal)}`);
     assert.match(terminal.detail, /synchronous_commit/);
     assert.deepEqual(await place.db.run('select id from entry'), []);
@@ -158,7 +158,7 @@ for (const { name, server: everywhere, action } of ADMITTED) {
       await place.db.run('select pg_reload_conf()');
     }
     const freezer = new Freezer(server);
-    const terminal = await execute(place, action, freezer);
+    const terminal = await execute(place, action, { freezer });
     assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
     await expectDurable(place, terminal.occurrence);
     await place.db.run('alter system reset synchronous_commit');
@@ -175,7 +175,11 @@ async function expectDurable({ db }: ProtectedDatabase, occurrence: string): Pro
  * One operation through a runtime of its own. With a freezer, the server stops between its answer to COMMIT and the
  * next thing that anybody does; it is then killed and started again.
  */
-async function execute(place: ProtectedDatabase, action: unknown, freezer?: Freezer): Promise<Terminal> {
+async function execute(
+  place: ProtectedDatabase,
+  action: unknown,
+  { freezer, approvedThen }: { readonly freezer?: Freezer; readonly approvedThen?: string } = {},
+): Promise<Terminal> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'effectmatch-volatile-'));
   const key = generateApprover('tester');
   const config = {
@@ -193,6 +197,7 @@ async function execute(place: ProtectedDatabase, action: unknown, freezer?: Free
   });
   const effects = [insert('entry', { id: 1, text: 'x' })];
   const proposal = await runtime.prepare({ adapter: 'books', task: 'enter', planRevision: 1, effects });
+  if (approvedThen !== undefined) await place.db.run(approvedThen);
   armed = true;
   const terminal = await runtime.execute(approver(key).sign(proposal, { expiresIn: '1h' }), action);
   if (freezer !== undefined) await killAndRestart();

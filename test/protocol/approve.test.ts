@@ -43,6 +43,16 @@ test('an effect on what is not registered is no outcome', () => {
   assert.throws(() => outcomeOf(one, insert('nowhere', { id: 1 })), /"nowhere" is not registered/);
 });
 
+test('an update of no column is an effect only where every write is one', () => {
+  const unchanged = update('note', { id: 1 }, {});
+  assert.throws(() => outcomeOf(unchanged), /changes no column.*leave the effect out/);
+  const manifest = draftManifest({ adapter: 'notes', task: 't', planRevision: 1, effects: [unchanged] });
+  const { effects } = approvedOutcome(manifest, { ...REGISTRATION, profile: 'row-event' }, '0'.repeat(32));
+  assert.deepEqual(effects, [
+    { op: 'update', target: 'note', key: { id: { is: 1 } }, before: {}, after: {}, count: 1 },
+  ]);
+});
+
 test('constraints are checked wherever they stand', () => {
   checkCells([one, two, three]);
   for (const side of ['key', 'before', 'after'] as const) {
@@ -51,4 +61,19 @@ test('constraints are checked wherever they stand', () => {
     assert.throws(() => outcomeOf(effect), { code: 'ERR_EM_MANIFEST_INVALID' });
   }
   checkCells([update('note', { id: 1 }, { text: between('a', 'b') })]);
+});
+
+test('the patterns of one outcome are bounded together, equal ones counted once', () => {
+  const note = (pattern: string): ApprovedEffect => ({
+    op: 'insert',
+    target: 'note',
+    after: { text: { matches: pattern } },
+    count: 1,
+  });
+  const large = (index: number) => note(`(a{16}){100}${index}`);
+  checkCells(Array.from({ length: 1000 }, () => large(1)));
+  assert.throws(() => checkCells(Array.from({ length: 1000 }, (_, index) => large(index))), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+    message: /patterns.*together/,
+  });
 });

@@ -6,6 +6,8 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { EffectMatchError } from '../../src/errors.ts';
 import { canonical } from '../../src/protocol/canon.ts';
+import { canonicalBytes } from '../../src/protocol/canon-size.ts';
+import type { Value } from '../../src/protocol/value.ts';
 
 function double(hex: string): number {
   const view = new DataView(new ArrayBuffer(8));
@@ -285,4 +287,33 @@ test('values are taken from property descriptors, so that neither a getter nor a
   );
   assert.equal(canonical({ a: 1, b: 2 }), canonical(proxy));
   assert.ok(reads.includes('a') && reads.includes('b'));
+});
+
+test('property: the size of a canonical text is known without making the text', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 20 });
+  const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small' },
+      fc.constant(null),
+      fc.boolean(),
+      fc.integer(),
+      text,
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(text, tie('value'), { maxKeys: 4, noNullPrototype: true }),
+    ),
+  }));
+  fc.assert(
+    fc.property(value, (sample) => {
+      fc.pre(!JSON.stringify(sample).includes('__proto__'));
+      assert.equal(canonicalBytes(sample as Value), Buffer.byteLength(canonical(sample)));
+    }),
+  );
+});
+
+test('a long text is measured like a short one, lone surrogates by their escapes', () => {
+  const piece = 'a"\\\n\u0001\u007f\u00e9\u20ac\u{1f600}';
+  const long = piece.repeat(500);
+  assert.equal(canonicalBytes(long), Buffer.byteLength(JSON.stringify(long)));
+  const lone = `${'x'.repeat(2000)}\ud800`;
+  assert.equal(canonicalBytes(lone), 2 + 2000 + 6);
 });

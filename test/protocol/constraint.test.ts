@@ -129,6 +129,18 @@ test('now as text is read in UTC at the resolution it is written in', () => {
   assert.ok(accepts(now(250), '2026-01-31T12:00:00.000Z') && !accepts(now(249), '2026-01-31T12:00:00.000Z'));
 });
 
+test('a time that was rounded to fewer digits than milliseconds may lie half a unit after the clock', () => {
+  const at = Date.parse('2026-01-31T12:00:00.600Z');
+  const told = (unit: 'iso' | 's', value: Value, atMs = at) =>
+    satisfies({ now: { withinMs: 0, unit } }, value, { window: { fromMs: atMs, toMs: atMs } });
+  assert.ok(told('iso', '2026-01-31 12:00:01+00') && told('iso', '2026-01-31 12:00:00+00'), 'rounded, cut off');
+  assert.ok(!told('iso', '2026-01-31 12:00:02+00') && !told('iso', '2026-01-31 11:59:59+00'));
+  assert.ok(!told('iso', '2026-01-31 12:00:01+00', at - 101), 'a second is rounded up from its middle on');
+  assert.ok(told('s', at / 1000 + 0.4) && !told('s', at / 1000 + 1.4));
+  assert.ok(told('iso', '2026-01-31 12:00:00.6+00', at - 50) && !told('iso', '2026-01-31 12:00:00.6+00', at - 51));
+  assert.ok(!told('iso', '2026-01-31 12:00:00.601+00'), 'milliseconds are what they are');
+});
+
 test('texts that Date would read leniently are not timestamps', () => {
   const wrong = [
     '',

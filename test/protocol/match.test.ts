@@ -294,3 +294,27 @@ test('under relation-write only operation, relation and count are compared', () 
     { op: 'update', target: 't', count: 1 },
   ]);
 });
+
+const noted = (pattern: string, count: number): ApprovedEffect => ({
+  op: 'insert',
+  target: 't',
+  after: { a: { matches: pattern } },
+  count,
+});
+const notes = (count: number, text: (row: number) => string): Effect[] =>
+  Array.from({ length: count }, (_, row) => ({ op: 'insert', target: 't', after: { a: text(row) } }));
+
+test('what patterns cost is taken from the same budget: a costly pattern on long texts is given up, not waited for', () => {
+  // One text of 4,096 letters keeps some 500 states busy at every letter: two million steps for each pair.
+  const approved = Array.from({ length: 20 }, (_, index) => noted(`(a?){250}a{250}b{${index}}`, 1));
+  const observed = notes(20, (row) => `${'a'.repeat(4000)}${row}`);
+  const result = compare(approved, observed, { budget: 20_000 });
+  assert.ok(result.kind === 'budget', result.kind);
+  assert.ok(result.steps < 40_000, `${result.steps} steps: a run that uses up the budget ends with it`);
+});
+
+test('a usual pattern on many rows stays far within the budget', () => {
+  const approved = [noted('INV-\\d{6}-[a-f0-9]{8}', 10_000)];
+  const observed = notes(10_000, (row) => `INV-${String(row).padStart(6, '0')}-0123abcd`);
+  assert.equal(compare(approved, observed).kind, 'equal');
+});

@@ -7,7 +7,7 @@ import { canonical } from '../../src/protocol/canon.ts';
 import type { ApprovedEffect, Effect } from '../../src/protocol/effect.ts';
 import { prepareApproved } from '../../src/protocol/match.ts';
 import type { Observation } from '../../src/protocol/observation.ts';
-import { classify, observedText } from '../../src/protocol/outcome.ts';
+import { classify, observedLines } from '../../src/protocol/outcome.ts';
 import { is, registration } from './match-cases.ts';
 
 const effect: Effect = { op: 'update', target: 't', key: { id: 1 }, before: { a: 1 }, after: { a: 2 } };
@@ -19,6 +19,7 @@ const approved: ApprovedEffect = {
   after: is({ a: 2 }),
   count: 1,
 };
+const textOf = (effects: readonly Effect[]) => [...observedLines(effects)].join('');
 const context = { assigned: [], window: { fromMs: 0, toMs: 0 } };
 const outcomeOf = (effects: readonly ApprovedEffect[], observation: Observation, budget?: number) =>
   classify(prepareApproved({ registration: registration(), effects }), observation, {
@@ -68,7 +69,7 @@ test('property: the text of E is the same for the same bag in any order and diff
   fc.assert(
     fc.property(fc.oneof(bags, reordered), ([a, b]) => {
       const same = canonical(a.map(canonical).sort()) === canonical(b.map(canonical).sort());
-      assert.equal(observedText(a) === observedText(b), same);
+      assert.equal(textOf(a) === textOf(b), same);
     }),
     { numRuns: 2000 },
   );
@@ -82,7 +83,7 @@ test('the text of E has a fixed form, because digests of it are stored', () => {
     { op: 'delete', target: 'é', key: { id: '😀' }, before: {} },
   ];
   assert.equal(
-    observedText(rows),
+    textOf(rows),
     [
       '1xd1:ér1:2:ids2:😀r0:-',
       '2xi3:log--r2:1:ar1:5:$reals3:1.51:ba2:tn',
@@ -90,11 +91,11 @@ test('the text of E has a fixed form, because digests of it are stored', () => {
       '',
     ].join('\n'),
   );
-  assert.equal(observedText([]), '');
+  assert.equal(textOf([]), '');
 });
 
 test('text that UTF-8 cannot carry is refused: different values would share a digest', () => {
-  assert.throws(() => observedText([{ op: 'insert', target: 't', after: { a: '\ud800' } }]), {
+  assert.throws(() => textOf([{ op: 'insert', target: 't', after: { a: '\ud800' } }]), {
     code: 'ERR_EM_INVARIANT',
   });
 });

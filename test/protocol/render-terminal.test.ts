@@ -37,6 +37,20 @@ test('committed says that it is what was approved, and when recovery found it ou
   );
 });
 
+test('sequences that moved are told after a commit as after a rejection, each in its words', () => {
+  const residue = [{ kind: 'sequence', name: 'note_id_seq', from: null, to: '2' }];
+  const committed = { ...held, kind: 'committed', claimedAt: at, observed: digest, reconciled: false, residue };
+  assert.equal(
+    render(committed).split('\n')[1],
+    'Moved: sequence "note_id_seq" from its start to 2, by this attempt or by others meanwhile',
+  );
+  const rejected = { kind: 'rejected', at: 'comparison', reason: 'diverged', detail: 'other', residue };
+  assert.equal(
+    render(rejected).split('\n')[1],
+    'Left behind: sequence "note_id_seq" moved from its start to 2, by this attempt or by others meanwhile',
+  );
+});
+
 test('rejected says where and why, and shows the differences', () => {
   const rejected = { kind: 'rejected', at: 'comparison', reason: 'diverged', detail: 'not the approved one' };
   assert.equal(render(rejected), 'rejected at comparison (diverged): not the approved one');

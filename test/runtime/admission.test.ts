@@ -16,7 +16,7 @@ import { randomIds } from '../../src/crypto/approver.ts';
 import { createSealer } from '../../src/crypto/seal.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { canonical } from '../../src/protocol/canon.ts';
-import { admit, PROBES, type Probe } from '../../src/runtime/admit.ts';
+import { admit, isTriedLater, PROBES, type Probe, tryService } from '../../src/runtime/admit.ts';
 import {
   alterEvidence,
   MEMORY_CHANNELS,
@@ -32,12 +32,14 @@ import {
 } from '../../src/testing/world.ts';
 import { deploy, invoiceWorld } from './deploy.ts';
 
-/** Opens an adapter of a fresh world and admits it as a runtime would. */
+/** Opens an adapter of a fresh world and admits it as a runtime would, up to its first execution. */
 async function admitLiar(make: (world: World) => AdapterFactory): Promise<World> {
   const world = invoiceWorld();
   const adapter = await make(world).open({ name: 'liar', clock: systemClock, reached: unobserved });
   const sealer = createSealer(world.start().config.keyring);
-  await admit({ name: 'liar', sealer, ids: randomIds }, adapter);
+  const context = { name: 'liar', sealer, ids: randomIds, clock: systemClock };
+  await admit(context, adapter);
+  if (isTriedLater(adapter)) await tryService(context, adapter);
   return world;
 }
 
@@ -232,7 +234,12 @@ test('an adapter that does not even stage what is void already is admitted', asy
 test('an OPAQUE adapter need not own its credential or its idempotency key', async () => {
   await admitLiar((world) =>
     overlayAdapter(remoteAdapter(world.bank, { capability: 'OPAQUE' }), () => ({
-      probe: { samples: () => [], exclusiveCredential: async () => false, idempotent: async () => false },
+      probe: {
+        samples: () => [],
+        exclusiveCredential: async () => false,
+        idempotent: async () => false,
+        fingerprint: () => '',
+      },
     })),
   );
 });

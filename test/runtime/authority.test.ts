@@ -4,11 +4,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { z } from 'zod';
-import type { AdapterFactory } from '../../src/contract/adapter.ts';
+import type { AdapterFactory, RemoteAdapter } from '../../src/contract/adapter.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { parsePrivateKey } from '../../src/crypto/approver-key.ts';
 import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { signLicense } from '../../src/crypto/signature.ts';
+import { EffectMatchError } from '../../src/errors.ts';
 import { canonical } from '../../src/protocol/canon.ts';
 import { insert, read, row } from '../../src/protocol/draft.ts';
 import type { License, SignedLicense } from '../../src/protocol/license.ts';
@@ -18,8 +19,9 @@ import { isRegistered } from '../../src/runtime/authority.ts';
 import type { ExecuteOptions } from '../../src/runtime/execute.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import type { IssuerConfig } from '../../src/runtime/policy.ts';
-import { memoryAdapter, overlayAdapter, type World } from '../../src/testing/world.ts';
+import { memoryAdapter, overlay, overlayAdapter, remoteAdapter, type World } from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY, PAYMENT } from './deploy.ts';
+import { multiply } from './multiply.ts';
 
 /** A second approver whose private key the test holds, so that it can sign what no honest approver would. */
 const OWN = generateApprover('own');
@@ -39,6 +41,16 @@ async function forge(deployed: Deployed, change: Partial<License>, approved?: Si
 function booksWith(world: World, change: Parameters<typeof overlayAdapter>[1]) {
   const { adapters } = world.start().config;
   return { adapters: { ...adapters, books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, change) } };
+}
+
+/** A license for a service that is not what its adapter declares. */
+async function unprovenBank(world: World, lie: Partial<RemoteAdapter['probe']>): Promise<Case> {
+  const bank = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, (adapter) => ({
+    probe: overlay((adapter as RemoteAdapter).probe, lie),
+  }));
+  const deployed = await deploy(world, { adapters: { ...world.start().config.adapters, bank } });
+  const proposal = await deployed.runtime.prepare({ ...PAYMENT, adapter: 'bank' });
+  return { deployed, license: world.approver.sign(proposal, { expiresIn: '10m' }) };
 }
 
 const PAY_OPERATION = {
@@ -81,6 +93,13 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       const deployed = await deploy(world);
       const signed = await deployed.approve();
       return { deployed, license: { ...signed, license: { ...signed.license, occurrences: 2 } } };
+    },
+    'what was handed over with it has patterns that cannot be compiled': async (world) => {
+      const deployed = await deploy(world);
+      const signed = await deployed.approve();
+      const effects = signed.approved.effects.map((effect) => ({ ...effect, after: { status: { matches: '(((' } } }));
+      const license = { ...signed.license, occurrences: 2 };
+      return { deployed, license: { ...signed, license, approved: { ...signed.approved, effects } } };
     },
     'one bit of the signature was flipped': async (world) => {
       const deployed = await deploy(world);
@@ -166,6 +185,22 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       };
     },
   },
+  'constraint-invalid': {
+    'a pattern that is none': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      const { approved } = await deployed.approve();
+      const effects = approved.effects.map((effect) => ({ ...effect, after: { status: { matches: '(((' } } }));
+      const outcome = approvedRecord.parse({ ...approved, effects });
+      return { deployed, license: await forge(deployed, { approved: digestRecord(approvedRecord, outcome) }, outcome) };
+    },
+    'a range from high to low': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      const { approved } = await deployed.approve();
+      const effects = approved.effects.map((effect) => ({ ...effect, after: { amount: { between: [2, 1] } } }));
+      const outcome = approvedRecord.parse({ ...approved, effects });
+      return { deployed, license: await forge(deployed, { approved: digestRecord(approvedRecord, outcome) }, outcome) };
+    },
+  },
   'rendering-mismatch': {
     'the approver signed another text': async (world) => {
       const deployed = await deploy(world, withOwn(world));
@@ -191,6 +226,28 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       );
       return { deployed: await deploy(world), license: await other.approve() };
     },
+  },
+  'too-many-effects': {
+    'one request is to make millions of changes': async (world) => {
+      const deployed = await deploy(world);
+      const proposal = await deployed.runtime.prepare({ ...PAYMENT, adapter: 'bank' });
+      return { deployed, license: world.approver.sign(multiply(proposal, 10_000_000), { expiresIn: '10m' }) };
+    },
+    'one request is to make one change more than it may': async (world) => {
+      const deployed = await deploy(world);
+      const proposal = await deployed.runtime.prepare({ ...PAYMENT, adapter: 'bank' });
+      return { deployed, license: world.approver.sign(multiply(proposal, 10_001), { expiresIn: '10m' }) };
+    },
+  },
+  'service-unproven': {
+    'the service serves whoever asks': async (world) => unprovenBank(world, { exclusiveCredential: async () => false }),
+    'the service does everything twice': async (world) => unprovenBank(world, { idempotent: async () => false }),
+    'the service does not answer': async (world) =>
+      unprovenBank(world, {
+        idempotent: async () => {
+          throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'it does not answer');
+        },
+      }),
   },
   'adapter-changed': {
     'the code of the adapter changed': async (world) => {
@@ -402,14 +459,13 @@ test('a refusal that time or state can cure leaves the license usable', async ()
   assert.deepEqual(await deployed.runtime.terminal(committed.occurrence), committed);
 });
 
-test('what is no license or no action is thrown back before anything is recorded', async () => {
+test('what is no license is thrown back before anything is recorded', async () => {
   const world = invoiceWorld();
   await using deployed = await deploy(world);
   const { runtime } = deployed;
   const license = await deployed.approve();
   await assert.rejects(runtime.execute('not a license', PAY), { code: 'ERR_EM_RECORD_INVALID' });
   await assert.rejects(runtime.execute({ ...license, more: 1 }, PAY), { code: 'ERR_EM_RECORD_INVALID' });
-  await assert.rejects(runtime.execute(license, { sql: 'delete' }), { code: 'ERR_EM_ACTION_INVALID' });
   const elsewhere = { ...license, license: { ...license.license, adapter: 'nowhere' } };
   await assert.rejects(runtime.execute(elsewhere, PAY), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
   assert.deepEqual(await runtime.ledgers.journal(), []);

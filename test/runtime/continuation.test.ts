@@ -35,6 +35,30 @@ test('a committed occurrence releases its registered work once', async () => {
   }
 });
 
+test('work that was released and has not completed is listed with since when, and completed work is not', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const terminal = await commit(deployed);
+  const continuation = deployed.runtime.continuation(terminal, 'reconcile');
+  assert.deepEqual(await deployed.runtime.continuations(), []);
+  const releasedAt = new Date(world.clock.now()).toISOString();
+  const { occurrence, lineage } = terminal;
+  const open = [{ occurrence, lineage, continuation: 'reconcile', task: 'invoice 1', releasedAt }];
+  const failure = new Error('the printer is on fire');
+  const work = async () => {
+    assert.deepEqual(await deployed.runtime.continuations(), open, 'while it runs');
+    throw failure;
+  };
+  await assert.rejects(continuation.release(work), failure);
+  world.advance(60_000);
+  assert.deepEqual(await deployed.runtime.continuations(), open, 'and after it was interrupted');
+
+  await using other = await deploy(invoiceWorld());
+  const done = await commit(other);
+  await other.runtime.continuation(done, 'reconcile').release(() => {});
+  assert.deepEqual(await other.runtime.continuations(), []);
+});
+
 test('a license names every occurrence that it buys, in the order in which they are claimed', async () => {
   await using deployed = await deploy(invoiceWorld());
   const license = await deployed.approve({ occurrences: 2 });

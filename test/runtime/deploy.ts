@@ -68,6 +68,7 @@ export async function deploy(world: World, options: DeployOptions = {}): Promise
       },
     },
   );
+  if ('bank' in config.adapters && change.adapters === undefined) await runtime.prove('bank');
   world.arm(process, { kind: 'none' }); // what was traced so far was admission
   return {
     world,

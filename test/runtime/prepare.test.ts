@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { absent, row, update } from '../../src/protocol/draft.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
-import { deploy, invoiceWorld } from './deploy.ts';
+import { deploy, invoiceWorld, ofKind, PAY, PAYMENT } from './deploy.ts';
 
 const request = {
   ...{ adapter: 'books', task: 'invoice-1', planRevision: 1 },
@@ -42,4 +42,15 @@ for (const [wrong, what] of WRONG) {
 test('without the mistake it is prepared', async () => {
   await using deployed = await deploy(invoiceWorld());
   assert.match((await deployed.runtime.prepare(request)).rendering, /1 approved change/);
+});
+
+test('a plan revision below the announced one is refused before anybody signs it, and announces nothing', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  await deployed.runtime.prepare({ ...PAYMENT, planRevision: 3 });
+  await assert.rejects(deployed.runtime.prepare({ ...PAYMENT, planRevision: 2 }), {
+    code: 'ERR_EM_PLAN_SUPERSEDED',
+    message: /plan revision 3 of task "invoice 1" was announced, and this is 2/,
+  });
+  const license = await deployed.approve({ planRevision: 3 });
+  ofKind('committed', await deployed.runtime.execute(license, PAY));
 });

@@ -134,7 +134,7 @@ test('a request that cannot be built is refused when it is prepared, and never s
   assert.deepEqual(sent, []);
 });
 
-test('an adapter that fails otherwise while it builds a request is a fault, and no verdict about it', async () => {
+test('an adapter that fails otherwise while it builds a request is a fault, and nothing was sent', async () => {
   const foreign = Object.assign(new Error('not ours'), { code: 'ERR_EM_MANIFEST_INVALID' });
   for (const fault of [foreign, new EffectMatchError('ERR_EM_INVARIANT', 'a bug')]) {
     const world = invoiceWorld();
@@ -148,7 +148,8 @@ test('an adapter that fails otherwise while it builds a request is a fault, and 
     await using bank = await deployBank(world, adapter);
     const license = await bank.approve({ adapter: 'bank' });
     broken = true;
-    await assert.rejects(bank.runtime.execute(license, PAY), fault);
+    const rejected = assertRejected(await bank.runtime.execute(license, PAY), 'dispatch', 'fault');
+    assert.match(rejected.detail, new RegExp(fault.message));
   }
 });
 

@@ -1,5 +1,5 @@
-// Goal: what a rolled-back attempt leaves is reported with its rejection, wherever it was rejected, and only there.
-// Method: a backend in memory that says a sequence moved, and one that says nothing moved; every place of rejection.
+// Goal: which sequences moved is reported with the verdict, wherever an attempt ended, and nothing where nothing moved.
+// Method: a backend in memory that says a sequence moved, and one that says nothing moved; every place where an attempt ends.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Stage } from '../../src/contract/adapter.ts';
@@ -105,9 +105,10 @@ for (const [name, residue] of Object.entries({ 'nothing to say about it': undefi
   });
 }
 
-test('a commit has none: what a sequence gave out is part of what was approved', async () => {
+test('a commit says what moved, and is recorded with it', async () => {
   const world = invoiceWorld();
   await using books = await deploy(world, booksWith(world, MOVED));
   const committed = ofKind('committed', await books.runtime.execute(await books.approve(), PAY));
-  assert.equal('residue' in committed, false);
+  assert.deepEqual(committed.residue, MOVED);
+  assert.deepEqual((await books.runtime.ledgers.attempts(committed.occurrence)).at(-1), committed);
 });

@@ -8,11 +8,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { generateApprover, saveApproverKey } from '../../src/crypto/approver.ts';
 import { type Decision, signResolution } from '../../src/crypto/resolution.ts';
+import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
+import { MemoryBackend, memoryAdapter, PROBE_TARGET, WORLD_TARGETS } from '../../src/testing/world.ts';
 import { openRig, type Rig } from '../adapters/http/rig.ts';
 import { runCommand } from '../cli/command.ts';
-import { claimedOccurrence, deploy, interrupt, invoiceWorld, LEASE_MS } from './deploy.ts';
+import { testKeyring } from '../keyring.ts';
+import { claimedOccurrence, deploy, interrupt, invoiceWorld, LEASE_MS, ofKind, onlyOne, PAY } from './deploy.ts';
 
 const operator = generateApprover('night-shift');
 const stranger = generateApprover('night-shift');
@@ -144,4 +147,44 @@ test('the command resolves without any backend, tells so, and show and journal t
   assert.match(listed.stdout, /resolution +resolved +occ_\S+ +pay acme +did-not-happen, says night-shift/);
   assert.equal((await call('journal', '--verify')).code, 0);
   assert.ok(!readFileSync(path('ledger.db')).includes(operator.privateKey));
+});
+
+test('an attempt whose occurrence a machine with another keyring has committed is closed by an operator', async () => {
+  const world = invoiceWorld();
+  const { license } = await interrupt(world, { kind: 'step', step: 'path:claimed', ending: 'die' });
+  const store = memoryLedgers(world.clock);
+  await using other = await deploy(world, { store, keyring: testKeyring() });
+  ofKind('committed', await other.runtime.execute(license, PAY));
+  world.advance(LEASE_MS);
+
+  await using here = await deploy(world, { operators });
+  const open = onlyOne(await here.runtime.recover());
+  assert.ok(open.kind === 'unresolved');
+  assert.match(open.why, /machines that share a backend share a keyring/);
+  const terminal = ofKind('indeterminate', await here.runtime.terminal(open.occurrence));
+  assert.match(terminal.gap, /does not verify/);
+  assert.equal(onlyOne(await here.runtime.recover()).kind, 'unresolved', 'until somebody decides');
+  const { occurrence, execution, lineage } = terminal;
+  const evidence = 'The ledger of the other machine has the receipt.';
+  const decision = { occurrence, execution, lineage, finding: 'happened' as const, evidence };
+  await here.runtime.resolve(signAs(operator, decision), evidence);
+  assert.deepEqual(await here.runtime.recover({ now: true }), []);
+  assert.equal((await here.runtime.verifyJournal()).kind, 'intact');
+});
+
+test('an attempt whose database was replaced by another one is closed by an operator', async () => {
+  const world = invoiceWorld();
+  await interrupt(world, { kind: 'step', step: 'path:claimed', ending: 'die' });
+  world.advance(LEASE_MS);
+  const replacement = new MemoryBackend('books-2', [...WORLD_TARGETS, PROBE_TARGET], {});
+  const adapters = { books: memoryAdapter(replacement, { values: 'plain' }) };
+  const issuers = { 'ap-team': { ...world.start().config.issuers['ap-team'], may: ['books'] } } as never;
+  await using here = await deploy(world, { operators, adapters, issuers });
+  const open = onlyOne(await here.runtime.recover());
+  assert.ok(open.kind === 'unresolved');
+  assert.match(open.why, /another backend/);
+  const { occurrence, execution, lineage } = ofKind('indeterminate', await here.runtime.terminal(open.occurrence));
+  const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
+  await here.runtime.resolve(signAs(operator, decision), EVIDENCE);
+  assert.deepEqual(await here.runtime.recover({ now: true }), []);
 });

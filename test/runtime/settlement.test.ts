@@ -201,6 +201,6 @@ test('a marker that does not verify is an answer, a bug while it is opened is no
   assert.throws(opening(new TypeError('a bug')), TypeError);
 });
 
-function pick({ permit, consumedAt }: { readonly permit: string; readonly consumedAt: string }) {
+function pick({ permit, consumedAt }: { readonly permit?: string; readonly consumedAt?: string }) {
   return { permit, consumedAt };
 }

@@ -95,12 +95,20 @@ test('refusals are counted by gate and by reasons of the core, faults by code', 
   const license = await deployed.approve();
   ofKind('committed', await deployed.runtime.execute(license, PAY));
   ofKind('rejected', await deployed.runtime.execute(license, PAY));
-  await assert.rejects(deployed.runtime.execute(license, { writes: 'canary' }));
+  ofKind('rejected', await deployed.runtime.execute(license, { writes: 'canary' }));
+  const elsewhere = { ...license, license: { ...license.license, adapter: 'nowhere' } };
+  await assert.rejects(deployed.runtime.execute(elsewhere, PAY));
   const counted = await scope.points('effectmatch.executions');
   assert.deepEqual(
     counted.map(({ value }) => value),
-    [1, 1],
+    [1, 1, 1],
   );
+  assert.deepEqual(counted[2]?.attributes, {
+    'effectmatch.adapter': 'books',
+    'effectmatch.disposition': 'rejected',
+    'effectmatch.gate': 'action',
+    'effectmatch.reason': 'action-invalid',
+  });
   assert.deepEqual(counted[1]?.attributes, {
     'effectmatch.adapter': 'books',
     'effectmatch.disposition': 'rejected',
@@ -110,7 +118,7 @@ test('refusals are counted by gate and by reasons of the core, faults by code', 
   const faults = await scope.points('effectmatch.faults');
   assert.deepEqual(
     faults.map(({ attributes }) => attributes['effectmatch.code']),
-    ['ERR_EM_ACTION_INVALID'],
+    ['ERR_EM_ADAPTER_UNAVAILABLE'],
   );
 });
 

@@ -75,7 +75,7 @@ async function pay(site: Site, office: Office): Promise<Lineage> {
   const id = site.nextInvoice();
   const before = await readBack(site.db);
   const terminal = await office.execute(await office.approve(id, { continuations: [REGISTERED] }), payment(id));
-  if (terminal instanceof Error || terminal.kind !== 'committed') throw new Error(describe(terminal));
+  if (terminal.kind !== 'committed') throw new Error(describe(terminal));
   if (!isDeepStrictEqual(await readBack(site.db), withPaid(before, [id]))) throw new Error('the rows are wrong');
   return terminal;
 }

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { type PostgresOptions, planProvisioning, postgres } from '../../../src/adapters/postgres/index.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
-import { EffectMatchError } from '../../../src/errors.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
@@ -35,7 +34,7 @@ export interface Office extends AsyncDisposable {
   readonly ledger: string;
   approve(id: number, more?: Partial<PrepareRequest>): Promise<SignedLicense>;
   /** The terminal, or the refusal of an action that was not even admitted. */
-  execute(license: SignedLicense, action: unknown): Promise<Terminal | EffectMatchError>;
+  execute(license: SignedLicense, action: unknown): Promise<Terminal>;
 }
 
 /** Starts a server for the study alone: roles and what counts catalogue changes belong to the whole server. */
@@ -80,7 +79,7 @@ export async function openSite(): Promise<Site> {
           const request = { adapter: 'shop', task, planRevision: 1, effects: paymentEffects(id), ...more };
           return approver(key).sign(await runtime.prepare(request), { expiresIn: '10m' });
         },
-        execute: (license, action) => runtime.execute(license, action).catch(asRefusal),
+        execute: (license, action) => runtime.execute(license, action),
         [Symbol.asyncDispose]: () => runtime.close(),
       };
     },
@@ -103,10 +102,4 @@ export async function openSite(): Promise<Site> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** An action that is not admitted is a refusal; every other error means that the study is broken. */
-function asRefusal(error: unknown): EffectMatchError {
-  if (error instanceof EffectMatchError && error.code === 'ERR_EM_ACTION_INVALID') return error;
-  throw error;
 }

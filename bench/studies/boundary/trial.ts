@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { EffectMatchError } from '../../../src/errors.ts';
 import { unclassified } from '../../../src/protocol/boundary.ts';
 import type { Construction, Expected } from './constructions.ts';
 import type { Ear } from './ear.ts';
@@ -10,20 +11,20 @@ import type { Watch } from './watch.ts';
 export type Ended = Awaited<ReturnType<Office['execute']>>;
 
 /**
- * Runs one trial of a construction: make the configuration, have a payment approved, execute it, read back, take the
- * configuration back, and after a refusal have the payment made after all, so that nothing else can have refused it.
- * Returns what was not as expected.
+ * Runs one trial of a construction: have a payment approved, make the configuration (no approval can be prepared while
+ * an outlet is open), execute it, read back, take the configuration back, and after a refusal have the payment made
+ * after all, so that nothing else can have refused it. Returns what was not as expected.
  */
 export async function runTrial(site: Site, ear: Ear, construction: Construction): Promise<string | undefined> {
   const { open, whileHeld, close, action = payment, reach, expected } = construction;
   const run = async (sql: string | undefined) => void (sql && (await site.db.run(sql)));
   const id = site.nextInvoice();
   const before = await readBack(site.db);
-  await run(open);
-  const reached = reach && (await site.tryAsAgent(reach.sql));
   const watch: Watch = { surveys: [] };
   await using office = await site.open({ watch });
   const license = await office.approve(id);
+  await run(open);
+  const reached = reach && (await site.tryAsAgent(reach.sql));
   watch.surveys.length = 0;
   watch.held = () => run(whileHeld);
   const ended = await office.execute(license, action(id));
@@ -40,23 +41,34 @@ export async function runTrial(site: Site, ear: Ear, construction: Construction)
     return isDeepStrictEqual(after, paid) ? undefined : 'the rows are not those that were approved';
   }
   if (!isDeepStrictEqual(after, before)) return 'it was refused, and rows changed';
-  const again = await office.execute(await office.approve(id), payment(id));
-  if (again instanceof Error || again.kind !== 'committed')
-    return `taken back, it is still refused: ${describe(again)}`;
+  const again = await payAgain(office, id);
+  if (again instanceof Error) return `taken back, it cannot be approved: ${again.message}`;
+  if (again.kind !== 'committed') return `taken back, it is still refused: ${describe(again)}`;
   return isDeepStrictEqual(await readBack(site.db), paid) ? undefined : 'paid at last, the rows are wrong';
+}
+
+/** An outlet that is still open already refuses the approval. */
+async function payAgain(office: Office, id: number): Promise<Ended | EffectMatchError> {
+  try {
+    return await office.execute(await office.approve(id), payment(id));
+  } catch (error) {
+    if (error instanceof EffectMatchError && error.code === 'ERR_EM_BOUNDARY_OPEN') return error;
+    throw error;
+  }
 }
 
 function misses(ended: Ended, expected: Expected, { surveys }: Watch): string | undefined {
   const [certified] = surveys;
   const gate = surveys.at(-1);
   if (expected.kind === 'committed') {
-    if (ended instanceof Error || ended.kind !== 'committed') return describe(ended);
+    if (ended.kind !== 'committed') return describe(ended);
     const { denied } = expected;
     const isListed = certified?.outlets.some((found) => found.disposition === 'denied' && denied?.test(found.outlet));
     return denied === undefined || isListed ? undefined : `no outlet ${denied} is listed as denied`;
   }
   if (expected.at === 'admission') {
-    return ended instanceof Error && expected.because.test(ended.message) ? undefined : describe(ended);
+    const isRefused = ended.kind === 'rejected' && ended.at === 'action' && expected.because.test(ended.detail);
+    return isRefused ? undefined : describe(ended);
   }
   if (!isRejectedAt(ended, expected.at)) return describe(ended);
   if (expected.at === 'boundary') {
@@ -75,13 +87,12 @@ export function contentOf(survey: Watch['surveys'][number] | undefined): string 
 
 /** Whether an attempt was refused where it had to be and for the boundary's sake. */
 export function isRejectedAt(ended: Ended, at: 'boundary' | 'final-gate'): boolean {
-  if (ended instanceof Error || ended.kind !== 'rejected') return false;
+  if (ended.kind !== 'rejected') return false;
   return ended.at === at && ended.reason === (at === 'boundary' ? 'outlet-unclassified' : 'boundary-changed');
 }
 
 /** An ending in one line, for whoever has to find out why. */
 export function describe(ended: Ended): string {
-  if (ended instanceof Error) return `not admitted: ${ended.message}`;
   if (ended.kind !== 'rejected') return ended.kind;
   return `rejected at ${ended.at} (${ended.reason}): ${ended.detail.slice(0, 300)}`;
 }

@@ -59,8 +59,9 @@ export const EXPOSED: Scenario = {
   name: 'host capability exposed before preparation: refused',
   restore: HIDE,
   async play({ site, office, watch, id }) {
+    const license = await office.approve(id);
     await site.db.run(EXPOSE);
-    const ended = await office.execute(await office.approve(id), payment(id));
+    const ended = await office.execute(license, payment(id));
     return { wrong: expectOpen(ended, 'boundary', watch, /pg_write_server_files/), paid: [] };
   },
 };

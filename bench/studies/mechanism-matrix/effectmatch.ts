@@ -29,7 +29,7 @@ export async function openRuntime(
 ): Promise<Runtime> {
   const adapters: Record<string, AdapterFactory> = {};
   for (const step of steps) adapters[adapterOf(step)] = factoryOf(place, step);
-  return await createRuntime(
+  const runtime = await createRuntime(
     {
       store: join(place.folder, 'ledger.db'),
       keyring: join(place.folder, 'keys.json'),
@@ -39,6 +39,9 @@ export async function openRuntime(
     },
     internals,
   );
+  // Before anything goes wrong on purpose: the first execution would have the service tried.
+  for (const name of Object.keys(adapters)) await runtime.prove(name);
+  return runtime;
 }
 
 const adapterOf = (step: Step) => (step.kind === 'payment' ? 'bank' : step.where);

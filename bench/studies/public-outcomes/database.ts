@@ -87,8 +87,9 @@ export async function runDatabase(
   ];
 }
 
-function countWrong(runs: readonly DatabaseRun[]): number {
-  return runs.filter(({ committed, isApproved }) => committed && !isApproved).length;
+/** Other rows than the approved ones are durable, whatever was said, or are said to be committed. */
+export function countWrong(runs: readonly Pick<DatabaseRun, 'committed' | 'isApproved' | 'isInitial'>[]): number {
+  return runs.filter(({ committed, isApproved, isInitial }) => !isApproved && (committed || !isInitial)).length;
 }
 
 function isRejected({ committed, isInitial }: DatabaseRun): boolean {

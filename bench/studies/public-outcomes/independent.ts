@@ -111,6 +111,6 @@ export async function runIndependent(
     ...cells,
     cell('EffectMatch: harmless duplicate, committed', repeated(effectMatch, true), 27),
     cell('error-reject: harmless duplicate, blocked', repeated(errorReject, false), 12),
-    exactly('(b) EffectMatch: rejected, initial state lost', spoilt, 'runs', 0),
+    exactly('(b) EffectMatch: rejected, but durable', spoilt, 'runs', 0),
   ];
 }

@@ -78,7 +78,8 @@ export async function runReference(
       omit: countRuns(runs, 'omit', condition).wrong,
       duplicate: countRuns(runs, 'duplicate', condition).wrong,
     };
-    return Object.entries(WORDS).map(([key, words]) => {
+    const spoilt = VARIANTS.reduce((sum, { name }) => sum + countRuns(runs, name, condition).spoilt, 0);
+    const figures = Object.entries(WORDS).map(([key, words]) => {
       const figure = key as keyof Figures;
       const name = `(c) ${condition.name}: ${words}`;
       const published = quick ? undefined : paper[figure];
@@ -86,6 +87,7 @@ export async function runReference(
         ? exactly(name, ours[figure], 'runs', predicted[figure] * repetitions)
         : reproduced(name, ours[figure], 'runs', published);
     });
+    return [...figures, exactly(`(c) ${condition.name}: rejected, but durable`, spoilt, 'runs', 0)];
   });
 }
 

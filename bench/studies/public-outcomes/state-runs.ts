@@ -29,15 +29,18 @@ export const cleanReference: StatePlan['approve'] = ({ packet, variants }) => {
   return variants.clean.final;
 };
 
-/** Runs whose state is the approved one, and commits that left another. */
+/** What became durable, as it was read back; what a condition says of itself only tells two kinds of wrong apart. */
 export function countRuns(runs: readonly StateRun[], variant: string, condition: Condition) {
   const own = runs.filter((run) => run.variant === variant && run.condition === condition.name);
   return {
     runs: own.length,
     right: own.filter(({ isApproved }) => isApproved).length,
-    saved: own.filter(({ committed }) => committed).length,
-    wrong: own.filter(({ committed, isApproved }) => committed && !isApproved).length,
-    /** Rejected runs after which the initial state was no longer there. */
+    saved: own.filter(({ committed, isApproved }) => committed && isApproved).length,
+    /** Another state than the approved one is durable, or is said to be committed. */
+    wrong: own.filter(({ committed, isApproved, isInitial }) => !isApproved && (committed || !isInitial)).length,
+    /** Said to be rejected, and nothing is durable. */
+    kept: own.filter(({ committed, isInitial }) => !committed && isInitial).length,
+    /** Said to be rejected, and yet something is durable. */
     spoilt: own.filter(({ committed, isInitial }) => !committed && !isInitial).length,
   };
 }

@@ -19,7 +19,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest as Statement } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { asFault, immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
+import { asFault, createPrivateFile, immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction, probePath } from './action.ts';
 import { adoptFolder, demandPlainFolder, refused } from './adoption.ts';
 import { ensureControl, type Manifest, readCurrent, readManifest, type Version } from './control.ts';
@@ -111,6 +111,7 @@ function openControl(layout: Layout): DatabaseSync {
   try {
     makePassage(layout.control);
     makePassage(layout.versions);
+    createPrivateFile(layout.database);
     const db = openDatabase(layout.database);
     chmodSync(layout.database, 0o600);
     return db;

@@ -49,6 +49,7 @@ export function cloneTree(from: string, manifest: Manifest, to: string): Cloned 
 
 /** Says in which way something is not what was promoted; undefined where it is. */
 function compareWithEntry(from: string, item: Found, entry: Entry | undefined): string | undefined {
+  if (item.notUtf8 !== null) return `its ${item.notUtf8} is not valid UTF-8`;
   if (entry === undefined) return 'it appeared';
   if (item.kind !== entry.kind) return 'it is something else';
   if (item.mode !== entry.mode) return 'its permissions changed';

@@ -50,9 +50,8 @@ export function readCandidate(tree: string, base: Manifest): Reading {
   const strays: string[] = [];
   for (const item of found) {
     const shared = item.kind === 'file' ? known.get(item.stamp) : undefined;
-    if (item.kind === 'special' || (item.kind === 'file' && shared === undefined && item.links !== 1)) {
-      strays.push(item.kind === 'file' ? `a changed file with ${item.links} links` : 'a special file');
-    }
+    const stray = describeStray(item, shared !== undefined);
+    if (stray !== undefined) strays.push(stray);
     if (item.kind === 'special') continue;
     const digest = item.kind === 'file' ? (shared?.digest ?? hashFile(join(tree, item.path))) : null;
     const entry = entryOf(item, digest);
@@ -64,6 +63,12 @@ export function readCandidate(tree: string, base: Manifest): Reading {
   const stamps = new Set(found.map(({ stamp }) => stamp));
   const unshared = [...base.values()].filter(({ kind, stamp }) => kind === 'file' && !stamps.has(stamp));
   return { after, changed, strays, unshared, text: fingerprint(describeFound(found, after)) };
+}
+
+function describeStray({ kind, links, notUtf8 }: Found, isShared: boolean): string | undefined {
+  if (notUtf8 !== null) return `an entry whose ${notUtf8} is not valid UTF-8`;
+  if (kind === 'special') return 'a special file';
+  return kind === 'file' && !isShared && links !== 1 ? `a changed file with ${links} links` : undefined;
 }
 
 function describeFound(found: readonly Found[], after: Manifest): unknown {

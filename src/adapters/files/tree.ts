@@ -33,13 +33,13 @@ export interface Found {
   readonly stamp: string;
   readonly links: number;
   readonly owner: Owner;
-  /** A name that is not UTF-8 cannot be stated in an approval. */
-  readonly nameable: boolean;
+  /** What of it is not UTF-8, so that no approval can state it and no text carries it: it is then `special`. */
+  readonly notUtf8: 'name' | 'target' | null;
 }
 
 /** Everything in a folder, parents before children, in a fixed order; follows no link. */
 export function listTree(folder: string): readonly Found[] {
-  const found: Found[] = [describe(folder, '.', true)];
+  const found: Found[] = [describe(folder, '.')];
   if (found[0]?.kind === 'directory') listInto(found, folder, '');
   return found;
 }
@@ -47,23 +47,13 @@ export function listTree(folder: string): readonly Found[] {
 function listInto(found: Found[], folder: string, prefix: string): void {
   const names = readdirSync(join(folder, prefix), { encoding: 'buffer' }).sort(Buffer.compare);
   for (const bytes of names) {
-    const nameable = isUtf8(bytes);
     const path = `${prefix}${bytes.toString('utf8')}`;
-    if (!nameable) {
-      found.push({
-        path,
-        kind: 'special',
-        mode: null,
-        size: 0,
-        link: null,
-        stamp: '',
-        links: 0,
-        owner: NOBODY,
-        nameable,
-      });
+    if (!isUtf8(bytes)) {
+      const unread = { mode: null, size: 0, link: null, stamp: '', links: 0, owner: NOBODY };
+      found.push({ path, kind: 'special', ...unread, notUtf8: 'name' });
       continue;
     }
-    const entry = describe(folder, path, nameable);
+    const entry = describe(folder, path);
     found.push(entry);
     if (entry.kind === 'directory') listInto(found, folder, `${path}/`);
   }
@@ -71,22 +61,23 @@ function listInto(found: Found[], folder: string, prefix: string): void {
 
 const NOBODY: Owner = { uid: -1, gid: -1 };
 
-function describe(folder: string, path: string, nameable: boolean): Found {
+function describe(folder: string, path: string): Found {
   const file = join(folder, path);
   const stats = lstatSync(file, { bigint: true });
   const kind = kindOf(stats);
-  const link = kind === 'symlink' ? readlinkSync(file) : null;
+  const target = kind === 'symlink' ? readlinkSync(file, 'buffer') : null;
+  const isText = target === null || isUtf8(target);
   const mode = kind === 'symlink' ? null : Number(stats.mode & 0o7777n);
   return {
     path,
-    kind,
+    kind: isText ? kind : 'special',
     mode,
     size: Number(stats.size),
-    link,
+    link: isText && target !== null ? target.toString('utf8') : null,
     stamp: stampOf(stats),
     links: Number(stats.nlink),
     owner: { uid: Number(stats.uid), gid: Number(stats.gid) },
-    nameable,
+    notUtf8: isText ? null : 'target',
   };
 }
 

@@ -1,7 +1,7 @@
 import type { AdapterContext, Approval, RemoteAdapter, Survey } from '../../contract/adapter.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import { requestDigest } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { buildContent, type Content } from '../../http/content.ts';
 import { Gateway, refused } from '../../http/gateway.ts';
@@ -48,7 +48,7 @@ export async function openAdapter(options: GithubOptions, context: AdapterContex
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(ca !== undefined && { ca }),
     },
-    context.reached,
+    context,
   );
   const base = `/repos/${owner}/${repo}`;
   const answer = await gateway.get(base);
@@ -79,6 +79,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     samples: () => [],
     exclusiveCredential: async () => false,
     idempotent: async () => false,
+    fingerprint: (digest) => this.#opened.gateway.keyedFingerprint(digest),
   };
   readonly #opened: Opened;
   readonly #acknowledged = new Recent<Acknowledged>();
@@ -136,7 +137,7 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
   buildRequest({ effects, requires }: Approval): { readonly content: Value } {
     const { base, gateway } = this.#opened;
     const [effect] = effects;
-    if (effect === undefined || effects.length > 1) throw invalid('one change is one request');
+    if (effect === undefined || effects.length > 1 || effect.count !== 1) throw invalid('one change is one request');
     const wanted = exactFields(effect.after);
     const number = effect.key?.number;
     const creates = effect.op === 'insert';
@@ -153,14 +154,13 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
 
   async dispatch(permit: Parameters<RemoteAdapter['dispatch']>[0], request: Parameters<RemoteAdapter['dispatch']>[1]) {
     const { occurrence, bound } = permit.record;
-    const digest = digestValueOf('effectmatch/request/v1', request.content);
-    if (!('request' in bound) || bound.request !== digest) {
+    if (!('request' in bound) || bound.request !== requestDigest(request)) {
       return { mayHaveSent: false as const, why: 'the request is not the one that the permit is for' };
     }
     const exchanged = await this.#opened.gateway.send(
       marked(request.content as unknown as Content, occurrence),
       occurrence,
-      { certified: true },
+      { warrant: permit },
     );
     if (exchanged.kind === 'not-sent') return { mayHaveSent: false as const, why: exchanged.why };
     if (exchanged.kind === 'response' && (exchanged.status === 200 || exchanged.status === 201)) {

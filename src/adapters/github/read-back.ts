@@ -50,7 +50,7 @@ export async function readBackIssue(
     return silent('no issue, or more than one, carries the mark of this occurrence; it may be on its way');
 
   const answer = await place.gateway.get(`${place.base}/issues/${number}`);
-  if (answer.kind !== 'found') return silent(answer.kind === 'silent' ? answer.why : `there is no issue ${number}`);
+  if (answer.kind !== 'found') return silent(answer.kind === 'silent' ? answer.why : 'there is no such issue');
   const issue = readIssue(answer.body);
   if (issue === undefined) return silent('the answer is not an issue');
   const { fields } = issue;

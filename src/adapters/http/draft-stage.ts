@@ -1,12 +1,14 @@
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
-import { digestText, digestValueOf } from '../../crypto/digest.ts';
+import { digestValueOf } from '../../crypto/digest.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
 import type { Gateway } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { DraftContent, DraftOptions } from './draft-options.ts';
+import { normaliseRecord } from './numbers.ts';
 import { contentOf, type Publications, unavailable } from './publications.ts';
 
 /** What must answer before a draft counts as observed: its content, and that the state beneath it has not moved. */
@@ -34,8 +36,8 @@ export class DraftStage implements Stage {
   #over = false;
 
   constructor(id: string, tools: DraftTools) {
-    // A permit holds 256 characters, and two long names must not become one.
-    this.candidate = id.length <= 200 ? `draft ${id}` : `draft ${digestText('effectmatch/draft/v1', id)}`;
+    // Random, so that what is stored of a permit cannot be tried out, and because any id of a service may be too long.
+    this.candidate = `draft ${randomIds.hex(16)}`;
     this.#id = id;
     this.#tools = tools;
     this.#permit = new PermitCheck(tools.under, this.candidate);
@@ -58,12 +60,18 @@ export class DraftStage implements Stage {
       records,
       channels: [
         { channel: 'draft', kind: 'records', count: records.length },
-        { channel: 'base', kind: 'stable', before: base.before, after: base.now },
+        { channel: 'base', kind: 'stable', ...this.#baseOf(base) },
       ],
       unattributed: 0,
       assigned: [],
       window: { fromMs: this.#fromMs, toMs: this.#tools.context.clock.now() },
     };
+  }
+
+  /** What the service calls a version may contain values, so where these are not stored it is only told whether it moved. */
+  #baseOf({ before, now }: DraftContent['base']): { readonly before: string; readonly after: string } {
+    if (this.#tools.options.values !== 'digest') return { before, after: now };
+    return { before: 'as drafted', after: before === now ? 'as drafted' : 'moved' };
   }
 
   async recheck(): Promise<CandidateFacts> {
@@ -82,7 +90,7 @@ export class DraftStage implements Stage {
     const { context, publications } = this.#tools;
     const { marker } = permit;
     context.reached('adapter:marker-written');
-    const standing = await publications.publish(this.#id, marker);
+    const standing = await publications.publish(this.#id, permit);
     context.reached('adapter:commit-returned');
     switch (standing.kind) {
       case 'stands': {
@@ -130,7 +138,10 @@ export class DraftStage implements Stage {
   async #content(): Promise<DraftContent> {
     const { gateway, options } = this.#tools;
     const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }));
-    if (answer.kind === 'found') return options.draft.content(answer.body);
+    if (answer.kind === 'found') {
+      const { records, base } = options.draft.content(answer.body);
+      return { records: records.map(normaliseRecord), base };
+    }
     throw unavailable(answer.kind === 'absent' ? 'the draft is gone' : answer.why);
   }
 }

@@ -1,5 +1,5 @@
-import { plainSchema } from '../../backend/manifest-schema.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
+import { refuseRounded } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -22,6 +22,7 @@ import { isObject, type Value } from '../../protocol/value.ts';
 import { DRAFT_OPTIONS, type DraftOptions } from './draft-options.ts';
 import { DRAFT_CHANNELS, DraftStage } from './draft-stage.ts';
 import { fieldAt, identifyOptions, targetsOf } from './layout.ts';
+import { serviceSchema } from './numbers.ts';
 import { Publications, unavailable } from './publications.ts';
 import { adapterCode, readEntries } from './remote.ts';
 import { surveyService } from './survey.ts';
@@ -57,7 +58,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     const { service, targets, profile = 'row-event', values = 'plain', publication, probe, draft } = options;
     this.#options = options;
     this.#context = context;
-    this.#gateway = new Gateway(service, context.reached);
+    this.#gateway = new Gateway(service, context);
     this.registration = { profile, values, targets: targetsOf(targets) };
     if (Object.hasOwn(targets, probe.target)) throw refused('the target of the probe must not be registered');
     this.#digest = identifyOptions({ url: service.url, draft, publication, probe, targets });
@@ -67,11 +68,12 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
       action: (token) => ({ input: probe.input(token) }),
       target: probe.target,
       durable: (token) => this.#isDurable(token),
+      fingerprint: (digest) => this.#gateway.keyedFingerprint(digest),
     };
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    return normaliseManifest(plainSchema(this.registration), manifest);
+    return normaliseManifest(serviceSchema(this.registration), manifest);
   }
 
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
@@ -80,6 +82,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
 
   parseAction(input: unknown): DraftAction {
     const copy = copyOf(input);
+    refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
     const { input: said, ...more } = isObject(copy) ? copy : {};
     if (said === undefined || Object.keys(more).length > 0) throw invalid('an action is { input } and nothing else');
     try {
@@ -113,8 +116,9 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     const fixed = { method: 'POST', path: create.path, idempotency: null };
     const content = buildContent('draft', fixed, create.request(input), [this.#gateway.credentialHeader]);
     this.#context.reached('adapter:stage-opened');
-    const exchanged = await this.#gateway.send(content, '');
-    if (exchanged.kind !== 'response') return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
+    const exchanged = await this.#gateway.send(content, '', { warrant: { credentials: certificate.credentials } });
+    if (exchanged.kind === 'not-sent') return { kind: 'failed', reason: 'not-sent', detail: exchanged.why };
+    if (exchanged.kind === 'lost') return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
     const body = parseJson(exchanged.body);
     const id = exchanged.status < 300 && body !== undefined ? fieldAt(body, create.id) : undefined;
     if (typeof id !== 'string' && typeof id !== 'number') {

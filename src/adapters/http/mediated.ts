@@ -7,6 +7,7 @@ import { type Gateway, refused } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
+import { findOversized } from '../../protocol/limits.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { fieldAt } from './layout.ts';
 import { checkOptionNames, type MediatedOperation, type MediatedOptions, type PlannedEffect } from './options.ts';
@@ -15,9 +16,6 @@ import { openShared } from './remote.ts';
 
 /** The agent says nothing about the request: what is sent follows from what was approved. */
 export type MediatedAction = Readonly<Record<never, never>>;
-
-/** One request that makes more changes than this is no operation that anybody registered. */
-const EFFECTS_MAX = 10_000;
 
 type Planned = Pick<Approval, 'effects' | 'requires'>;
 
@@ -36,9 +34,7 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
   const shapes = new Map(operations.map(([name, { effects }]) => [shapeOf(effects), name]));
   if (shapes.size !== operations.length) throw refused('two operations are for the same effects');
   const nameOf = ({ effects }: Pick<Planned, 'effects'>) =>
-    effects.reduce((sum, { count }) => sum + count, 0) > EFFECTS_MAX
-      ? undefined
-      : shapes.get(shapeOf(repeated(effects)));
+    findOversized(effects) === undefined ? shapes.get(shapeOf(repeated(effects))) : undefined;
   const build = (planned: Planned) => {
     const name = nameOf(planned);
     const operation = name === undefined ? undefined : options.operations[name];
@@ -59,6 +55,7 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
     describeAction: () => ({}),
     buildRequest: (approved) => ({ content: build(approved) as unknown as Value }),
     probe: {
+      fingerprint: (digest) => gateway.keyedFingerprint(digest),
       samples: () => samples.map((sample) => ({ ...blankApproval(shared, context.name), ...sample })),
       exclusiveCredential: async () => await everyRefused(gateway, samples.map(build)),
       idempotent: async () => {

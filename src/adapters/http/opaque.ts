@@ -1,3 +1,4 @@
+import { refuseRounded } from '../../contract/action-input.ts';
 import type { AdapterContext, AdapterFactory, RemoteAdapter } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { buildContent } from '../../http/content.ts';
@@ -58,7 +59,12 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
       };
     },
     // Nothing is demanded of an OPAQUE service, because nothing is promised about it.
-    probe: { samples: () => [], exclusiveCredential: async () => false, idempotent: async () => false },
+    probe: {
+      samples: () => [],
+      exclusiveCredential: async () => false,
+      idempotent: async () => false,
+      fingerprint: (digest) => gateway.keyedFingerprint(digest),
+    },
   };
 }
 
@@ -69,6 +75,7 @@ function readAction(input: unknown): OpaqueAction {
   } catch (cause) {
     throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
   }
+  refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
   const action = isObject(copy as Value) ? (copy as { readonly [key: string]: Value }) : {};
   const { operation, input: said, ...more } = action;
   if (typeof operation !== 'string' || said === undefined || Object.keys(more).length > 0) {

@@ -1,10 +1,13 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
+import { findOversized } from '../../protocol/limits.ts';
 import type { Row } from '../../protocol/value.ts';
 import type { Plan, PlannedEffect } from './options.ts';
 
 /** The exact values of an approved outcome, one entry per effect, frozen: a request is derived from nothing else. */
 export function planOf(effects: readonly ApprovedEffect[]): Plan {
+  const oversized = findOversized(effects);
+  if (oversized !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', oversized);
   const planned = effects.flatMap((effect) => Array.from({ length: effect.count }, () => planEffect(effect)));
   return asPlan(planned);
 }

@@ -1,10 +1,10 @@
 import type { Markers, VoidResult } from '../../contract/adapter.ts';
-import type { MarkerText } from '../../contract/proof.ts';
+import type { ConsumedPermit, MarkerText } from '../../contract/proof.ts';
 import type { Reached } from '../../contract/steps.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import type { Exchanged } from '../../http/exchange.ts';
-import type { Gateway } from '../../http/gateway.ts';
+import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
@@ -57,11 +57,12 @@ export class Publications implements Markers {
   }
 
   /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
-  async publish(draft: string, marker: MarkerText): Promise<Standing> {
-    return await this.put(marker.occurrence, this.#options.publish(draft, canonical(marker)), { certified: true });
+  async publish(draft: string, permit: ConsumedPermit): Promise<Standing> {
+    const { marker } = permit;
+    return await this.put(marker.occurrence, this.#options.publish(draft, canonical(marker)), { warrant: permit });
   }
 
-  async put(occurrence: string, body: Value, options: { readonly certified?: boolean } = {}): Promise<Standing> {
+  async put(occurrence: string, body: Value, options: { readonly warrant?: Warrant } = {}): Promise<Standing> {
     const content = contentOf('publish', 'PUT', this.#path(occurrence), body);
     const exchanged = await this.#gateway.send(content, occurrence, options);
     return this.#judge(exchanged);

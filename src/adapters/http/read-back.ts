@@ -6,6 +6,7 @@ import type { Gateway } from '../../http/gateway.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
 import type { Value } from '../../protocol/value.ts';
+import { normaliseRecord } from './numbers.ts';
 import type { Found, Plan, ReadBackOptions } from './options.ts';
 
 /** What must answer before an outcome counts as established: where the records are found, and how far they reach. */
@@ -34,7 +35,8 @@ export async function readBackEvidence(gateway: Gateway, request: ReadBackReques
   }
   const base = { candidate: `request ${key}`, unattributed: 0, window };
   if (looked.kind === 'silent') return { ...base, ...silence(looked.why) };
-  const { records, refused, unattributed = 0 } = looked.found;
+  const { refused, unattributed = 0 } = looked.found;
+  const records = looked.found.records.map(normaliseRecord);
   const channels: ChannelReport[] = [
     { channel: 'look-up', kind: 'records', count: records.length },
     { channel: 'coverage', kind: 'touched', targets: options.covers },

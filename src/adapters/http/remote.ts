@@ -1,16 +1,17 @@
-import { plainSchema } from '../../backend/manifest-schema.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import type { AdapterContext, Dispatch, RemoteAdapter } from '../../contract/adapter.ts';
 import { codeIdentity, digestFolders } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import { requestDigest } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import { Gateway } from '../../http/gateway.ts';
+import { normaliseRow } from '../../http/number.ts';
 import { Recent } from '../../http/recent.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Target } from '../../protocol/registration.ts';
 import { checkOperations, identifyOptions, registrationOf, targetsOf } from './layout.ts';
+import { serviceSchema } from './numbers.ts';
 import type { MediatedOperation, MediatedOptions, OpaqueOperation, OpaqueOptions, TargetOptions } from './options.ts';
 import { planOf } from './plan.ts';
 import { CHANNELS, readBackEvidence, silence } from './read-back.ts';
@@ -37,7 +38,7 @@ export function openShared(
     readonly operationOf: (approved: Parameters<RemoteAdapter['buildRequest']>[0]) => Operation | undefined;
   },
 ): Opened {
-  const gateway = new Gateway(options.service, context.reached);
+  const gateway = new Gateway(options.service, context);
   const targets = targetsOf(options.targets);
   checkOperations(options.operations, targets);
   const { backend } = options.service;
@@ -53,7 +54,7 @@ export function openShared(
     profiles: ['row-event', 'net-state', 'relation-write'],
     channels: CHANNELS,
     async normalise(manifest) {
-      const normalised = normaliseManifest(plainSchema(registration), manifest);
+      const normalised = normaliseManifest(serviceSchema(registration), manifest);
       // Without effects it is the state of an operation contract that is normalised, and nothing to request yet.
       if (normalised.effects.length > 0) hooks.check(normalised);
       return normalised;
@@ -61,12 +62,12 @@ export function openShared(
     read: (reads) => readEntries(gateway, options.targets, reads),
     survey: async () => surveyService({ gateway, backend, capability, operations, optionsDigest }),
     async dispatch(permit, request) {
-      if (digestValueOf('effectmatch/request/v1', request.content) !== permitted(permit.record.bound)) {
+      if (requestDigest(request) !== permitted(permit.record.bound)) {
         return { mayHaveSent: false, why: 'the request is not the one that the permit is for' };
       }
       const { occurrence } = permit.record;
       sentAtMs.set(occurrence, context.clock.now());
-      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { certified: true }));
+      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { warrant: permit }));
     },
     async readBack(occurrence, request, approved) {
       const named = (request?.content as unknown as Content | undefined)?.operation;
@@ -118,7 +119,7 @@ export async function readEntries(
     if (answer.kind === 'silent') {
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `"${target}" could not be read: ${answer.why}`);
     }
-    const row = answer.kind === 'absent' ? null : how.row(answer.body, answer.headers);
+    const row = answer.kind === 'absent' ? null : normaliseRow(how.row(answer.body, answer.headers));
     const wanted = columns ?? Object.keys(row ?? {});
     const missing = row === null ? undefined : wanted.find((column) => !Object.hasOwn(row, column));
     if (missing !== undefined) throw invalid(`the service did not say "${missing}" of "${target}"`);

@@ -1,10 +1,11 @@
-import { type Fields, readFields, refuseAction, refuseUnknown } from '../../contract/action-input.ts';
+import { type Fields, readFields, refuseAction, refuseRounded, refuseUnknown } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { quoteQualified } from '../../postgres/identifier.ts';
+import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { Entry } from './entry.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
-import { type Gate, nameEntry } from './statement-gate.ts';
+import { isSignature, parseRoutine } from './routine-name.ts';
+import type { Gate } from './statement-gate.ts';
 
 /** What may be bound to a parameter: the server reads its text as the parameter's type. Lists become arrays. */
 export type PostgresValue = null | boolean | number | bigint | string | Uint8Array | readonly PostgresValue[];
@@ -37,12 +38,15 @@ export interface ActionTools {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
+const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 const MAX_STATEMENTS = 1000;
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;
 const MAX_NESTED_LISTS = 6;
+/** Tags that stand for no value of the server. */
+const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
 
 /** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
 export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
@@ -97,24 +101,41 @@ const procedures = new WeakMap<ReadonlyMap<string, Entry>, ReadonlySet<string>>(
 function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> {
   const known = procedures.get(entries);
   if (known !== undefined) return known;
-  const found = new Set([...entries].flatMap(([target, { kind }]) => (kind === 'procedure' ? [target] : [])));
+  const found = new Set(
+    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? nameTarget(entry) : [])),
+  );
   procedures.set(entries, found);
   return found;
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): CheckedStatement {
   refuseUnknown(statement, ['call', 'values'], where);
-  const call = typeof statement.call === 'string' ? nameEntry(statement.call) : undefined;
-  const entry = call === undefined ? undefined : entries.get(call);
-  if (call === undefined || entry === undefined) {
+  const [entry, ...others] = findEntries(entries, statement.call);
+  if (entry === undefined) {
     const known = entries.size === 0 ? 'none is registered' : `registered are ${[...entries.keys()].join(', ')}`;
     throw refuseAction(`${where}: call must name a registered entry point; ${known}`);
+  }
+  const call = entry.target;
+  if (others.length > 0) {
+    const known = [entry, ...others].map(({ target }) => target).join(', ');
+    throw refuseAction(`${where}: several entry points have this name; call one of ${known}`);
   }
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
   if (values.length !== inputs)
     throw refuseAction(`${where}: ${call} takes ${inputs} values, and there are ${values.length}`);
   return { sql: writeCall(entry), values, call };
+}
+
+/** The registered entry points that a call could mean. */
+function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readonly Entry[] {
+  const stated = typeof call === 'string' ? parseRoutine(call) : undefined;
+  if (stated === undefined) return [];
+  const types = stated.signature;
+  return [...entries.values()].filter(
+    ({ schema, name, signature }) =>
+      schema === stated.schema && name === stated.name && (types === undefined || isSignature(signature, types)),
+  );
 }
 
 /** Types are named, so that the parameters are read as the entry point declares them. */
@@ -143,6 +164,7 @@ function readValue(value: unknown, where: string, depth: number): string | null 
     case 'number':
       if (Number.isNaN(value))
         throw refuseAction(`${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`);
+      refuseRounded(value, where, BIGINT_OR_REAL);
       return Object.is(value, -0) ? '-0' : String(value);
     case 'string':
       if (value.includes('\0')) throw refuseAction(`${where}: PostgreSQL cannot store a NUL character in text`);
@@ -170,7 +192,7 @@ function readObjectValue(value: unknown, where: string, depth: number): string {
     return `\\x${readTag(encodeBytes(value))?.text ?? ''}`;
   }
   const tagged = typeof value === 'object' ? readTag(readFields(value, where) as Value) : undefined;
-  if (tagged === undefined || tagged.tag === '$text' || tagged.tag === '$digest') {
+  if (tagged === undefined || UNSENDABLE.includes(tagged.tag)) {
     throw refuseAction(
       `${where}: a value is null, a boolean, a number, a bigint, a text, a Uint8Array or a list; JSON is text`,
     );

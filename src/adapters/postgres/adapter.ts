@@ -18,8 +18,9 @@ import type { Value } from '../../protocol/value.ts';
 import { type CheckedAction, describeAction, isProbe, parseAction, probeAction } from './action.ts';
 import { type Boundary, type Parties, readBoundary } from './boundary.ts';
 import { explainChange } from './certify/changes.ts';
-import { demandOwnEvidence } from './certify/guards.ts';
+import { demandClosed, demandOwnEvidence } from './certify/guards.ts';
 import { Control } from './control.ts';
+import { findUsed } from './fresh.ts';
 import { areRecordersIntact } from './intact.ts';
 import { lockReads, NO_READS } from './locking.ts';
 import { markersOf } from './markers.ts';
@@ -53,7 +54,7 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
     const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
     const boundary = await readBoundary(control, settings, parties);
     demandOwnEvidence(boundary.survey);
-    const registration = admitRegistration(settings, boundary.relations);
+    const registration = admitRegistration(settings, boundary.relations, boundary.drawableSequences);
     const opened = { settings, gate, control, sessions, deployment, context, registration, parties };
     return new PostgresAdapter(opened, boundary);
   } catch (error) {
@@ -107,11 +108,12 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { isolation } = this.#opened.settings;
-    const { relations, readable } = await this.#readBoundary();
+    const boundary = await this.#readBoundary();
+    const { relations, readable, views } = boundary;
     const known = new Map([...readable, ...relations.map((relation) => [relation.target, relation] as const)]);
     const tools = {
-      ...{ registration: this.registration, relations: known, isolation },
-      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use),
+      ...{ registration: this.registration, relations: known, isolation, views },
+      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(boundary, use),
       read: (reads: readonly StateRead[]) => this.read(reads),
     };
     return await normaliseManifest(tools, manifest);
@@ -119,8 +121,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     if (reads.length === 0) return [];
-    const { readable } = await this.#readBoundary();
-    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
+    const boundary = await this.#readBoundary();
+    const { readable } = boundary;
+    demandClosed(boundary.survey);
+    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(boundary, use);
     const stated = await normaliseReads({ relations: readable, withExecution }, reads);
     return await readState(await this.#control(), readable, stated).catch(unavailable('declared state'));
   }
@@ -172,11 +176,13 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
     const { settings, deployment, control, context } = this.#opened;
     const { relations, leaves, readable, probe, watched, forceConstraints, recorders } = this.#boundary;
-    const { sequences, randomKeys, readableSequences, asked } = this.#boundary;
+    const { sequences, randomColumns, readableSequences, drawableSequences, asked } = this.#boundary;
     const written = isProbe(action) ? { relations: [probe], leaves: mapLeaves([probe]) } : { relations, leaves };
     return {
       ...{ session, deployment, watched, forceConstraints, release, ...written },
-      ...{ sequences, randomKeys, readableSequences, asked },
+      ...{ sequences, randomColumns, readableSequences, drawableSequences, asked },
+      findUsed: async (column, identifiers) =>
+        await findUsed(await control.connection(), column, identifiers).catch(unavailable('identifiers in use')),
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,
       isolation: settings.isolation,
       stageTimeoutMs: settings.stageTimeoutMs,
@@ -210,8 +216,9 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     return boundary;
   }
 
-  async #withSession<T>(use: (session: Connection) => Promise<T>): Promise<T> {
+  async #withSession<T>({ survey }: Boundary, use: (session: Connection) => Promise<T>): Promise<T> {
     const { sessions, settings } = this.#opened;
+    demandClosed(survey);
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: all execution sessions are in use');

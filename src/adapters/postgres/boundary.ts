@@ -1,19 +1,29 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { type Inspection, readRelations } from './catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
-import { type Entry, readEntries } from './entry.ts';
+import { demandEntries, type Entry } from './entry.ts';
+import { type RandomColumn, randomColumns } from './fresh.ts';
 import { type Recorders, readRecorders } from './intact.ts';
-import type { AssignedColumn, RandomKey } from './observation.ts';
+import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/tables.ts';
 import type { Relation } from './relation.ts';
-import { type AskedSequences, askSequences, listSequences, type ReadableSequence } from './residue.ts';
+import {
+  type AskedSequences,
+  askSequences,
+  type DrawableSequence,
+  drawableSequences,
+  listSequences,
+  type ReadableSequence,
+} from './residue.ts';
+import type { RoutineName } from './routine-name.ts';
+import { markUnreadable } from './row-security.ts';
+import { demandViews, type View } from './view.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
@@ -23,6 +33,7 @@ export interface Boundary {
   /** Relations that state may be read from, by target. */
   readonly readable: ReadonlyMap<string, Relation>;
   readonly probe: Relation;
+  readonly views: readonly View[];
   /** Registered entry points, by target. */
   readonly entries: ReadonlyMap<string, Entry>;
   readonly watched: Watched;
@@ -31,10 +42,12 @@ export interface Boundary {
   readonly forceConstraints: string;
   readonly recorders: Recorders;
   readonly sequences: readonly AssignedColumn[];
-  readonly randomKeys: readonly RandomKey[];
+  readonly randomColumns: readonly RandomColumn[];
   /** All whose position can be read. */
   readonly readableSequences: readonly ReadableSequence[];
-  /** Both together, as they are asked for. */
+  /** Of these, the ones that are there for columns of registered relations. */
+  readonly drawableSequences: readonly DrawableSequence[];
+  /** All together, as they are asked for. */
   readonly asked: AskedSequences;
   readonly survey: PostgresSurvey;
 }
@@ -79,7 +92,8 @@ async function readOnce(
   fingerprint: string,
 ): Promise<Boundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
-  const found = (await readRelations(connection, names)).map(usable);
+  const described = await readRelations(connection, names, settings.trustedCode);
+  const found = await markUnreadable(connection, parties, described.map(usable));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
   if (probe === undefined) throw refused('the probe table is missing; provision the database again');
@@ -87,7 +101,8 @@ async function readOnce(
   const entries = await readEntryPoints(connection, settings.entryPoints);
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
   const { declared: restrictions, reviews, trustedCode } = settings;
-  const facts = { ...parties, relations, entryPoints, restrictions, reviews, trustedCode };
+  const views = await demandViews(connection, settings.views);
+  const facts = { ...parties, relations, views, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
   const sequences = relations.flatMap(assignedColumns);
   const readableSequences = await listSequences(connection, parties.owner);
@@ -96,13 +111,15 @@ async function readOnce(
     relations,
     readable: new Map(readable.map((relation) => [relation.target, relation])),
     probe,
+    views,
     entries,
     watched: await listWatched(connection),
     leaves: mapLeaves(relations),
     forceConstraints: await readDeferrable(connection, parties.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
-    randomKeys: relations.flatMap(randomKey),
+    randomColumns: relations.flatMap(randomColumns),
     ...{ sequences, readableSequences, asked: askSequences([...sequences, ...readableSequences]) },
+    drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }
@@ -119,18 +136,10 @@ function withOptions(relation: Relation | undefined, { bulk, volatile }: Registe
 
 async function readEntryPoints(
   connection: Connection,
-  names: readonly QualifiedName[],
+  names: readonly RoutineName[],
 ): Promise<ReadonlyMap<string, Entry>> {
-  if (names.length === 0) return new Map();
-  const found = await readEntries(connection, names);
-  return new Map(
-    found.map((inspection) => {
-      if (inspection.kind === 'unusable') {
-        throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
-      }
-      return [nameTarget(inspection.entry), inspection.entry];
-    }),
-  );
+  const entries = await demandEntries(connection, names);
+  return new Map(entries.map((entry) => [entry.target, entry]));
 }
 
 function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {
@@ -139,11 +148,4 @@ function assignedColumns({ target, columns }: Relation): readonly AssignedColumn
     const { oid, start, increment } = sequence;
     return [{ target, column: name, oid, start: BigInt(start), increment: BigInt(increment) }];
   });
-}
-
-const RANDOM_UUID = /^(?:pg_catalog\.)?gen_random_uuid\(\)$|uuid_generate_v4\(\)$/;
-
-function randomKey({ target, columns, key }: Relation): readonly RandomKey[] {
-  const column = columns.find(({ name }) => key.length === 1 && key[0] === name);
-  return column !== undefined && RANDOM_UUID.test(column.defaultText ?? '') ? [{ target, column: column.name }] : [];
 }

@@ -1,7 +1,7 @@
 import { EffectMatchError, invariant } from '../../errors.ts';
 import { asFault, type Connection, describeError, sqlState } from '../../postgres/connection.ts';
 import type { Value } from '../../protocol/value.ts';
-import { type Pins, queryPinned } from './formats.ts';
+import { queryPinned } from './formats.ts';
 import { invalid } from './reading.ts';
 import type { Column, ColumnType } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
@@ -9,6 +9,8 @@ import { decoderOf, encodeValue } from './value.ts';
 /** One text (or constant expression of the schema) that a column's type has to read. */
 interface Request {
   readonly type: ColumnType;
+  /** The type whose input function reads it: that of the column, or the one beneath its domains. */
+  readonly read: string;
   readonly source: { readonly text: string | null } | { readonly expression: string };
   /** Where it is stated, for messages. */
   readonly where: string;
@@ -29,12 +31,17 @@ export class CastBatch {
     if (value === null && !column.type.domain) return null;
     const text = encodeValue(column.type, value);
     if (text !== null && typeof text !== 'string') throw invalid(at, text.why);
-    return this.#ask({ type: column.type, source: { text }, where: at }) ?? value;
+    return this.#ask({ type: column.type, read: readWith(column, at), source: { text }, where: at }) ?? value;
   }
 
   /** The value of a default that is a literal; null before {@link CastBatch.run}. */
   constant(column: Column, expression: string, where: string): Value {
-    return this.#ask({ type: column.type, source: { expression }, where: `${where}, column "${column.name}"` }) ?? null;
+    const at = `${where}, column "${column.name}"`;
+    if (!column.defaultBuiltIn) {
+      throw invalid(at, `its default (${expression}) runs code of the application; state the value`);
+    }
+    const { type } = column;
+    return this.#ask({ type, read: readWith(column, at), source: { expression }, where: at }) ?? null;
   }
 
   /** Whether the database has anything to do. */
@@ -43,8 +50,8 @@ export class CastBatch {
   }
 
   /**
-   * Casts everything that was asked for, with the rights of the execution login, because a domain's check may run code
-   * of the application. The transaction can write nothing and is rolled back.
+   * Casts everything that was asked for, with the rights of the execution login, in a transaction that can write nothing
+   * and is rolled back. No code of the application runs: what a transaction cannot take back would be left of it.
    */
   async run(session: Connection): Promise<void> {
     const requests = [...this.#requests.values()];
@@ -67,6 +74,16 @@ export class CastBatch {
   }
 }
 
+/** Refuses a type whose values cannot be read without running code that nothing has certified yet. */
+function readWith({ type: { reading } }: Column, at: string): string {
+  if (reading.kind === 'built-in') return reading.text;
+  throw invalid(
+    at,
+    `no value of it can be cast before the boundary is certified, because ${reading.why};` +
+      ' state any(), or give the column a type that built-in functions read',
+  );
+}
+
 async function castAll(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
   try {
     return await castTogether(session, requests);
@@ -83,7 +100,7 @@ async function castAll(session: Connection, requests: readonly Request[]): Promi
 
 async function castTogether(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
   const values: (string | null)[][] = [];
-  const groups = Map.groupBy(requests.entries(), ([, { type }]) => type.text);
+  const groups = Map.groupBy(requests.entries(), ([, { read }]) => read);
   const parts = [...groups.values()].flatMap((group) => {
     const [texts, constants] = partition(group);
     if (texts.length > 0)
@@ -92,9 +109,12 @@ async function castTogether(session: Connection, requests: readonly Request[]): 
         texts.map(([, text]) => text),
       );
     const sources = [...(texts.length > 0 ? [unnestSource(values.length)] : []), ...constants.map(constantSource)];
-    return sources.map((source) => castSource(group[0]?.[1].type, source));
+    return sources.map((source) => castSource(group[0]?.[1], source));
   });
-  const { rows } = await queryPinned(session, pinsFor(requests), { text: parts.join(' union all '), values });
+  const { rows } = await queryPinned(session, 'formats and names', {
+    text: parts.join(' union all '),
+    values,
+  });
   const outcome = new Map(rows.map(([index, text]) => [Number(index), text ?? null]));
   return requests.map(({ type, source }, index) => {
     const text = outcome.get(index);
@@ -133,18 +153,13 @@ function constantSource([index, expression]: readonly [number, string]): string 
  * with the type's input function and modifier, as an assignment does, and runs no user-defined cast. JSON is the
  * exception: there, a text would become a JSON string, and no modifier can be lost.
  */
-function castSource(type: ColumnType | undefined, source: string): string {
-  invariant(type !== undefined, 'a group of casts has a type');
+function castSource(request: Request | undefined, source: string): string {
+  invariant(request !== undefined, 'a group of casts has a type');
+  const { type, read } = request;
   const isJson = type.baseSchema === 'pg_catalog' && (type.base === 'json' || type.base === 'jsonb');
-  if (isJson) return `select s.n, pg_catalog.concat(s.t::${type.text}) from ${source}`;
+  if (isJson) return `select s.n, pg_catalog.concat(s.t::${read}) from ${source}`;
   return (
     `select s.n, pg_catalog.concat(x.v) from ${source} cross join lateral ` +
-    `pg_catalog.json_to_record(pg_catalog.json_build_object('v', s.t)) as x (v ${type.text})`
+    `pg_catalog.json_to_record(pg_catalog.json_build_object('v', s.t)) as x (v ${read})`
   );
-}
-
-/** Code of the application may need its search path, but names of reg* types are printed by it. */
-function pinsFor(requests: readonly Request[]): Pins {
-  const named = requests.some(({ type }) => type.baseSchema === 'pg_catalog' && /^_?reg/.test(type.base));
-  return named ? 'formats and names' : 'formats';
 }

@@ -1,5 +1,6 @@
 import { quoteQualified } from '../../postgres/identifier.ts';
 import type { Column, Sequence } from './relation.ts';
+import type { TypeGraph } from './types.ts';
 
 /** A column as the catalogue query returns it. */
 export interface FoundColumn {
@@ -9,6 +10,9 @@ export interface FoundColumn {
   readonly generated: string;
   readonly identity: boolean;
   readonly defaultText: string | null;
+  /** Whether the default calls built-in functions only, and which types of the application it names. */
+  readonly defaultBuiltIn: boolean;
+  readonly defaultTypes: readonly number[];
   readonly type: {
     readonly oid: number;
     readonly schema: string;
@@ -21,26 +25,31 @@ export interface FoundColumn {
     readonly kind: string;
   };
   readonly sequence: Sequence | null;
+  readonly draws: readonly Sequence[];
 }
 
 /** A default that takes the next value as it is; arithmetic on it would not be the value that the sequence gave. */
 const PLAIN_NEXTVAL = /^\(?nextval\('(?:[^']|'')*'::regclass\)\)?(?:::[a-z ]+)?$/;
 
 /** The column with its sequence only where that assigns the value itself. */
-export function describeColumn(found: FoundColumn): Column {
+export function describeColumn(found: FoundColumn, types: TypeGraph): Column {
   const { name, notNull, identity, type } = found;
+  const text = type.formatted ?? quoteQualified(type);
   const defaultText = found.generated === '' ? (found.defaultText ?? undefined) : undefined;
   const draws = identity || PLAIN_NEXTVAL.test(defaultText ?? '');
   return {
     name,
     notNull,
     defaultText,
+    defaultBuiltIn: found.defaultBuiltIn && found.defaultTypes.every((oid) => types.codeBehind(oid) === undefined),
     generated: found.generated !== '',
     identity,
     sequence: draws ? (found.sequence ?? undefined) : undefined,
+    draws: found.draws,
     type: {
       oid: type.oid,
-      text: type.formatted ?? quoteQualified(type),
+      text,
+      reading: types.readingOf(type.oid, text),
       domain: type.domain,
       base: type.base,
       baseSchema: type.baseSchema,

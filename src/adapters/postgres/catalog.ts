@@ -4,6 +4,7 @@ import { suggest } from '../../protocol/nearest.ts';
 import { describeColumn, type FoundColumn } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
 import type { Leaf, Relation } from './relation.ts';
+import { IS_BUILT_IN, readTypes, TYPES_IN, type TypeGraph, vouchedExtensions } from './types.ts';
 
 /** What became of a name: a table whose rows can be observed and read exactly, or why there is none. */
 export type Inspection =
@@ -11,18 +12,24 @@ export type Inspection =
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
 /**
- * Reads the shapes of tables as they are now, in the order asked, in one round trip (two where a name is unknown).
- * Everything a recorder could not report faithfully is `unusable`, with a remedy.
+ * Reads the shapes of tables as they are now, in the order asked, in one round trip (one more where a name is unknown,
+ * and one where types are not the server's). Everything a recorder could not report faithfully is `unusable`, with a
+ * remedy. `trustedCode` are extensions that the deployment vouches for.
  */
 export async function readRelations(
   connection: Connection,
   names: readonly QualifiedName[],
+  trustedCode: readonly string[] = [],
 ): Promise<readonly Inspection[]> {
+  const vouched = vouchedExtensions(trustedCode);
   const { rows } = await queryPinned(connection, 'formats and names', {
     text: CATALOG_QUERY,
-    values: [names.map(({ schema }) => schema), names.map(({ name }) => name)],
+    values: [names.map(({ schema }) => schema), names.map(({ name }) => name), vouched],
   });
   const all = rows.map(([text]) => (text == null ? null : (JSON.parse(text) as Found)));
+  const columns = all.flatMap((found) => found?.columns ?? []);
+  const used = columns.flatMap(({ type, defaultTypes }) => [type.oid, ...defaultTypes]);
+  const types = await readTypes(connection, used, vouched);
   const known = all.includes(null) ? await readTableNames(connection) : [];
   return names.map((name, index) => {
     const target = nameTarget(name);
@@ -32,7 +39,7 @@ export async function readRelations(
     }
     const why = findFault(found);
     if (why !== undefined) return { kind: 'unusable', target, why };
-    return { kind: 'usable', relation: describeRelation(name, found), rowSecurity: found.rowSecurity };
+    return { kind: 'usable', relation: describeRelation(name, found, types), rowSecurity: found.rowSecurity };
   });
 }
 
@@ -49,8 +56,8 @@ interface Found {
   readonly leaves: readonly (Leaf & { readonly kind: string; readonly persistence: string })[];
 }
 
-function describeRelation(name: QualifiedName, found: Found): Relation {
-  const columns = found.columns.map(describeColumn);
+function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): Relation {
+  const columns = found.columns.map((column) => describeColumn(column, types));
   const own = { ...name, oid: found.oid, columns: columns.map((column) => column.name) };
   const partitioned = found.kind === 'p';
   return {
@@ -67,7 +74,7 @@ function describeRelation(name: QualifiedName, found: Found): Relation {
 }
 
 const KINDS: Readonly<Record<string, string>> = {
-  v: 'a view; name the tables beneath it',
+  v: 'a view; name the tables beneath it here, and the view itself in `views` if operations write through it',
   m: 'a materialized view, which only a refresh changes',
   f: 'a foreign table, whose rows are on another server',
   S: 'a sequence',
@@ -142,10 +149,13 @@ const TYPE_OF = `
      join pg_catalog.pg_namespace outer_space on outer_space.oid = outer_type.typnamespace
    where b.typtype <> 'd')`;
 
+const SEQUENCE = `pg_catalog.json_build_object('oid', s.seqrelid::pg_catalog.int8, 'schema', n4.nspname,
+     'name', c4.relname, 'increment', s.seqincrement::pg_catalog.text, 'start', s.seqstart::pg_catalog.text,
+     'cache', s.seqcache::pg_catalog.text)`;
+
 /** The sequence of an identity column hangs on the column, that of a default on the default's expression. */
 const SEQUENCE_OF = `
-  (select pg_catalog.json_build_object('oid', s.seqrelid::pg_catalog.int8, 'schema', n4.nspname, 'name', c4.relname,
-     'increment', s.seqincrement::pg_catalog.text, 'start', s.seqstart::pg_catalog.text)
+  (select ${SEQUENCE}
    from pg_catalog.pg_depend d
      join pg_catalog.pg_sequence s
        on s.seqrelid = case when a.attidentity = '' then d.refobjid else d.objid end
@@ -158,14 +168,32 @@ const SEQUENCE_OF = `
        and d.refobjsubid = a.attnum and d.deptype = 'i' and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass end
    limit 1)`;
 
+/** Sequences in the default's expression, of the identity, and owned by the column. */
+const DRAWS_OF = `
+  (select coalesce(pg_catalog.json_agg(${SEQUENCE}), '[]')
+   from (select d.refobjid from pg_catalog.pg_depend d
+         where d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass and d.objid = ad.oid
+           and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+         union select d.objid from pg_catalog.pg_depend d
+         where d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = a.attrelid
+           and d.refobjsubid = a.attnum and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+           and d.deptype in ('a', 'i')) as u (oid)
+     join pg_catalog.pg_sequence s on s.seqrelid = u.oid
+     join pg_catalog.pg_class c4 on c4.oid = s.seqrelid
+     join pg_catalog.pg_namespace n4 on n4.oid = c4.relnamespace)`;
+
 const COLUMNS_OF = `
   (select pg_catalog.json_agg(pg_catalog.json_build_object(
      'name', a.attname, 'notNull', a.attnotnull, 'generated', a.attgenerated, 'identity', a.attidentity <> '',
-     'defaultText', coalesce(pg_catalog.pg_get_expr(ad.adbin, ad.adrelid),
-       (select pg_catalog.pg_get_expr(ty.typdefaultbin, 0) from pg_catalog.pg_type ty where ty.oid = a.atttypid)), 'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF})
+     'defaultText', coalesce(pg_catalog.pg_get_expr(ad.adbin, ad.adrelid), pg_catalog.pg_get_expr(own.typdefaultbin, 0)),
+     'defaultBuiltIn', ${IS_BUILT_IN('tree.text', '$3')},
+     'defaultTypes', (select coalesce(pg_catalog.json_agg(x.oid), '[]') from ${TYPES_IN('tree.text')} as x (oid)),
+     'type', ${TYPE_OF}, 'sequence', ${SEQUENCE_OF}, 'draws', ${DRAWS_OF})
      order by a.attnum)
    from pg_catalog.pg_attribute a
      left join pg_catalog.pg_attrdef ad on ad.adrelid = a.attrelid and ad.adnum = a.attnum
+     left join pg_catalog.pg_type own on own.oid = a.atttypid
+     cross join lateral (select coalesce(ad.adbin, own.typdefaultbin)::pg_catalog.text as text) as tree
    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped)`;
 
 const LEAVES_OF = `

@@ -7,6 +7,7 @@ import {
   TRUSTED_DEADLINE_MS,
 } from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
+import { PINNED_SEARCH_PATH } from './formats.ts';
 import { refused } from './options.ts';
 import { type Deployment, readDeployment } from './secret.ts';
 
@@ -37,8 +38,10 @@ export class Control {
   async open(application: string): Promise<Connection> {
     const connection = await Connection.open(this.#options, application, TRUSTED_DEADLINE_MS);
     const served = this.#served;
-    if (served === undefined) return connection;
     try {
+      // A path stored on the role or database would let objects of the application answer for the server's own.
+      await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
+      if (served === undefined) return connection;
       const { backend, major } = await readDeployment(connection);
       if (backend === served.backend && major === served.major) return connection;
     } catch (error) {

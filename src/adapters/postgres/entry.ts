@@ -2,10 +2,15 @@ import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
+import { refused } from './options.ts';
+import { isSignature, type RoutineName, type Signature } from './routine-name.ts';
 
 /** A function or procedure that agents may call. */
 export interface Entry extends QualifiedName {
   readonly oid: number;
+  /** The name as people and records know it, with its signature where it was registered with one. */
+  readonly target: string;
+  readonly signature: Signature;
   readonly kind: 'function' | 'procedure';
   /** In the order of a call. What a procedure only returns stands in its calls too, as NULL. */
   readonly arguments: readonly { readonly type: string; readonly input: boolean }[];
@@ -19,16 +24,22 @@ export type EntryInspection =
   | { readonly kind: 'usable'; readonly entry: Entry }
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
-interface Found extends Omit<Entry, 'kind' | 'arguments' | 'schema' | 'name'> {
+interface Found extends Omit<Entry, 'kind' | 'arguments' | 'schema' | 'name' | 'target' | 'signature'> {
   readonly prokind: string;
   readonly variadic: boolean;
-  readonly arguments: readonly { readonly type: string; readonly mode: string }[];
+  readonly identity: string;
+  readonly arguments: readonly {
+    readonly type: string;
+    readonly mode: string;
+    readonly printed: string;
+    readonly spellings: readonly string[];
+  }[];
 }
 
-/** Looks up entry points as they are now, in the order asked, in one round trip. Overloaded names are refused. */
+/** Looks up entry points as they are now, in the order asked, in one round trip. */
 export async function readEntries(
   connection: Connection,
-  names: readonly QualifiedName[],
+  names: readonly RoutineName[],
 ): Promise<readonly EntryInspection[]> {
   const { rows } = await queryPinned(connection, 'formats and names', {
     text: ENTRY_QUERY,
@@ -40,26 +51,71 @@ export async function readEntries(
   });
 }
 
-function inspectEntry(name: QualifiedName, found: readonly Found[], near: readonly string[]): EntryInspection {
-  const target = nameTarget(name);
+/** The entry points of these names; refuses the first that cannot be one, with what to change. */
+export async function demandEntries(connection: Connection, names: readonly RoutineName[]): Promise<readonly Entry[]> {
+  if (names.length === 0) return [];
+  const entries = (await readEntries(connection, names)).map((inspection) => {
+    if (inspection.kind === 'usable') return inspection.entry;
+    throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
+  });
+  const twice = entries.find(({ oid }, index) => entries.findIndex((entry) => entry.oid === oid) < index);
+  if (twice !== undefined) throw refused(`entry point "${twice.target}" is registered twice`);
+  return entries;
+}
+
+function inspectEntry(stated: RoutineName, found: readonly Found[], near: readonly string[]): EntryInspection {
+  const { signature: types, ...name } = stated;
+  const target = types === undefined ? nameTarget(name) : withTypes(name, types);
   const unusable = (why: string): EntryInspection => ({ kind: 'unusable', target, why });
-  const [only] = found;
-  if (only === undefined) return unusable(`there is no such function or procedure${suggest(name.name, near)}`);
-  if (found.length > 1)
-    return unusable(`there are ${found.length} of this name; give the one to register its own name`);
-  const { prokind, variadic, arguments: list, ...rest } = only;
+  if (found.length === 0) return unusable(`there is no such function or procedure${suggest(name.name, near)}`);
+  const candidates = found.map((row) => ({ row, signature: signatureOf(row) }));
+  const known = candidates.map(({ signature }) => withTypes(name, signature.types)).sort();
+  const [only, ...others] = candidates.filter(({ signature }) => types === undefined || isSignature(signature, types));
+  if (only === undefined)
+    return unusable(`none of this name takes (${types?.join(', ')}); there are ${known.join(', ')}`);
+  if (others.length > 0) return unusable(`there are ${known.length} of this name; write one of ${known.join(', ')}`);
+  const { signature } = only;
+  const { prokind, variadic, arguments: list, identity: _identity, ...rest } = only.row;
   if (!['f', 'p'].includes(prokind)) return unusable('it is an aggregate or window function');
   if (variadic) return unusable('it takes any number of arguments; declare an array instead');
   const kind = prokind === 'p' ? 'procedure' : 'function';
-  const inputs = list.map(({ type, mode }) => ({ type, input: mode === 'i' || mode === 'b' }));
-  const stated = kind === 'procedure' ? inputs : inputs.filter(({ input }) => input);
-  return { kind: 'usable', entry: { ...name, ...rest, kind, arguments: stated } };
+  const all = list.map(({ type, mode }) => ({ type, input: isInput(mode) }));
+  const called = kind === 'procedure' ? all : all.filter(({ input }) => input);
+  const registered = types === undefined ? target : withTypes(name, signature.types);
+  return { kind: 'usable', entry: { ...name, ...rest, target: registered, signature, kind, arguments: called } };
 }
+
+function withTypes(name: QualifiedName, types: readonly string[]): string {
+  return `${nameTarget(name)}(${types.join(', ')})`;
+}
+
+function signatureOf({ arguments: list, identity }: Found): Signature {
+  const inputs = list.filter(({ mode }) => isInput(mode) || mode === 'v');
+  return {
+    types: inputs.map(({ printed }) => printed),
+    spellings: inputs.map(({ printed, spellings }) => [printed, ...spellings]),
+    identity,
+  };
+}
+
+function isInput(mode: string): boolean {
+  return mode === 'i' || mode === 'b';
+}
+
+/** Other spellings of a type than the one that is printed: the schema is left out where it is `public`. */
+const SPELLINGS = `
+  pg_catalog.json_build_array(pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname),
+    case when tn.nspname in ('pg_catalog', 'public') then pg_catalog.quote_ident(t.typname) end,
+    (select pg_catalog.quote_ident(e.typname) || '[]' from pg_catalog.pg_type e
+       join pg_catalog.pg_namespace en on en.oid = e.typnamespace
+     where e.typarray = t.oid and en.nspname in ('pg_catalog', 'public')))`;
 
 const ENTRY_QUERY = `
 select (select pg_catalog.json_agg(pg_catalog.json_build_object('oid', p.oid::pg_catalog.int8, 'prokind', p.prokind,
+    'identity', pg_catalog.pg_get_function_identity_arguments(p.oid),
     'variadic', p.provariadic <> 0, 'securityDefiner', p.prosecdef, 'language', l.lanname,
     'arguments', (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('mode', coalesce(p.proargmodes[a.at], 'i'),
+        'printed', pg_catalog.format_type(t.oid, null), 'spellings', ${SPELLINGS},
         'type', pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname)) order by a.at), '[]')
       from pg_catalog.unnest(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])) with ordinality as a (type, at)
         join pg_catalog.pg_type t on t.oid = a.type join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace

@@ -1,11 +1,12 @@
 import { unreachable } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { nameTarget, parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { UNUSED } from '../../protocol/drawn.ts';
 import type { ApprovedEffect, CellRow, Requirement, StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import type { Row } from '../../protocol/value.ts';
+import type { Row, Value } from '../../protocol/value.ts';
 import { CastBatch } from './cast.ts';
 import { assignedBy } from './catalog-column.ts';
 import { normaliseInsert, normaliseKey, normaliseRemoved, normaliseUpdate, type Place } from './normalise-row.ts';
@@ -17,6 +18,8 @@ export interface NormaliseTools {
   /** The registered relations, and those that the manifest reads beside them (see {@link namedRelations}). */
   readonly relations: Relations;
   readonly isolation: 'read committed' | 'serializable';
+  /** Registered views, of which no effect can be stated. */
+  readonly views?: readonly QualifiedName[];
   /** Lends a session of the execution login for casts. */
   readonly withExecution: <T>(use: (session: Connection) => Promise<T>) => Promise<T>;
   /** Reads rows with the control login. */
@@ -74,14 +77,19 @@ function normaliseWith(tools: NormaliseTools, casts: CastBatch, manifest: Manife
 }
 
 function normaliseEffect(
-  { registration, relations }: NormaliseTools,
+  { registration, relations, views = [] }: NormaliseTools,
   casts: CastBatch,
   effect: ApprovedEffect,
   where: string,
 ): ApprovedEffect {
   const relation = findRelation(relations, effect.target);
   const target = registration.targets.find(({ name }) => name === relation?.target);
+  const sequence = relation === undefined ? findSequence(registration, effect.target) : undefined;
+  if (sequence !== undefined) return normaliseUnused(sequence, effect, where);
   if (relation === undefined || target === undefined) {
+    const stated = parseTarget(effect.target);
+    const isView = views.some(({ schema, name }) => schema === stated?.schema && name === stated.name);
+    if (isView) throw invalid(where, `"${effect.target}" is a view; state what happens to the tables beneath it`);
     const names = registration.targets.map(({ name }) => name);
     throw invalid(where, `"${effect.target}" is not registered${suggest(effect.target, names)}`);
   }
@@ -107,6 +115,25 @@ function normaliseEffect(
     default:
       return unreachable(op);
   }
+}
+
+/** What is registered and no relation is a sequence. */
+function findSequence({ targets }: Registration, stated: string): string | undefined {
+  const name = parseTarget(stated);
+  return targets.find(({ name: target }) => target === (name && nameTarget(name)))?.name;
+}
+
+/** Numbers that no row has: the one thing that can be stated about a sequence. */
+function normaliseUnused(target: string, effect: ApprovedEffect, where: string): ApprovedEffect {
+  const { op, key, before, after, count } = effect;
+  const [cells, was] = [after?.[UNUSED], before?.[UNUSED]];
+  const isWhole = (value: Value) => Number.isSafeInteger(value) && Number(value) > 0;
+  const stated = cells === undefined ? [] : 'is' in cells ? [cells.is] : 'oneOf' in cells ? cells.oneOf : [1];
+  const says = [after, before].every((side) => Object.keys(side ?? {}).join() === UNUSED);
+  const fits = cells !== undefined && !('generated' in cells) && stated.every(isWhole);
+  if (op === 'update' && key === undefined && says && fits && count === 1 && was && 'is' in was && was.is === 0)
+    return { op, target, before: { [UNUSED]: { is: 0 } }, after: { [UNUSED]: cells }, count };
+  throw invalid(where, `"${target}" is a sequence; write unused('${target}', 3) for numbers that no row has`);
 }
 
 function refuseForeignKeyCells({ relation, where }: Place, key: CellRow | undefined): void {

@@ -4,9 +4,17 @@ import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
+import { type FindUsed, freshIdentifiers, type RandomColumn } from './fresh.ts';
 import { type Image, parseImages } from './image.ts';
 import type { Relation } from './relation.ts';
-import { type AskedSequences, describeMoved, type Moved, type ReadableSequence } from './residue.ts';
+import {
+  type AskedSequences,
+  type DrawableSequence,
+  describeDrawn,
+  describeMoved,
+  type Moved,
+  type ReadableSequence,
+} from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
@@ -20,8 +28,10 @@ export interface Observed {
   readonly relations: readonly Relation[];
   readonly leaves: ReadonlyMap<string, Relation>;
   readonly sequences: readonly AssignedColumn[];
-  readonly randomKeys: readonly RandomKey[];
+  readonly randomColumns: readonly RandomColumn[];
+  readonly findUsed: FindUsed;
   readonly readableSequences: readonly ReadableSequence[];
+  readonly drawableSequences: readonly DrawableSequence[];
   readonly asked: AskedSequences;
   readonly expectedSession: string;
   /** Whether the recorders of these physical tables are in place and were so since the survey. */
@@ -42,12 +52,6 @@ export interface AssignedColumn {
   readonly oid: number;
   readonly start: bigint;
   readonly increment: bigint;
-}
-
-/** A key column that PostgreSQL fills with random identifiers. */
-export interface RandomKey {
-  readonly target: string;
-  readonly column: string;
 }
 
 /** Channels that must answer and agree: see `establish`. */
@@ -81,7 +85,11 @@ export async function readObservation(observed: Observed): Promise<Evidence> {
     records,
     channels,
     unattributed: 0,
-    assigned: [...assignedRanges(observed, moved), ...freshIdentifiers(observed, records)],
+    assigned: [
+      ...assignedRanges(observed, moved),
+      ...(await freshIdentifiers(observed.randomColumns, records, observed.findUsed)),
+    ],
+    drawn: describeDrawn(observed.drawableSequences, moved),
     residue: describeMoved(observed.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
   };
@@ -239,14 +247,6 @@ function assignedRanges({ sequences }: Observed, moved: Moved): readonly Assigne
     if (from === to) return [];
     const [above, upTo] = increment > 0n ? [from, to] : [to - 1n, from - 1n];
     return [{ target, column, above: String(above), upTo: String(upTo) }];
-  });
-}
-
-/** A random identifier that is unique in its column was not there before. */
-function freshIdentifiers({ randomKeys }: Observed, records: readonly ChangeRecord[]): readonly Assigned[] {
-  return randomKeys.map(({ target, column }) => {
-    const inserted = records.filter((record) => record.target === target && record.op === 'insert');
-    return { target, column, fresh: inserted.map((record) => record.after?.[column] ?? null) };
   });
 }
 

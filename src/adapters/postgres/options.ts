@@ -4,6 +4,7 @@ import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 import type { Review } from './certify/facts.ts';
+import { parseRoutine, type RoutineName } from './routine-name.ts';
 
 /** A relation to register: its name as SQL writes it, or with what is special about it. */
 export type RelationOption =
@@ -34,9 +35,14 @@ export interface PostgresOptions {
   readonly owner?: string;
   /** The tables that protected operations may write. */
   readonly relations: readonly RelationOption[];
+  /** Views that protected operations may write through. Effects are those on the tables beneath, which are registered. */
+  readonly views?: readonly string[];
   /** Further tables whose rows an approval may depend on. */
   readonly reads?: readonly string[];
-  /** Functions and procedures that agents may call, as SQL names them. Overloaded names are refused. */
+  /**
+   * Functions and procedures that agents may call, as SQL names them; with the types of the arguments where several have
+   * the name: `billing.pay(integer, numeric)`.
+   */
   readonly entryPoints?: readonly string[];
   /** The unit of change; `net-state` unless told. */
   readonly profile?: Profile;
@@ -59,8 +65,9 @@ export interface PostgresOptions {
 /** Options that were checked, with everything filled in. */
 export interface Settings {
   readonly relations: readonly RegisteredName[];
+  readonly views: readonly QualifiedName[];
   readonly reads: readonly QualifiedName[];
-  readonly entryPoints: readonly QualifiedName[];
+  readonly entryPoints: readonly RoutineName[];
   readonly profile: Profile;
   readonly values: 'plain' | 'digest';
   readonly isolation: 'read committed' | 'serializable';
@@ -79,7 +86,7 @@ export interface RegisteredName extends QualifiedName {
 const OPTIONS: OptionNames<PostgresOptions> = {
   ...{ control: true, execution: true, owner: true, relations: true, reads: true, entryPoints: true, profile: true },
   ...{ values: true, isolation: true, sessions: true, stageTimeoutMs: true, lockTimeoutMs: true, declared: true },
-  ...{ reviews: true, trustedCode: true },
+  ...{ reviews: true, trustedCode: true, views: true },
 };
 const RELATION: OptionNames<Exclude<RelationOption, string>> = { name: true, volatile: true, bulk: true };
 const SESSIONS: OptionNames<SessionOptions> = { max: true, reuse: true };
@@ -107,8 +114,9 @@ export function readOptions(options: PostgresOptions): Settings {
   }
   return {
     ...{ relations, profile, values, isolation },
+    views: (options.views ?? []).map(readName),
     reads: (options.reads ?? []).map(readName),
-    entryPoints: (options.entryPoints ?? []).map(readName),
+    entryPoints: (options.entryPoints ?? []).map(readRoutine),
     stageTimeoutMs: readDuration(options.stageTimeoutMs ?? 30_000, 'stageTimeoutMs'),
     lockTimeoutMs: readDuration(options.lockTimeoutMs ?? 2000, 'lockTimeoutMs'),
     declared: options.declared ?? [],
@@ -133,6 +141,12 @@ function readName(text: string): QualifiedName {
   const name = parseTarget(text);
   if (name === undefined) throw refused(`"${text}" is not a name; write it as SQL does: schema.name`);
   return name;
+}
+
+function readRoutine(text: string): RoutineName {
+  const name = parseRoutine(text);
+  if (name !== undefined) return name;
+  throw refused(`"${text}" is not a name; write it as SQL does: schema.name or schema.name(type, type)`);
 }
 
 function readDuration(value: number, name: string): number {

@@ -31,6 +31,7 @@ export function keyedRelation(relations: Relations, target: string, where: strin
     throw invalid(where, `"${target}" cannot be read${suggest(target, [...relations.keys()])}`);
   }
   if (relation.key.length === 0) throw invalid(where, `"${target}" has no primary key, so no row of it can be named`);
+  if (relation.unreadable !== undefined) throw invalid(where, `"${target}" ${relation.unreadable}`);
   return relation;
 }
 

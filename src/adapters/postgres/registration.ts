@@ -1,12 +1,23 @@
+import { UNUSED } from '../../protocol/drawn.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { RegisteredRelation } from './certify/facts.ts';
 import { refused, type Settings } from './options.ts';
+import type { ReadableSequence } from './residue.ts';
 
 /** What the frame says about the relations; the first thing that cannot be protected is refused with a remedy. */
-export function admitRegistration(settings: Settings, relations: readonly RegisteredRelation[]): Registration {
+export function admitRegistration(
+  settings: Settings,
+  relations: readonly RegisteredRelation[],
+  sequences: readonly ReadableSequence[],
+): Registration {
   const { profile, values } = settings;
-  return { profile, values, targets: relations.map(admitRelation) };
+  return { profile, values, targets: [...relations.map(admitRelation), ...sequences.map(admitSequence)] };
+}
+
+/** A sequence compares by the numbers that were drawn from it and that no row has. */
+function admitSequence({ name }: ReadableSequence): Target {
+  return { name, columns: [UNUSED], key: [], volatile: [] };
 }
 
 function admitRelation({ target, columns, key, volatile, bulk, partitioned }: RegisteredRelation): Target {

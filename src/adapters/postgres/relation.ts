@@ -1,4 +1,5 @@
 import type { QualifiedName } from '../../postgres/identifier.ts';
+import type { Reading } from './types.ts';
 
 /** One column as the catalogue has it. */
 export interface Column {
@@ -7,19 +8,25 @@ export interface Column {
   readonly notNull: boolean;
   /** Text of the DEFAULT expression, undefined where there is none. */
   readonly defaultText: string | undefined;
+  /** Whether that expression can be evaluated without running code of the application. */
+  readonly defaultBuiltIn: boolean;
   /** Computed from other columns and stored: reported and compared, never stated by an INSERT. */
   readonly generated: boolean;
   /** GENERATED ALWAYS or BY DEFAULT AS IDENTITY. */
   readonly identity: boolean;
   /** The sequence that assigns the column (identity or `nextval` default). */
   readonly sequence: Sequence | undefined;
+  /** Every sequence that is there for the column: of its identity, in its default, or owned by it. */
+  readonly draws: readonly Sequence[];
 }
 
-/** A sequence that PostgreSQL itself draws a column's values from. */
+/** A sequence as the catalogue has it. */
 export interface Sequence extends QualifiedName {
   readonly oid: number;
   readonly increment: string;
   readonly start: string;
+  /** How many numbers a session takes at a time. */
+  readonly cache: string;
 }
 
 /** The type of a column. */
@@ -27,6 +34,8 @@ export interface ColumnType {
   readonly oid: number;
   /** Type with schema and modifiers, as a cast would name it: `character varying(3)`, `"public"."mood"`. */
   readonly text: string;
+  /** How an approved value is read as a value of this type. */
+  readonly reading: Reading;
   /** Whether it is a domain, whose checks may run code of the application and may refuse NULL. */
   readonly domain: boolean;
   /** Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are read depends on it. */
@@ -49,6 +58,8 @@ export interface Relation extends QualifiedName {
   /** Where rows really are: the table itself, or the leaves of a partitioned table, each with its own column order. */
   readonly leaves: readonly Leaf[];
   readonly partitioned: boolean;
+  /** Why trusted logins cannot read its rows, and what to do about it. */
+  readonly unreadable?: string;
 }
 
 /** A physical table of a relation. Rows in records of it have its columns in its order. */

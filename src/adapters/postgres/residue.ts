@@ -1,6 +1,8 @@
 import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
+import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
+import type { Relation } from './relation.ts';
 
 /** A sequence whose position the trusted functions can read. */
 export interface ReadableSequence {
@@ -31,12 +33,15 @@ export async function listSequences(control: Connection, owner: string): Promise
 export interface AskedSequences {
   /** As an array literal, made once. */
   readonly oids: string;
-  /** Those that stand elsewhere in the second answer than in the first. */
+  /** Those that stand elsewhere in the second answer than in the first, or that the session turned to in between. */
   compare(before: string, after: string): Moved;
 }
 
-/** Where sequences stood and where they stand, by their object ids; '' before the first value was drawn. */
-export type Moved = ReadonlyMap<number, { readonly from: string; readonly to: string }>;
+/**
+ * Where sequences stood and where they stand, by their object ids; '' before the first value was drawn. `times`: how
+ * often the session turned to it in between, if both answers are of one transaction.
+ */
+export type Moved = ReadonlyMap<number, { readonly from: string; readonly to: string; readonly times: number }>;
 
 export function askSequences(sequences: readonly { readonly oid: number }[]): AskedSequences {
   const oids = [...new Set(sequences.map(({ oid }) => oid))];
@@ -44,20 +49,69 @@ export function askSequences(sequences: readonly { readonly oid: number }[]): As
     oids: `{${oids.join(',')}}`,
     compare(before, after) {
       const [stood, stand] = [before.split(' '), after.split(' ')];
-      const moved = new Map<number, { from: string; to: string }>();
+      const moved = new Map<number, { from: string; to: string; times: number }>();
       for (const [index, oid] of oids.entries()) {
-        const [from = '', to = ''] = [stood[index], stand[index]];
-        if (from !== to) moved.set(oid, { from, to });
+        const [from = '', first] = stood[index]?.split(':') ?? [];
+        const [to = '', last] = stand[index]?.split(':') ?? [];
+        // The second answer was a look at the sequence, too.
+        const times = Number(last) - Number(first) - 1;
+        if (from !== to || times !== 0) moved.set(oid, { from, to, times });
       }
       return moved;
     },
   };
 }
 
+/** How far a sequence stands, counted in its own steps from its start on. */
+export function stepsOf({ start, increment }: Steps, position: string): bigint {
+  return position === '' ? 0n : (BigInt(position) - start) / increment + 1n;
+}
+
+/** How a sequence goes on. */
+export interface Steps {
+  readonly start: bigint;
+  readonly increment: bigint;
+}
+
+/** A registered sequence: one that is there for columns of registered relations. */
+export interface DrawableSequence extends Steps, ReadableSequence {
+  readonly cache: number;
+  readonly columns: Drawn['columns'];
+}
+
+/** The sequences of these relations whose position can be read, each once with all columns that it is for. */
+export function drawableSequences(
+  relations: readonly Relation[],
+  readable: readonly ReadableSequence[],
+): readonly DrawableSequence[] {
+  const uses = relations.flatMap(({ target, columns }) =>
+    columns.flatMap(({ name, draws }) => draws.map((sequence) => ({ sequence, place: { target, column: name } }))),
+  );
+  return readable.flatMap(({ oid, name }) => {
+    const own = uses.filter(({ sequence }) => sequence.oid === oid);
+    const [first] = own;
+    if (first === undefined) return [];
+    const { start, increment, cache } = first.sequence;
+    const steps = { start: BigInt(start), increment: BigInt(increment), cache: Number(cache) };
+    return [{ oid, name, ...steps, columns: own.map(({ place }) => place) }];
+  });
+}
+
+/** What the session drew from registered sequences. */
+export function describeDrawn(sequences: readonly DrawableSequence[], moved: Moved): readonly Drawn[] {
+  return sequences.flatMap((sequence) => {
+    const found = moved.get(sequence.oid);
+    if (found === undefined || found.times === 0) return [];
+    const { name, cache: each, columns } = sequence;
+    const went = stepsOf(sequence, found.to) - stepsOf(sequence, found.from);
+    return [{ sequence: name, times: found.times, each, moved: went, columns }];
+  });
+}
+
 /** Movements as they are reported. A rollback does not take them back. */
 export function describeMoved(sequences: readonly ReadableSequence[], moved: Moved): readonly Residue[] {
   return sequences.flatMap(({ oid, name }) => {
     const { from = '', to = '' } = moved.get(oid) ?? {};
-    return to === '' ? [] : [{ kind: 'sequence' as const, name, from: from === '' ? null : from, to }];
+    return to === '' || to === from ? [] : [{ kind: 'sequence' as const, name, from: from === '' ? null : from, to }];
   });
 }

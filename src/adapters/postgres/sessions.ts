@@ -28,8 +28,9 @@ export async function isReset(session: Connection): Promise<boolean> {
   return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
 }
 
-/** Which database of which server version a session is in, as far as this login can tell. */
-const PLACE = `select pg_catalog.concat_ws(' ', d.oid, pg_catalog.current_setting('server_version_num')::pg_catalog.int4 / 10000)
+/** Which database of which server version a session is in, as far as this login can tell. Names no object by its path. */
+const PLACE = `select pg_catalog.concat_ws(' ', d.oid,
+    pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000)
   from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
 
 /** Somebody who waits for a session; false where the wait was over before it came. */

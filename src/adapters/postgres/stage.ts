@@ -1,6 +1,7 @@
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
 import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
 import { asFault, type Connection, type Reply, type Statement } from '../../postgres/connection.ts';
 import { canonical } from '../../protocol/canon.ts';
@@ -81,7 +82,8 @@ export async function openStage(
   const answer = done.at(-1)?.rows;
   if (failure !== undefined || answer === undefined)
     return await failed('a deferred constraint failed, or the outcome could not be observed');
-  const candidate = `postgresql:${deployment.backend}:${begun.xid}`;
+  // The random part keeps what is stored of a permit from being tried out: transactions can be counted.
+  const candidate = `postgresql:${deployment.backend}:${begun.xid}:${randomIds.hex(16)}`;
   const readings = locking.length === 0 ? [] : readLocked(locked, done[0]);
   const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, under, readings);
   return { kind: 'held', stage };

@@ -1,5 +1,5 @@
 import { EffectMatchError } from '../../errors.ts';
-import { nameTarget, parseTarget } from '../../postgres/identifier.ts';
+import { nameTarget } from '../../postgres/identifier.ts';
 
 /** What the gate makes of a text: a statement that may be tried, with its highest parameter, or what it is instead. */
 export type Finding =
@@ -168,12 +168,6 @@ function readName(funcname: unknown): string {
 
 function readPart(node: unknown): string {
   return String((node as { readonly String?: { readonly sval?: unknown } }).String?.sval ?? '');
-}
-
-/** The registered form of a name that somebody wrote; undefined where it is no name. */
-export function nameEntry(text: string): string | undefined {
-  const name = parseTarget(text);
-  return name && nameTarget(name);
 }
 
 function refused(why: string): Finding {

@@ -1,3 +1,4 @@
+import { refuseRounded } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import { type Document, takePlain } from './document.ts';
@@ -53,6 +54,7 @@ function copyPlain(input: unknown): Value {
     throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, { cause });
   }
   if (taken === undefined) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
+  refuseRounded(taken.state, 'the action', 'write it as text, since JSON has no BigInt');
   return taken.state;
 }
 

@@ -18,7 +18,14 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { openDatabase, pinDurability, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
+import {
+  createPrivateFile,
+  openDatabase,
+  pinDurability,
+  primaryCode,
+  retryWhileBusy,
+  SQLITE,
+} from '../../sqlite/connection.ts';
 import { type CheckedAction, describeAction, parseAction, probeAction } from './action.ts';
 import { ensureState, findProblem, PROBE_TABLE, readCurrent } from './control.ts';
 import { refused } from './declared.ts';
@@ -53,6 +60,7 @@ export async function openAdapter(options: SnapshotOptions, context: AdapterCont
     throw refused(`there is no file "${file}"; give the initial state`);
   let db: DatabaseSync | undefined;
   try {
+    if (exists === undefined) createPrivateFile(options.file);
     const opened = openDatabase(options.file);
     db = opened;
     const deadline = { deadlineMs: busyTimeoutMs };

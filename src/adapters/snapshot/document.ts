@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { compileReader } from '../../protocol/compile-reader.ts';
-import { encodeData, isObject, plainSchema, type Value } from '../../protocol/value.ts';
+import { encodeData, isObject, plainSchema, readReal, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
 
 /** Records carry values inside further objects, and canonical texts end at 64 levels. */
@@ -135,6 +135,8 @@ export function decodeData(value: Value): Value | undefined {
 function decode(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value;
   if (!isObject(value)) return value.map(decode);
+  const real = readReal(value);
+  if (real !== undefined) return real;
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {
       if (!key.startsWith('$')) return [key, decode(inner)];

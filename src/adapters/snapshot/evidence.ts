@@ -47,13 +47,27 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
     records,
     channels: [
       { channel: 'difference', kind: 'records', count: records.length },
-      { channel: 'isolation', kind: 'stable', before: describeVersion(base), after: describeVersion(durable) },
-      { channel: 'state', kind: 'stable', before: held.digest, after: digest },
+      {
+        channel: 'isolation',
+        kind: 'stable',
+        before: `version ${base.version}`,
+        after: describeDurable(base, durable),
+      },
+      { channel: 'state', kind: 'stable', before: 'as the tools left it', after: describeHeld(held.digest, digest) },
     ],
     unattributed: 0,
     assigned: changes.length === 0 ? [] : assignedValues(layout, held.action, before, changes),
     window: held.window,
   };
+}
+
+/** Without digests: what channels say may be stored, and a state of few possible values is found by trying them. */
+function describeDurable(base: Version, { version, digest }: Version): string {
+  return `version ${version}${version === base.version && digest !== base.digest ? ' with other content' : ''}`;
+}
+
+function describeHeld(then: string, now: string): string {
+  return now === then ? 'as the tools left it' : 'changed since';
 }
 
 function describeVersion({ version, digest }: Version): string {

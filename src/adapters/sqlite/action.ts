@@ -1,9 +1,10 @@
 import type { SQLInputValue } from 'node:sqlite';
-import { readFields, refuseAction, refuseUnknown } from '../../contract/action-input.ts';
+import { readFields, refuseAction, refuseRounded, refuseUnknown } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 import { MAX_VALUE_BYTES } from '../../sqlite/connection.ts';
 import { PROBE_TABLE } from './control.ts';
+import { checkCount, checkNames, readParameters } from './parameters.ts';
 import { bindNumber, bindValue, encodeReal, isInt64 } from './value.ts';
 
 /** What may be bound to a parameter. Whole numbers are bound as INTEGER, booleans as 0 and 1. */
@@ -29,6 +30,7 @@ export interface CheckedStatement {
   readonly named: Readonly<Record<string, SQLInputValue>>;
 }
 
+const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 const MAX_STATEMENTS = 1000;
 const MAX_PARAMETERS = 32_766;
@@ -70,11 +72,11 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
   if (sql.includes('\0'))
     throw refuseAction(`${where}: sql contains a NUL character, after which SQLite would stop reading`);
   if (!sql.isWellFormed()) throw refuseAction(`${where}: sql is not well-formed Unicode`);
-  if (values === undefined) return { sql, positional: [], named: {} };
-  if (Array.isArray(values)) {
-    if (values.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
-    const positional = Array.from(values, (value: unknown, index) => parseValue(value, `${where}, value ${index + 1}`));
-    return { sql, positional, named: {} };
+  const parameters = readParameters(sql, where);
+  if (values === undefined || Array.isArray(values)) {
+    const list = parseList(values ?? [], where);
+    checkCount(parameters, list.length, where);
+    return { sql, positional: list, named: {} };
   }
   if (typeof values !== 'object' || values === null)
     throw refuseAction(`${where}: values must be a list, or an object with the names of parameters`);
@@ -85,7 +87,17 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
       throw refuseAction(`${where}: "${name}" is not the name of a parameter`);
     return [name, parseValue(value, `${where}, value "${name}"`)] as const;
   });
+  checkNames(
+    parameters,
+    named.map(([name]) => name),
+    where,
+  );
   return { sql, positional: [], named: Object.fromEntries(named) };
+}
+
+function parseList(values: readonly unknown[], where: string): readonly SQLInputValue[] {
+  if (values.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
+  return Array.from(values, (value, index) => parseValue(value, `${where}, value ${index + 1}`));
 }
 
 function parseValue(value: unknown, where: string): SQLInputValue {
@@ -94,6 +106,7 @@ function parseValue(value: unknown, where: string): SQLInputValue {
       return value ? 1n : 0n;
     case 'number':
       if (Number.isNaN(value)) throw refuseAction(`${where}: NaN would silently become NULL`);
+      refuseRounded(value, where, BIGINT_OR_REAL);
       return bindNumber(value);
     case 'bigint':
       if (!isInt64(value)) throw refuseAction(`${where}: the integer does not fit into 64 bits`);

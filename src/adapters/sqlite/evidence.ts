@@ -6,7 +6,6 @@ import type { Affinity } from './affinity.ts';
 import type { Catalog, Relation } from './catalog.ts';
 import { decodeChangeset, type TableChanges } from './changeset.ts';
 import type { Fence, FenceLog } from './fence.ts';
-import { readRow } from './reading.ts';
 import { nameRecords, type Records, type RelationShape } from './records.ts';
 import { inspectRelation } from './relation.ts';
 import { isMisstated, restateChanges } from './restate.ts';
@@ -86,7 +85,7 @@ export function observeCandidate(observed: Observed): Evidence {
     records,
     channels,
     unattributed: 0,
-    assigned: assignedKeys(observed, records, gross),
+    assigned: assignedKeys(observed, after.sequence, records, gross),
     window: observed.window,
   };
 }
@@ -108,9 +107,6 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
     for (const [name, written] of log.written) {
       const relation = relations.get(name);
       if (relation === undefined) return { kind: 'unclear', why: `"${name}" was written and is not registered` };
-      if (findRespelledKey(observed, relation, named.records)) {
-        return { kind: 'unclear', why: `a key of "${name}" was respelled and back; leave keys as they are` };
-      }
       if (findTurnedZero(connections, relation, { written, records: named.records, gross }) !== undefined) {
         return { kind: 'unclear', why: `a zero in "${name}" changed only its sign, which sessions do not record` };
       }
@@ -121,30 +117,14 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
   }
 }
 
-/** Keys with several spellings are left to {@link findRespelledKey}, which knows only what the session says. */
-function isRestated(observed: Observed, relation: Relation): boolean {
-  return isMisstated(relation) && !hasAliasedKey(observed, relation);
-}
-
-function hasAliasedKey(observed: Observed, relation: Relation): boolean {
-  const inspection = inspectRelation(observed.catalog, relation.name);
-  return inspection.kind !== 'usable' || inspection.aliasedKey;
-}
-
 /**
- * A key that was respelled and spelled back leaves an entry in the session under the other spelling, for which it
- * finds the old row and reports it as inserted. What a record says must be so beneath the candidate and in it.
+ * Whether the rows are read instead of believing the session. Under a key with several spellings it takes the row of
+ * one for the row of the other; but it names every spelling that was touched, and each is looked up exactly.
  */
-function findRespelledKey(observed: Observed, relation: Relation, records: readonly ChangeRecord[]): boolean {
-  if (!hasAliasedKey(observed, relation)) return false;
-  const { base, candidate } = observed.connections;
-  return records.some(({ op, target, key }) => {
-    if (target !== relation.name) return false;
-    const wanted = { key: key ?? {}, columns: [] };
-    const was = readRow(base, relation, wanted) !== null;
-    const is = readRow(candidate, relation, wanted) !== null;
-    return was !== (op !== 'insert') || is !== (op !== 'delete');
-  });
+function isRestated({ catalog }: Observed, relation: Relation): boolean {
+  if (isMisstated(relation)) return true;
+  const inspection = inspectRelation(catalog, relation.name);
+  return inspection.kind !== 'usable' || inspection.aliasedKey;
 }
 
 function shapeOf(relation: Relation | undefined): RelationShape | undefined {
@@ -197,9 +177,15 @@ function integerOf(value: unknown): bigint | undefined {
 /**
  * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per row that is added.
  * Rows that were added and are gone again cannot be counted; they are at most the writes that no record accounts for.
- * Deleted rows account for none, because REPLACE removes rows without counting them.
+ * Deleted rows account for none, because REPLACE removes rows without counting them. AUTOINCREMENT never assigns a key
+ * again: those of rows that are gone again would be used up for good, so there only rows that stayed count.
  */
-function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gross: bigint): readonly Assigned[] {
+function assignedKeys(
+  observed: Observed,
+  counters: Sequence,
+  records: readonly ChangeRecord[],
+  gross: bigint,
+): readonly Assigned[] {
   const added = new Map<string, bigint>();
   let accounted = 0n;
   for (const { op, target } of records) {
@@ -213,7 +199,8 @@ function assignedKeys(observed: Observed, records: readonly ChangeRecord[], gros
     if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
-    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + unseen) }];
+    const gone = counters.has(name) ? 0n : unseen;
+    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + gone) }];
   });
 }
 

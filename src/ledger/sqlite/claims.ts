@@ -60,15 +60,14 @@ function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
 const CLAIMED_TRACE =
   "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
 
-/** Raises the announced revision; a lower one changes nothing. */
-export function raiseRevision(session: Session, task: string, revision: number): void {
-  session
-    .sql(
-      'insert into plan (task, revision) values (?, ?) ' +
-        'on conflict (task) do update set revision = excluded.revision where excluded.revision > revision',
-    )
-    .run(task, revision);
+/** Raises the announced revision; a lower one changes nothing. Returns the one that stands. */
+export function raiseRevision(session: Session, task: string, revision: number): number {
+  return Number(session.sql(RAISE).get(task, revision)?.revision);
 }
+
+const RAISE =
+  'insert into plan (task, revision) values (?, ?) ' +
+  'on conflict (task) do update set revision = max(plan.revision, excluded.revision) returning revision';
 
 /** Extends the lease of the execution that holds the occurrence, never shortens it. A settled claim has none. */
 export function renewLease(session: Session, occurrence: string, execution: ExecutionId, leaseMs: number): boolean {
@@ -78,6 +77,15 @@ export function renewLease(session: Session, occurrence: string, execution: Exec
 
 const RENEW =
   `update unsettled set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) ` +
+  `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
+
+/** Ends the lease of the execution that holds the occurrence, if it has not run out. */
+export function endLease(session: Session, occurrence: string, execution: ExecutionId): void {
+  session.sql(END_LEASE).run(occurrence, execution);
+}
+
+const END_LEASE =
+  `update unsettled set lease_until_ms = min(lease_until_ms, ${NOW_MS}) ` +
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
 /** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */

@@ -1,9 +1,10 @@
-import { closeSync, openSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
 import {
   asFault,
+  createPrivateFile,
   immediate,
   openDatabase,
   pinDurability,
@@ -91,10 +92,7 @@ function expectedSchema(): readonly string[] {
   }
 }
 
-/**
- * Creates the file for its owner only. An existing one is never opened here: closing any handle of a file gives up
- * the locks that SQLite holds on it in the same process.
- */
+/** Creates a missing file, and says what is wrong with the path. */
 function createFile(file: string): void {
   if (!statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory()) {
     throw unavailable(file, `its folder ${dirname(file)} does not exist; create the folder first`);
@@ -103,9 +101,8 @@ function createFile(file: string): void {
   if (found?.isFile()) return;
   if (found !== undefined) throw unavailable(file, 'it is not a regular file; give the path of a file');
   try {
-    closeSync(openSync(file, 'wx', 0o600));
+    createPrivateFile(file);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return;
     throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `the ledger ${file} cannot be created; check the folder's rights`);
   }
 }

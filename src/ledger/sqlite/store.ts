@@ -23,7 +23,15 @@ import { asFault, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/c
 import { entryOf, openRow } from '../journal.ts';
 import { checkRequest } from '../rules.ts';
 import { makeCheckpoint } from './checkpoint.ts';
-import { claimOccurrence, findHolder, findStanding, listUnsettled, raiseRevision, renewLease } from './claims.ts';
+import {
+  claimOccurrence,
+  endLease,
+  findHolder,
+  findStanding,
+  listUnsettled,
+  raiseRevision,
+  renewLease,
+} from './claims.ts';
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
 import { type Store, unusable } from './open.ts';
@@ -34,6 +42,7 @@ import {
   findPermit,
   findResolution,
   findTerminal,
+  listUncompleted,
   recordResolution,
   recordShadow,
   recordTerminal,
@@ -61,8 +70,8 @@ export class SqliteLedgers implements Ledgers {
     this.#claims = new GroupCommit(this.#session);
   }
 
-  async announcePlan(task: string, planRevision: number): Promise<void> {
-    await this.#write((session) => raiseRevision(session, task, planRevision));
+  async announcePlan(task: string, planRevision: number): Promise<number> {
+    return await this.#write((session) => raiseRevision(session, task, planRevision));
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
@@ -73,6 +82,11 @@ export class SqliteLedgers implements Ledgers {
   /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
     return await this.#writeRelaxed((session) => renewLease(session, occurrence, execution, leaseMs));
+  }
+
+  /** Not flushed either: a power cut leaves a lease that runs out. */
+  async abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void> {
+    await this.#writeRelaxed((session) => endLease(session, occurrence, execution));
   }
 
   async standing(task: string, attempt: AttemptName): Promise<Standing> {
@@ -147,6 +161,10 @@ export class SqliteLedgers implements Ledgers {
   async acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]> {
     const rows = await this.#read((session) => listRows(session, occurrence, 'acknowledgement'));
     return rows.filter((row) => row.kind === 'acknowledgement').map((row) => row.sealed.record);
+  }
+
+  async uncompleted(): Promise<readonly Acknowledgement[]> {
+    return await this.#read(listUncompleted);
   }
 
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {

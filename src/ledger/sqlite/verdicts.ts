@@ -139,6 +139,18 @@ export function acknowledgeContinuation(session: Session, sealed: Sealed<Acknowl
   return true;
 }
 
+/** Releases without their completion, oldest first. */
+export function listUncompleted(session: Session): readonly Acknowledgement[] {
+  const rows = session.sql(UNCOMPLETED).all() as { occurrence: string; slot: string }[];
+  const opened = rows.map(({ occurrence, slot }) => findRow(session, occurrence, slot));
+  return opened.filter((row) => row?.kind === 'acknowledgement').map((row) => row.sealed.record);
+}
+
+const UNCOMPLETED = `select occurrence, slot from journal as released
+  where kind = 'acknowledgement' and slot like 'released:%' and not exists (select 1 from journal as completed
+    where completed.occurrence = released.occurrence and completed.slot = 'completed:' || substr(released.slot, 10))
+  order by seq`;
+
 /** An operator's decision about an occurrence. */
 export function findResolution(session: Session, occurrence: OccurrenceId): Sealed<Resolution> | undefined {
   const row = findRow(session, occurrence, RESOLUTION_SLOT);

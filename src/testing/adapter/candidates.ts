@@ -6,8 +6,7 @@ import { prepareApproved } from '../../protocol/match.ts';
 import { establish } from '../../protocol/observation.ts';
 import { classify, type Outcome } from '../../protocol/outcome.ts';
 import { nameSchema } from '../../protocol/record.ts';
-import { mintProofs } from '../proofs.ts';
-import { type AdapterKit, type Bench, openBench } from './kit.ts';
+import { type AdapterKit, type Bench, openBench, proofsOn } from './kit.ts';
 
 /** A held candidate: what it shows, who sees it, and that it can go without a trace. */
 export function candidateTests(kit: AdapterKit): void {
@@ -108,7 +107,7 @@ export function candidateTests(kit: AdapterKit): void {
   test('a failing action leaves nothing, says why, and frees the backend', async () => {
     await using bench = await openBench(kit);
     const { adapter, specimen } = bench;
-    const { claim, certificate } = mintProofs(adapter, 'failing');
+    const { claim, certificate } = await proofsOn(adapter, 'failing');
     const staged = await adapter.stage(claim, certificate, adapter.parseAction(specimen.failing));
     assert.ok(staged.kind === 'failed', 'the action was meant to fail');
     assert.ok(

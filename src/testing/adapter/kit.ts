@@ -61,6 +61,12 @@ export interface Held {
   readonly proofs: Proofs;
 }
 
+/** The proofs of an attempt that was certified as the adapter is now. */
+export async function proofsOn(adapter: PromotableAdapter, name: string, execution = name): Promise<Proofs> {
+  const { credentials } = await adapter.survey();
+  return mintProofs(adapter, name, execution, credentials);
+}
+
 /** Opens a fresh specimen and closes it with all its adapters when the test ends. */
 export async function openBench(kit: AdapterKit): Promise<Bench> {
   const specimen = await kit.fresh();
@@ -81,7 +87,7 @@ export async function openBench(kit: AdapterKit): Promise<Bench> {
     manifest: () =>
       draftManifest({ adapter: 'adapter', task: 'task', planRevision: 1, effects: specimen.effect.leaves }),
     async hold(name, action = specimen.effect.action, on = first) {
-      const proofs = mintProofs(on, name);
+      const proofs = await proofsOn(on, name);
       const staged = await on.stage(proofs.claim, proofs.certificate, on.parseAction(action), specimen.reads);
       if (staged.kind === 'failed') throw new Error(`nothing is held: ${staged.reason}, ${staged.detail}`);
       return { stage: staged.stage, proofs };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { PromotableAdapter, Promotion } from '../../contract/adapter.ts';
 import { nameSchema } from '../../protocol/record.ts';
 import { mintProofs, type Proofs } from '../proofs.ts';
-import { type AdapterKit, type Bench, type Held, openBench } from './kit.ts';
+import { type AdapterKit, type Bench, type Held, openBench, proofsOn } from './kit.ts';
 
 /** State and marker become durable together, once; whoever comes second, promotion or recovery, finds the first. */
 export function promotionTests(kit: AdapterKit): void {
@@ -46,7 +46,7 @@ export function promotionTests(kit: AdapterKit): void {
     const { marker } = await promote(first);
     const after = await bench.specimen.readDurable();
     const other = await bench.again();
-    const proofs = mintProofs(other, 'twice', 'another execution');
+    const proofs = await proofsOn(other, 'twice', 'another execution');
     await assertFenced(bench, other, proofs);
     assert.deepEqual(await bench.specimen.readDurable(), after);
     assert.deepEqual(await other.markers.find(proofs.occurrence), marker);
@@ -56,7 +56,7 @@ export function promotionTests(kit: AdapterKit): void {
   test('a void marker fences a later promotion', async () => {
     await using bench = await openBench(kit);
     const other = await bench.again();
-    const proofs = mintProofs(other, 'fenced');
+    const proofs = await proofsOn(other, 'fenced');
     const marker = proofs.voidMarker();
     assert.deepEqual(await other.markers.void(marker), { kind: 'inserted' });
     await assertFenced(bench, bench.adapter, proofs);

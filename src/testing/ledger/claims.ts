@@ -76,8 +76,8 @@ export function claimTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     const task = 'invoice 4711';
     assert.equal(await announcedPlan(bench.ledgers, task), undefined);
-    await bench.ledgers.announcePlan(task, 3);
-    await bench.ledgers.announcePlan(task, 2);
+    assert.equal(await bench.ledgers.announcePlan(task, 3), 3);
+    assert.equal(await bench.ledgers.announcePlan(task, 2), 3);
     assert.equal(await announcedPlan(bench.ledgers, task), 3);
     const older = fixtureLicense('older', { task, planRevision: 2 });
     const refused = await bench.ledgers.claim(fixtureRequest(bench.context, older, fixtureExecution('older')));
@@ -139,6 +139,10 @@ export function claimTests(kit: LedgerKit): void {
     assert.ok((renewed?.leaseUntilMs ?? 0) >= (before?.leaseUntilMs ?? 0) + 60_000);
     assert.equal(await bench.ledgers.renew(occurrence, execution, 1), true);
     assert.equal((await bench.ledgers.holder(occurrence))?.leaseUntilMs, renewed?.leaseUntilMs);
+    await bench.ledgers.abandon(occurrence, fixtureExecution('someone else'));
+    assert.equal((await bench.ledgers.holder(occurrence))?.leaseExpired, false, 'only who holds it gives it up');
+    await bench.ledgers.abandon(occurrence, execution);
+    assert.equal((await bench.ledgers.holder(occurrence))?.leaseExpired, true);
     const unknown = occurrenceId({
       ...fixtureLicense('unknown'),
       license: renewed?.claim.record.license ?? before.claim.record.license,

@@ -25,10 +25,12 @@ export function journalTests(kit: LedgerKit): void {
     const { record: claim } = await claimFixture(ledgers, context, 'done');
     await ledgers.record(fixtureTerminal(context, claim, 'committed'), 'relaxed');
     const released = fixtureAcknowledgement(context, claim);
+    assert.deepEqual(await ledgers.uncompleted(), []);
     const racing = await Promise.all(Array.from({ length: 5 }, () => ledgers.acknowledge(released)));
     assert.equal(racing.filter(Boolean).length, 1);
     const later = fixtureAcknowledgement(context, claim, { at: '2026-01-01T12:00:00.000Z' });
     assert.equal(await ledgers.acknowledge(later), false);
+    assert.deepEqual(await ledgers.uncompleted(), [released.record]);
     const completed = fixtureAcknowledgement(context, claim, { state: 'completed' });
     assert.equal(await ledgers.acknowledge(completed), true);
     assert.equal(await ledgers.acknowledge(completed), false);

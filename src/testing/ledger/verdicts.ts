@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Terminal } from '../../protocol/terminal.ts';
+import type { LedgerContext } from '../../contract/ledgers.ts';
+import type { Sealed } from '../../contract/seal.ts';
+import type { ClaimRecord } from '../../protocol/binding.ts';
+import { type Terminal, type TerminalOf, terminalRecord } from '../../protocol/terminal.ts';
 import {
   claimFixture,
   fixtureContext,
@@ -200,5 +203,25 @@ export function verdictTests(kit: LedgerKit): void {
       const terminal = fixtureTerminal(context, claim, kind, { permit: fixtureDigest('another permit') });
       await failsWith('ERR_EM_INVARIANT', ledgers.record(terminal, 'flushed'));
     }
+    await failsWith('ERR_EM_INVARIANT', ledgers.record(withoutPermit(context, claim), 'flushed'));
   });
+
+  test('an attempt without a permit may be indeterminate, and be settled and resolved like any other', async () => {
+    await using bench = await openBench(kit);
+    const { context, ledgers } = bench;
+    const { record: claim } = await claimFixture(ledgers, context, 'lost');
+    const open = withoutPermit(context, claim);
+    assert.deepEqual(await ledgers.record(open, 'flushed'), open.record);
+    assert.equal((await ledgers.unsettled({ includeLeased: true })).length, 1);
+    const rejected = await ledgers.record(fixtureTerminal(context, claim, 'rejected'), 'flushed');
+    assert.deepEqual(await ledgers.terminal(claim.occurrence), rejected);
+    assert.equal((await ledgers.verify()).kind, 'intact');
+  });
+}
+
+/** An indeterminate terminal of an attempt that never came to a permit. */
+function withoutPermit(context: LedgerContext, claim: ClaimRecord): Sealed<Terminal> {
+  const { permit, consumedAt, certificate, ...rest } = fixtureTerminal(context, claim, 'indeterminate')
+    .record as TerminalOf<'indeterminate'>;
+  return context.sealer.seal(terminalRecord, rest);
 }

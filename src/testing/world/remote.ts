@@ -102,6 +102,7 @@ function openRemote(
     },
     readBack: async (occurrence) => readReceipt(remote, occurrence, clock.now()),
     probe: {
+      fingerprint: (digest) => `${backend.id} ${digest(CREDENTIAL)}`,
       samples: () => [sampleApproval({ profile: 'row-event', values, targets, capability })],
       exclusiveCredential: async () => remote.send('probe of the credential', 'none', probeWrites('x')) === 'refused',
       async idempotent() {

@@ -9,6 +9,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -157,6 +159,11 @@ const UNFIT: readonly (readonly [string, RegExp, (root: string) => void])[] = [
     (root) => writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]), ''),
   ],
   [
+    'a link whose target is not UTF-8',
+    /target is not valid UTF-8/,
+    (root) => symlinkSync(Buffer.from([0x61, 0xff]), join(root, 'l')),
+  ],
+  [
     'a set-user-id file',
     /set-user-id/,
     (root) => {
@@ -199,6 +206,36 @@ test('a control folder inside the root, and a root that is no folder, are refuse
   await assert.rejects(site.open({ root: join(site.root, 'a') }), { code: 'ERR_EM_ADAPTER_REFUSED' });
   await assert.rejects(site.open({ root: join(site.home, 'nowhere') }), { code: 'ERR_EM_ADAPTER_REFUSED' });
   assert.ok(!existsSync(join(site.root, 'control')));
+});
+
+test('a link whose target became one that is not UTF-8 fails the stage, and its bytes stay', async () => {
+  await using site = new Site({ a: 'a' });
+  // The one text that a lossy reading of the other target gives.
+  symlinkSync('a\ufffd', join(site.root, 'l'));
+  const adapter = await site.open();
+  rmSync(join(site.root, 'l'));
+  symlinkSync(Buffer.from([0x61, 0xff]), join(site.root, 'l'));
+  const { staged } = await site.stage(adapter, write('b', 'b'));
+  assert.ok(staged.kind === 'failed', staged.kind);
+  assert.equal(staged.reason, 'base-changed');
+  assert.match(staged.detail, /"l", its target is not valid UTF-8/);
+  assert.deepEqual(readlinkSync(join(site.root, 'l'), 'buffer'), Buffer.from([0x61, 0xff]));
+});
+
+test('a link whose target is not UTF-8, put into a held candidate, leaves the outcome incomplete', async () => {
+  await using site = new Site({ a: 'a' });
+  const adapter = await site.open();
+  const { stage } = await site.hold(adapter, { symlink: { path: 'l', target: 'a\ufffd' } });
+  const tree = join(site.versions, stage.candidate.split(':').at(-1) ?? '', 'tree');
+  const { evidence } = await stage.observe();
+  rmSync(join(tree, 'l'));
+  symlinkSync(Buffer.from([0x61, 0xff]), join(tree, 'l'));
+  assert.notEqual((await stage.recheck()).evidence, evidence);
+  const { channels } = await stage.observe();
+  assert.deepEqual(
+    channels.find(({ channel }) => channel === 'links'),
+    { channel: 'links', kind: 'stable', before: '', after: 'an entry whose target is not valid UTF-8' },
+  );
 });
 
 test('a hard link or a pipe that somebody puts into a held candidate leaves the outcome incomplete', async () => {

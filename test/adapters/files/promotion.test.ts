@@ -30,9 +30,13 @@ test('two candidates of one version: the first is promoted, the second refused, 
   const [one, other] = [await site.open(), await site.open()];
   const first = await site.hold(one, write('a', 'first'));
   const second = await site.hold(other, write('b', 'second'));
+  const third = await site.hold(other, write('b', 'third'));
   const [facts, late] = [await first.stage.observe(), await second.stage.observe()];
+  const seen = await third.stage.observe();
   assert.equal((await first.stage.promote(first.proofs.permit(facts))).kind, 'confirmed');
-  assert.notEqual((await second.stage.recheck()).evidence, late.evidence, 'the final gate sees it too');
+  assert.notEqual((await third.stage.recheck()).evidence, seen.evidence, 'the final gate sees it too');
+  const stale = await third.stage.promote(third.proofs.permit(seen));
+  assert.equal(stale.kind === 'refused' && stale.reason, 'permit-mismatch');
   const promotion = await second.stage.promote(second.proofs.permit(late));
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'base-changed');
   assert.equal(await other.markers.find(second.proofs.occurrence), undefined);

@@ -10,6 +10,7 @@ import { after, before, test } from 'node:test';
 import { createEmulator, type Emulator } from 'emulate';
 import { github } from '../../../src/adapters/github/index.ts';
 import { readIssue } from '../../../src/adapters/github/issue.ts';
+import type { Step } from '../../../src/contract/steps.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { type DraftChanges, generated, insert, to, update } from '../../../src/protocol/draft.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
@@ -248,7 +249,8 @@ test('what cannot be sent or compared cannot be approved', async () => {
     /fieldMatch names "nobody", which is not a continuation/,
   );
   const license = signer.sign(await runtime.prepare(await planOf({})), { expiresIn: '10m' });
-  await assert.rejects(runtime.execute(license, { title: 'mine' }), { code: 'ERR_EM_ACTION_INVALID' });
+  const misread = await runtime.execute(license, { title: 'mine' });
+  assert.equal(misread.kind === 'rejected' && misread.reason, 'action-invalid');
 });
 
 test('the token is in no stored byte, and another repository is another backend', async () => {
@@ -259,6 +261,35 @@ test('the token is in no stored byte, and another repository is another backend'
   const adapters = { tracker: github({ owner: 'octocat', repo: 'nowhere', token: TOKEN, url: server.origin }) };
   await assert.rejects(createRuntime({ ...missing, adapters }), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
 });
+
+for (const change of ['token', 'lease'] as const) {
+  test(`a write does not leave when its ${change} is not what its own final gate saw`, async () => {
+    let token = TOKEN;
+    let sleptMs = 0;
+    const clock = { now: () => Date.now() - 2 * sleptMs, monotonic: () => performance.now() + sleptMs };
+    const reached = (step: Step) => {
+      if (step !== (change === 'token' ? 'path:permit-consumed' : 'adapter:connected')) return;
+      if (change === 'lease') sleptMs = 60_000;
+      else token = OTHER;
+      void own.survey('tracker');
+    };
+    const config = configOf(server.origin);
+    const tracker = github({
+      owner: 'octocat',
+      repo: 'hello',
+      token: () => token,
+      url: server.origin,
+      timeoutMs: 5000,
+    });
+    await using own: Runtime = await createRuntime({ ...config, adapters: { tracker } }, { reached, clock });
+    const license = signer.sign(await own.prepare(await planOf({})), { expiresIn: '10m' });
+    const writes = server.writes;
+    const terminal = await own.execute(license, {});
+    assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+    assert.equal(server.writes, writes);
+    await assert.rejects(createRuntime({ ...config, leaseMs: 5000 }), { code: 'ERR_EM_CONFIG_INVALID' });
+  });
+}
 
 test('newlines at the end of a body are the body', async () => {
   const row = { number: generated('issue'), title: 'new', body: 'text\n\n\n' };

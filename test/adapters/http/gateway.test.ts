@@ -8,13 +8,15 @@ import { test } from 'node:test';
 import { paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { FAULTS } from '../../../examples/payment-service/faults.ts';
 import { mediatedHttp } from '../../../src/adapters/http/index.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
 import { fillPath } from '../../../src/http/content.ts';
 import { Gateway } from '../../../src/http/gateway.ts';
 import { RawServer } from '../../http/raw-server.ts';
 import { openRig } from './rig.ts';
 
 const credential = { header: 'authorization', value: 'Bearer very-secret-token' };
-const gatewayTo = (url: string) => new Gateway({ url, backend: 'test', credential, timeoutMs: 2000 }, () => {});
+const context = { clock: systemClock, reached: () => {} };
+const gatewayTo = (url: string) => new Gateway({ url, backend: 'test', credential, timeoutMs: 2000 }, context);
 
 test('only a plain URL of https, or of this machine, can be registered', () => {
   for (const url of [

@@ -35,7 +35,8 @@ test('a field that nobody approved never leaves the gateway: the agent cannot sa
   const runtime = await rig.start();
   const license = await rig.approve(runtime);
   for (const action of [{ memo: 'hidden' }, { operation: 'pay' }, [], 'pay', { body: { amount: 1e6 } }]) {
-    await assert.rejects(runtime.execute(license, action), { code: 'ERR_EM_ACTION_INVALID' });
+    const refused = await runtime.execute(license, action);
+    assert.equal(refused.kind === 'rejected' && refused.reason, 'action-invalid');
   }
   assert.equal(rig.payments.length, 0);
   assert.equal((await runtime.execute(license, {})).kind, 'committed');
@@ -238,9 +239,9 @@ test('an operation without idempotency mechanism is refused before anything is s
   assert.equal(rig.account.requests.size, 0);
 });
 
-test('however often a deployment starts, admission leaves one control entry at most', async () => {
+test('however often a deployment starts, a service is tried once and keeps one control entry', async () => {
   await using rig = await openRig();
   for (let times = 0; times < 3; times += 1) await (await rig.start()).close();
   assert.equal(rig.account.payments.size, 1);
-  assert.equal(rig.service.strangers, 6);
+  assert.equal(rig.service.strangers, 2);
 });

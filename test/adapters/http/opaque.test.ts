@@ -20,6 +20,16 @@ test('the approver reads that nothing is rolled back', async () => {
   assert.match(rendering, /not controlled here, and compared afterwards: no promise of rollback/);
 });
 
+test('an amount that may have been rounded is refused before the claim, and nothing is sent', async () => {
+  await using rig = await openRig('OPAQUE');
+  const runtime = await rig.start();
+  const license = await rig.approve(runtime);
+  const rounded = { operation: 'pay', input: { payee: 'acme', amount: 2 ** 53 } };
+  await assert.rejects(runtime.execute(license, rounded), { code: 'ERR_EM_ACTION_INVALID', message: /BigInt/ });
+  assert.equal(rig.payments.length, 0);
+  assert.equal((await runtime.execute(license, PAYING)).kind, 'committed');
+});
+
 test('another amount than the approved one is diverged: it happened, and halts', async () => {
   await using rig = await openRig('OPAQUE');
   const runtime = await rig.start();
@@ -58,7 +68,8 @@ test('fields, operations and forms that were not registered are refused before t
     { operation: 'pay', input: { payee: 'acme', amount: () => 1 } },
   ];
   for (const input of inputs) {
-    await assert.rejects(runtime.execute(license, input), { code: 'ERR_EM_ACTION_INVALID' });
+    const refused = await runtime.execute(license, input);
+    assert.equal(refused.kind === 'rejected' && refused.reason, 'action-invalid');
   }
   assert.equal(rig.account.arrivals.size, 0);
   assert.equal((await runtime.execute(license, PAYING)).kind, 'committed');

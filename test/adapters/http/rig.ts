@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,11 +63,15 @@ export class Rig implements AsyncDisposable {
     return this.capability === 'MEDIATED' ? {} : PAYING;
   }
 
-  factory(): AdapterFactory {
+  factory(timeoutMs = 5000): AdapterFactory {
     const place = { origin: this.service.origin, token: this.service.token, account: 'main' };
+    const within = <O extends { readonly service: object }>(options: O): O => ({
+      ...options,
+      service: { ...options.service, timeoutMs },
+    });
     return this.capability === 'MEDIATED'
-      ? mediatedHttp(paymentOptions(place))
-      : opaqueHttp(opaquePaymentOptions(place));
+      ? mediatedHttp(within(paymentOptions(place)))
+      : opaqueHttp(within(opaquePaymentOptions(place)));
   }
 
   config(more: Partial<RuntimeConfig> = {}): RuntimeConfig {
@@ -80,8 +85,16 @@ export class Rig implements AsyncDisposable {
     };
   }
 
-  /** One process's runtime. */
+  /** One process's runtime, whose service was tried. */
   async start(more: Partial<RuntimeConfig> = {}, internals: Internals = {}): Promise<Runtime> {
+    const runtime = await this.open(more, internals);
+    const proof = await runtime.prove('bank');
+    assert.notEqual(proof.kind, 'unproven', proof.kind === 'unproven' ? proof.why : '');
+    return runtime;
+  }
+
+  /** One process's runtime, as it is opened. */
+  async open(more: Partial<RuntimeConfig> = {}, internals: Internals = {}): Promise<Runtime> {
     const runtime = await createRuntime(this.config(more), internals);
     this.#opened.push(runtime);
     return runtime;

@@ -145,6 +145,8 @@ for (const [what, input, message] of [
   ['too few values', { sql: 'select $1, $2', values: [1] }, /up to \$2, and there are 1/],
   ['too many values', { sql: 'select 1', values: [1] }, /up to \$0, and there are 1/],
   ['named values', { sql: 'select $1', values: { a: 1 } }, /no named parameters/],
+  ['an integer that may have been rounded', { sql: 'select $1', values: [2 ** 53] }, /BigInt/],
+  ['one in a list', { sql: 'select $1', values: [[1, 2 ** 53]] }, /BigInt/],
   ['NaN', { sql: 'select $1', values: [Number.NaN] }, /NaN/],
   ['a value that is undefined', { sql: 'select $1', values: [undefined] }, /value 1: a value is null/],
   ['a date', { sql: 'select $1', values: [new Date(0)] }, /value 1 must be a plain object/],
@@ -176,7 +178,7 @@ test('entry points that a name does not identify are refused', async () => {
   }));
   const found = await readEntries(database.control, names);
   const why = found.map((inspection) => (inspection.kind === 'unusable' ? inspection.why : 'usable'));
-  assert.match(why[0] ?? '', /there are 2 of this name/);
+  assert.match(why[0] ?? '', /there are 2 of this name; write one of twice\(integer\), twice\(text\)/);
   assert.match(why[1] ?? '', /any number of arguments/);
   assert.match(why[2] ?? '', /no such function or procedure \(did you mean "move"/);
   assert.match(why[3] ?? '', /there are 2 of this name/);

@@ -26,7 +26,7 @@ for (const [name, kit] of Object.entries(KITS)) {
       const specimen = await kit.fresh();
       const before = await specimen.readDurable();
       const adapter = await specimen.factory.open({ name, clock: systemClock, reached: unobserved });
-      await admit({ name, sealer: createSealer(testKeyring()), ids: randomIds }, adapter);
+      await admit({ name, sealer: createSealer(testKeyring()), ids: randomIds, clock: systemClock }, adapter);
       await adapter.close();
       assert.deepEqual(await specimen.readDurable(), before);
       await specimen.close();

@@ -49,6 +49,23 @@ create table orders (
 create table items (order_id bigint, line int, token uuid default gen_random_uuid(), code code, primary key (order_id, line));
 create table bag (a int, b text default 'x''y\\z', day date default ('now'::text)::date);
 create table noisy (id int primary key, v noted, w word);
+create domain short as citext check (length(value::text) < 4);
+create table vouched (id int primary key, a citext, b citext[], c short, d short default 'D');
+create type sizes as (a positive, b int);
+create type positives as range (subtype = positive);
+create table parts (id int primary key, size sizes, span positives, spans int4multirange);
+create type app.canonised;
+create function app.canon(app.canonised) returns app.canonised language internal immutable strict as 'int4range_canonical';
+create type app.canonised as range (subtype = int, canonical = app.canon);
+create function app.compare(int, int) returns int language sql immutable as 'select btint4cmp($1, $2)';
+create operator class app.ints for type int using btree as
+  operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 app.compare(int, int);
+create type app.compared as range (subtype = int, subtype_opclass = app.ints);
+create domain app.noted_field as int check (app.notes(value::text));
+create table app.rows (a int, b app.noted_field);
+create sequence app.draws; create domain app.drawn as int check (nextval('app.draws') > value);
+create type app.draw as (a app.drawn);
+create table coded (id int primary key, a app.canonised, b app.compared, c app.canonised[], d app.rows, e app.draw[]);
 create table "Odd Name" ("Key" citext primary key, "constructor" text default 'c');
 insert into orders (id, code, placed) values (1, 'abc', '2026-01-31 10:00+00');
 insert into "Odd Name" values ('A');
@@ -77,7 +94,8 @@ async function toolsFor(
   { profile = 'net-state', isolation = 'serializable', volatile = [] }: Setting,
   wanted: readonly string[],
 ) {
-  const names = ['orders', 'items', 'bag', 'noisy', '"Odd Name"', ...wanted].flatMap((name) => parseTarget(name) ?? []);
+  const tables = ['orders', 'items', 'bag', 'noisy', 'vouched', 'parts', 'coded', '"Odd Name"'];
+  const names = [...tables, ...wanted].flatMap((name) => parseTarget(name) ?? []);
   const inspections = await readRelations(database.control, names);
   const usable = inspections.flatMap((found) => (found.kind === 'usable' ? [found.relation] : []));
   const relations = new Map(usable.map((relation) => [relation.target, relation]));
@@ -188,9 +206,9 @@ describe('inserts', () => {
 
   for (const [what, row, message] of [
     ['a text that is too long', { code: 'abcd' }, /column "code": value too long for type character varying\(3\)/],
-    ['a violated domain', { qty: 0 }, /column "qty": value for domain positive violates check constraint/],
+    ['a violated domain', { qty: 0 }, /column "qty": value for domain public.positive violates check constraint/],
     ['a NULL where none may be', { code: null }, /column "code": it is NOT NULL/],
-    ['an unknown label', { state: 'glad' }, /column "state": invalid input value for enum mood: "glad"/],
+    ['an unknown label', { state: 'glad' }, /column "state": invalid input value for enum public.mood: "glad"/],
     ['a number out of range', { price: 1e9 }, /column "price": numeric field overflow/],
     ['a wrong date', { seen: 'soon' }, /column "seen": invalid input syntax/],
     ['the word now', { seen: 'now' }, /column "seen": .*now\(\)/],
@@ -227,26 +245,55 @@ describe('inserts', () => {
   test('a domain that refuses NULL does so, and an old way to write the current date is no constant', async () => {
     await refuses(
       { effects: [insert('items', { order_id: 1, line: 1, token: any() })] },
-      /column "code": domain code does not allow null/,
+      /column "code": domain public.code does not allow null/,
     );
     await refuses({ effects: [insert('bag', { a: 1 })] }, /column "day": its default is computed/);
   });
 });
 
 describe('casts', () => {
-  test('a check of the application runs with the rights of the execution login and can write nothing', async () => {
-    await refuses(
-      { effects: [insert('noisy', { id: 1, v: 'x', w: 'yes' })] },
-      /column "v": cannot execute INSERT in a read-only transaction/,
-    );
+  test('a check of the application does not run: it decides when the row is written', async () => {
+    const effect = await effectOf(insert('noisy', { id: 1, v: 'x', w: 'no' }));
+    assert.deepEqual(effect.after, { v: { is: 'x' }, w: { is: 'no' } });
     assert.deepEqual(await database.database.run('select * from app.log'), []);
   });
 
-  test('a check that reads tables decides', async () => {
-    const effect = await effectOf(insert('noisy', { id: 1, v: any(), w: 'yes' }));
-    assert.deepEqual(effect.after?.w, { is: 'yes' });
-    await refuses({ effects: [insert('noisy', { id: 1, v: any(), w: 'no' })] }, /column "w": .*violates check/);
+  test('a check of built-in functions decides at once, also inside composite types and ranges', async () => {
+    const { after } = await effectOf(insert('parts', { id: 1, size: '(3,5)', span: '[1,4]', spans: '{[1,2],[2,3)}' }));
+    assert.deepEqual(after, { size: { is: '(3,5)' }, span: { is: '[1,4]' }, spans: { is: '{[1,3)}' } });
+    await refuses(
+      { effects: [insert('parts', { id: 1, size: '(0,5)', span: null, spans: null })] },
+      /column "size": value for domain public.positive violates check/,
+    );
+    await refuses(
+      { effects: [insert('parts', { id: 1, size: null, span: '[0,4]', spans: null })] },
+      /column "span": value for domain public.positive violates check/,
+    );
   });
+
+  test('types of extensions that are vouched for are read as they are, alone and beneath domains', async () => {
+    const { after } = await effectOf(insert('vouched', { id: 1, a: 'A', b: ['B', 'b'], c: 'C' }));
+    const expected = { a: { is: 'A' }, b: { is: '{B,b}' }, c: { is: 'C' }, d: { is: 'D' } };
+    assert.deepEqual(after, expected);
+    await refuses(
+      { effects: [insert('vouched', { id: 1, a: 'x', b: null, c: 'c', d: 'nope' })] },
+      /column "d": value for domain public.short violates check/,
+    );
+  });
+
+  for (const [what, row, message] of [
+    ['a range that the application brings into form', { a: '[1,2)' }, /range app.canonised has functions of the/],
+    ['a range whose bounds it compares', { b: '[1,2)' }, /range app.compared has functions of the application/],
+    ['a list of such ranges', { c: ['[1,2)'] }, /range app.canonised has functions/],
+    ['a row of a table with such a column', { d: '(1,2)' }, /domain app.noted_field has the check/],
+    ['a domain with a volatile built-in function beneath a list of rows', { e: [] }, /domain app.drawn has the check/],
+  ] as const) {
+    test(`${what} is refused with what to do`, async () => {
+      const effect = insert('coded', { id: 1, a: null, b: null, c: null, d: null, e: null, ...row });
+      await refuses({ effects: [effect] }, message);
+      await refuses({ effects: [effect] }, /state any\(\), or give the column a type/);
+    });
+  }
 
   test('the session is as before: no transaction, formats of its own', async () => {
     await effectOf(insert('orders', order));

@@ -93,9 +93,11 @@ test('rejected, failed, planned and shadowed inserts report the sequence they mo
     const { record } = await runtime.shadow(await added(), adding('approved'));
     assert.equal(record.would, 'commit');
     assert.deepEqual(record.residue, [{ kind: 'sequence', name: 'invoice_id_seq', from: before, to: await stands() }]);
+    const drawn = await stands();
     const committed = await runtime.execute(await added(), adding('approved'));
-    assert.equal(committed.kind, 'committed');
-    assert.ok(!('residue' in committed), 'what was drawn is in the outcome');
+    assert.ok(committed.kind === 'committed');
+    const moved = [{ kind: 'sequence', name: 'invoice_id_seq', from: drawn, to: await stands() }];
+    assert.deepEqual(committed.residue, moved, 'a commit says it too');
     assert.equal((await runtime.verifyJournal()).kind, 'intact');
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { demandHeld, openPort, type Port } from './drive.ts';
 
-const SCHEMA = `
+const TABLE = `
   create table item (id integer primary key, n integer);
-  insert into item values (1, 1), (2, 2);
+  insert into item values (1, 1), (2, 2);`;
+const SCHEMA = `${TABLE}
   create function forge(watched oid[], sequences oid[], hides boolean)
     returns table (relation oid, op "char", images bigint, was text, became text) language plpgsql as $$ begin
       return query select o.relation, o.op, o.images,
@@ -32,11 +33,11 @@ const SCHEMA = `
     execute 'deallocate all';
   end $$;`;
 
-const open = (max = 1) =>
+const open = () =>
   openPort(SCHEMA, {
     relations: ['item', 'drawn'],
     entryPoints: ['hijack', 'hijack_open', 'forget'],
-    sessions: { max },
+    sessions: { max: 1 },
   });
 
 async function commitNext(port: Port): Promise<void> {
@@ -75,7 +76,8 @@ test('a routine that removes all prepared statements fails alone', async () => {
 });
 
 test('rows that are locked after the observation do not keep it from its COMMIT', async () => {
-  await using port = await open(2);
+  // Declared state is read only while no outlet is open.
+  await using port = await openPort(TABLE, { relations: ['item'], sessions: { max: 2 } });
   const hold = async () => demandHeld(await port.hold({ sql: 'update item set n = n + 1 where id = 1' }));
   const read = (id: number) => ({ target: 'item', key: { id } });
   for (const reads of [[read(1)], [read(2), read(1)], []]) {

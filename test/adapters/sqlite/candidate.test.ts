@@ -19,6 +19,7 @@ import {
   observe,
   open,
   permit,
+  promote,
   stage,
 } from './database.ts';
 
@@ -52,7 +53,7 @@ async function commit(adapter: SqliteAdapter, action: unknown): Promise<void> {
   const occurrence = freshOccurrence();
   await using candidate = await held(adapter, action, occurrence);
   assert.deepEqual(gapsOf(adapter, await candidate.observe()), []);
-  assert.deepEqual(await candidate.promote(permit(occurrence)), { kind: 'confirmed' });
+  assert.deepEqual(await promote(candidate, occurrence), { kind: 'confirmed' });
 }
 
 test('a connection serves again after a commit and after a rollback, and after nothing else', async () => {
@@ -92,7 +93,7 @@ test('a stage that is over has no hold on the connection that another one uses b
   const occurrence = freshOccurrence();
   const first = await held(adapter, INSERT, occurrence);
   await first.observe();
-  await first.promote(permit(occurrence));
+  await promote(first, occurrence);
   await using second = await held(adapter, INSERT);
   assert.equal(caught.at(-1), caught.at(-2), 'it is the same connection');
   await first.discard();
@@ -142,16 +143,18 @@ test('property: on a connection that was used an action leaves the evidence that
 });
 
 test('what is done to a held candidate is denied, changes its evidence, and keeps it from being promoted', async () => {
-  for (const sql of ['rollback', 'pragma synchronous = off', "update t set v = 'z'", 'create temp table x (a)']) {
+  const statements = ['rollback', 'pragma synchronous = off', "update t set v = 'z'", 'create temp table x (a)'];
+  for (const [sql, isRechecked] of statements.flatMap((sql) => [[sql, true] as const, [sql, false] as const])) {
     const file = freshFile(SCHEMA);
     await using adapter = await open({ file, relations: RELATIONS });
     const occurrence = freshOccurrence();
     await using candidate = await held(adapter, INSERT, occurrence);
-    const { evidence } = await candidate.observe();
+    const facts = await candidate.observe();
     assert.throws(() => lastConnection().exec(sql), /not authorized/, sql);
-    assert.notEqual((await candidate.recheck()).evidence, evidence, sql);
-    const promotion = await candidate.promote(permit(occurrence));
-    assert.equal(promotion.kind === 'refused' && promotion.reason, 'candidate-changed', sql);
+    if (isRechecked) assert.notEqual((await candidate.recheck()).evidence, facts.evidence, sql);
+    const promotion = await candidate.promote(permit(occurrence, facts));
+    const reason = isRechecked ? 'permit-mismatch' : 'candidate-changed';
+    assert.equal(promotion.kind === 'refused' && promotion.reason, reason, sql);
     assert.deepEqual(look(file, 'select count(*) as n from t'), [{ n: 2 }]);
   }
 });
@@ -169,7 +172,7 @@ test('a setting that an action moved behind the fence is a gap, and the connecti
     connection.setAuthorizer(null);
     connection.exec(sql);
     assert.match(gapsOf(adapter, await candidate.observe()).join(), /"settings" changed/, sql);
-    const promotion = await candidate.promote(permit(occurrence));
+    const promotion = await promote(candidate, occurrence);
     assert.equal(promotion.kind === 'refused' && promotion.reason, 'candidate-changed', sql);
     await commit(adapter, INSERT);
     assert.notEqual(lastConnection(), connection);
@@ -178,8 +181,8 @@ test('a setting that an action moved behind the fence is a gap, and the connecti
     await using unobserved = await held(adapter, INSERT, unseen);
     lastConnection().setAuthorizer(null);
     lastConnection().exec(sql);
-    const refused = await unobserved.promote(permit(unseen));
-    assert.equal(refused.kind === 'refused' && refused.reason, 'candidate-changed', sql);
+    const refused = await unobserved.promote(permit(unseen, { candidate: unobserved.candidate, evidence: '' }));
+    assert.equal(refused.kind === 'refused' && refused.reason, 'permit-mismatch', sql);
   }
 });
 

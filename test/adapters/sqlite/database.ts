@@ -7,7 +7,7 @@ import { after } from 'node:test';
 import type { SqliteAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import { openAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import type { SqliteOptions } from '../../../src/adapters/sqlite/index.ts';
-import type { Evidence, Stage, Staged } from '../../../src/contract/adapter.ts';
+import type { CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../../../src/contract/proof.ts';
 import { type Reached, unobserved } from '../../../src/contract/steps.ts';
@@ -126,6 +126,13 @@ export function marker(occurrence: string, disposition: 'committed' | 'void' = '
   return { occurrence, disposition, text: `{"for":"${occurrence}"}`, sealKey: 'key', sealMac: 'mac' };
 }
 
-export function permit(occurrence: string): ConsumedPermit {
-  return { marker: marker(occurrence) } as unknown as ConsumedPermit;
+/** A permit for a stage that was opened with {@link stage}. */
+export function permit(occurrence: string, { candidate, evidence }: CandidateFacts): ConsumedPermit {
+  const record = { occurrence, bound: { candidate, evidence } };
+  return { record, marker: marker(occurrence) } as unknown as ConsumedPermit;
+}
+
+/** Observes a candidate and promotes what was seen. */
+export async function promote(candidate: Stage, occurrence: string): Promise<Promotion> {
+  return await candidate.promote(permit(occurrence, await candidate.observe()));
 }

@@ -10,7 +10,7 @@ import { promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { markerTable } from '../../../src/sqlite/marker-table.ts';
-import { change, freshFile, freshOccurrence, held, look, marker, open, permit } from './database.ts';
+import { change, freshFile, freshOccurrence, held, look, marker, open, promote } from './database.ts';
 
 const SCHEMA = 'create table t (id integer primary key, v)';
 const INSERT = { sql: 'insert into t values (1, 2)' };
@@ -61,7 +61,7 @@ test('a void marker after a promotion finds the committed one', async () => {
   await using adapter = await open({ file, relations: ['t'] });
   const occurrence = freshOccurrence();
   await using candidate = await held(adapter, INSERT, occurrence);
-  await candidate.promote(permit(occurrence));
+  await promote(candidate, occurrence);
   assert.deepEqual(await adapter.markers.void(marker(occurrence, 'void')), {
     kind: 'conflict',
     marker: marker(occurrence, 'committed'),

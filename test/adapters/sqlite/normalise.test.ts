@@ -300,6 +300,7 @@ test('what cannot be meant is refused with what to change', async () => {
     [update('pair', { ...key, n: 1 }, { n: 1 }), /"n" is not a key column.*"b", "a"/],
     [update('pair', key, { a: ['x', 'y'] }), /part of the key; state a delete and an insert/],
     [update('pair', key, { seen: 'x' }), /volatile/],
+    [update('pair', key, {}), /changes no column/],
     [update('pair', key, { n: [5, '5.0'] }), /same before and after/],
     [remove('pair', key, { a: 'x' }), /part of the key/],
     [remove('pair', null, { n: 1 }), /lacks "b", "a"/],

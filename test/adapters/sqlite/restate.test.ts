@@ -7,7 +7,16 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
-import { approver, createRuntime, generateApprover, insert, remove, to, update } from '../../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  generateApprover,
+  generated,
+  insert,
+  remove,
+  to,
+  update,
+} from '../../../src/index.ts';
 
 type Effects = Parameters<Awaited<ReturnType<typeof createRuntime>>['prepare']>[0]['effects'];
 
@@ -107,6 +116,22 @@ test('a counter that SQLite enters at zero for a trigger that does not fire is n
   assert.equal(terminal.kind, 'committed');
 });
 
+test('keys that AUTOINCREMENT assigned to rows that are gone again are used up, and no row that stayed accounts for them', async () => {
+  const schema = (how: string) =>
+    `create table t(id integer primary key ${how}, s text); insert into t values (1, 'a')`;
+  const burn = [
+    "insert into t(s) values ('x'), ('y')",
+    "delete from t where s <> 'a'",
+    "insert into t(s) values ('b')",
+  ];
+  const added = [insert('t', { id: generated('b'), s: 'b' })];
+  const counted = await attempt(schema('autoincrement'), ['t'], added, burn);
+  assert.equal(counted.terminal.kind, 'rejected', 'keys 2 and 3 are never given out again');
+  assert.equal((await attempt(schema(''), ['t'], added, burn)).terminal.kind, 'committed', 'without it they are free');
+  const twice = ["insert into t(s) values ('x')", "update t set s = 'b' where s = 'x'"];
+  assert.equal((await attempt(schema('autoincrement'), ['t'], added, twice)).terminal.kind, 'committed');
+});
+
 test('a counter with two entries is watched in both', async () => {
   const schema = `create table t(id integer primary key autoincrement, s text); insert into t values (2, 'a');
     insert into sqlite_sequence values ('t', 2)`;
@@ -128,4 +153,40 @@ test('a column that is really named rowid can be updated, and parameters may hav
     ["update t set rowid = 'y'"],
   );
   assert.equal(terminal.kind, 'committed');
+});
+
+const LATER_REAL = `create table word (w text primary key not null collate nocase, n integer) without rowid;
+  insert into word values ('One', 1), ('Two', 2); alter table word add column price real default 3`;
+
+test('a NOCASE key with a REAL column that came later is observed as it is stored', async () => {
+  const changed = await attempt(
+    LATER_REAL,
+    ['word'],
+    [update('word', { w: 'One' }, { n: [1, 5] })],
+    ["update word set n = 5 where w = 'ONE'"],
+  );
+  assert.equal(changed.terminal.kind, 'committed', JSON.stringify(changed.terminal));
+  const replaced = await attempt(
+    LATER_REAL,
+    ['word'],
+    [remove('word', { w: 'One' }), insert('word', { w: 'one', n: 1, price: 3 })],
+    ["replace into word (w, n) values ('one', 1)"],
+  );
+  assert.equal(replaced.terminal.kind, 'committed', JSON.stringify(replaced.terminal));
+});
+
+test('a key that is respelled is another row, and one that is respelled and back is none', async () => {
+  for (const schema of [
+    LATER_REAL,
+    "create table word (w text primary key not null collate nocase, n integer); insert into word values ('One', 1)",
+  ]) {
+    const price = schema === LATER_REAL ? { price: 3 } : {};
+    const respelled = ["update word set w = 'one' where w = 'One'"];
+    const other = [remove('word', { w: 'One' }), insert('word', { w: 'one', n: 1, ...price })];
+    assert.equal((await attempt(schema, ['word'], other, respelled)).terminal.kind, 'committed');
+    assert.equal((await attempt(schema, ['word'], [], respelled)).terminal.kind, 'rejected');
+    const back = [...respelled, "update word set w = 'One', n = 7 where w = 'one'"];
+    const same = [update('word', { w: 'One' }, { n: [1, 7] })];
+    assert.equal((await attempt(schema, ['word'], same, back)).terminal.kind, 'committed');
+  }
 });

@@ -109,13 +109,6 @@ export const BODIES: readonly EscapeCase[] = [
     expectation: DIVERGED,
   },
   {
-    name: 'trigger: deferred, re-defers itself',
-    setup: `create function app.fires() returns trigger language plpgsql as 'begin insert into app.bag values (1); return null; end'; revoke execute on function app.fires() from public; create constraint trigger fires after update on app.invoice deferrable initially deferred for each row execute function app.fires()`,
-    action: PAY,
-    approved: PAID,
-    expectation: boundary('deferrable'),
-  },
-  {
     name: 'default: writes through a function',
     setup: `create function app.d() returns text language plpgsql as $$ begin insert into app.hidden values (5, 'd'); return 'paid'; end $$; grant execute on function app.d() to {exec}; alter table app.bag alter what set default app.d()`,
     action: { sql: 'insert into app.bag default values' },

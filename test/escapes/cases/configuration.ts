@@ -27,7 +27,7 @@ export const OPENED: readonly EscapeCase[] = [
   opened('alter function app.act() set session_replication_role = replica', 'session_replication_role'),
   opened('alter role {exec} set synchronous_commit = off', 'synchronous_commit'),
   opened('alter database {db} set session_replication_role = replica', 'session_replication_role'),
-  opened('alter role {exec} set search_path = app', 'search_path'),
+  opened('alter role {exec} set search_path = app, pg_catalog', 'before pg_catalog'),
   opened('grant set on parameter session_replication_role to {exec}', 'session_replication_role', {
     cleanup: 'revoke set on parameter session_replication_role from {exec}',
   }),

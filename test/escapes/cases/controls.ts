@@ -11,6 +11,13 @@ export const CONTROLS: readonly EscapeCase[] = [
     expectation: { kind: 'committed' },
   },
   {
+    name: 'control: a search path of the execution login',
+    setup: 'alter role {exec} set search_path = app',
+    action: { sql: "update invoice set status = 'paid' where id = 1" },
+    approved: PAID,
+    expectation: { kind: 'committed' },
+  },
+  {
     name: 'control: entry point',
     setup: replaceAct('null'),
     action: ACT,

@@ -1,6 +1,6 @@
 import { insert } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
-import { ACT, act, boundary, owned, PAID, replaceAct } from './shop.ts';
+import { ACT, act, boundary, DIVERGED, owned, PAID, replaceAct } from './shop.ts';
 
 /** A function of the application that signals, out of reach of the execution login itself. */
 const evil = (name: string) =>
@@ -110,11 +110,11 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
   }),
   {
     name: 'names: a deferrable trigger that calls itself one of ours',
-    setup: `create function app.late() returns trigger language plpgsql as $e$ begin return null; end $e$; alter function app.late() owner to {app}; revoke execute on function app.late() from public;
-      create constraint trigger effectmatch_late after update on app.invoice deferrable for each row execute function app.late()`,
+    setup: `create function app.late() returns trigger language plpgsql as $e$ begin insert into app.bag values ('x'); return null; end $e$; alter function app.late() owner to {app}; revoke execute on function app.late() from public;
+      create constraint trigger effectmatch_late after update on app.invoice deferrable initially deferred for each row execute function app.late()`,
     action: { sql: "update app.invoice set status = 'paid' where id = 1" },
     approved: PAID,
-    expectation: boundary('deferrable'),
+    expectation: DIVERGED,
   },
   {
     name: 'index: a constant that our own reads would compute',

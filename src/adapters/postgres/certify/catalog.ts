@@ -48,6 +48,8 @@ export interface RelationRow {
   readonly extension: string | null;
   readonly parents: readonly number[];
   readonly partitionKey: string | null;
+  /** Of a view: bits of the events that the server carries out, by itself or through triggers. */
+  readonly writes: number;
 }
 
 export interface ColumnRow {

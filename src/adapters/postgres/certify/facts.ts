@@ -35,6 +35,8 @@ export interface BoundaryFacts {
   /** The trusted login that surveys. */
   readonly control: string;
   readonly relations: readonly RegisteredRelation[];
+  /** Views that operations may write through. */
+  readonly views?: readonly { readonly oid: number }[];
   readonly entryPoints: readonly EntryPoint[];
   /** Host and network restrictions that the database cannot see, in words; bound by digest. */
   readonly restrictions: readonly string[];

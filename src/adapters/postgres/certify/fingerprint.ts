@@ -33,6 +33,7 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_cast', 'oid >= 16384'],
   ['pg_operator', 'oid >= 16384'],
   ['pg_amproc', 'oid >= 16384'],
+  ['pg_amop', 'oid >= 16384'],
   ['pg_conversion', 'oid >= 16384'],
   ['pg_statistic_ext', 'true'],
   ['pg_transform', 'true'],

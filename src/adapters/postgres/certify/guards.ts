@@ -1,3 +1,4 @@
+import { EffectMatchError } from '../../../errors.ts';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { refused } from '../options.ts';
 import { GUARD } from '../provision/tables.ts';
@@ -79,4 +80,17 @@ export function demandOwnEvidence({ problems }: PostgresSurvey): void {
   const strangers = problems.filter(({ outlet }) => outlet.startsWith(STRANGER));
   if (strangers.length === 0) return;
   throw refused(strangers.map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`).join('; '));
+}
+
+/**
+ * Before anything is cast or read for an approval: casts need no code of the application, but an open outlet can be a
+ * function of the server that was replaced, or an index whose function runs when a query is planned.
+ */
+export function demandClosed({ problems }: Pick<PostgresSurvey, 'problems'>): void {
+  if (problems.length === 0) return;
+  const found = problems.map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`);
+  throw new EffectMatchError(
+    'ERR_EM_BOUNDARY_OPEN',
+    `postgres: nothing is cast or read while an outlet is open; \`effectmatch doctor\` lists them. ${found.join('; ')}`,
+  );
 }

@@ -60,6 +60,18 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
         });
     }
   }
+  surveyStored(catalog, facts, reach, outlets);
+}
+
+/** Settings stored on databases and roles. */
+function surveyStored(catalog: Catalog, facts: BoundaryFacts, reach: Reach, outlets: Outlets): void {
+  const serverPath = catalog.server_settings.find(({ name }) => name === 'search_path')?.value ?? '';
+  const hides = new Set(['', facts.executor, facts.control]);
+  // What the server has is read in a session of the control login, where a stored path takes its place.
+  if (!catalog.settings.some(({ name, role }) => name === 'search_path' && hides.has(role))) {
+    const stored = { outlet: 'setting search_path of the server', value: serverPath, subject: 'ALTER SYSTEM' };
+    surveySearchPath({ ...stored, isOfAgents: true }, outlets);
+  }
   const ours = new Set(['', facts.executor, facts.control, facts.owner, ...reach.principals.keys()]);
   for (const { database, role, name, value } of catalog.settings) {
     if (!ours.has(role)) continue;
@@ -74,6 +86,11 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
       role === '' && database !== ''
         ? `ALTER DATABASE ${quoteName(database)}`
         : `ALTER ROLE ${role === '' ? 'ALL' : quoteName(role)}${database === '' ? '' : ` IN DATABASE ${quoteName(database)}`}`;
+    if (name === 'search_path') {
+      const isOfAgents = role === '' || role === facts.executor;
+      surveySearchPath({ outlet, value, subject, isOfAgents }, outlets);
+      continue;
+    }
     const readOnly = name === 'default_transaction_read_only' && value === 'on' && role === facts.executor;
     if (readOnly) outlets.denied(outlet, 'outside a stage the execution login writes nothing');
     else if (isHarmlessSetting(name))
@@ -87,6 +104,36 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
         needs: 'superuser, or the owner of the database or role',
       });
   }
+}
+
+/**
+ * A stored search path decides which objects the names in agent SQL mean, and effects are compared by object. Our own
+ * calls name schemas and the control login sets its own path, so it decides nothing else, unless application objects
+ * come before the server's: then any operator and function of the server in agent SQL could be one of the application.
+ */
+function surveySearchPath(
+  stored: { outlet: string; value: string; subject: string; isOfAgents: boolean },
+  outlets: Outlets,
+): void {
+  const { outlet, value, subject, isOfAgents } = stored;
+  const schemas = value.match(/(?:"(?:[^"]|"")*"|[^,"])+/g)?.map((part) => part.trim()) ?? [];
+  const isSystem = (schema: string) => /^"?pg_catalog"?$/.test(schema);
+  if (!isOfAgents) outlets.denied(outlet, `is ${value}; no session of this role looks up a name by it`);
+  else if (schemas.findIndex(isSystem) < 1)
+    outlets.denied(outlet, `is ${value}; says what names in actions mean, and effects are compared by object`);
+  else
+    outlets.open({
+      outlet,
+      object: 'search_path',
+      why:
+        `It is ${value} and puts other schemas before pg_catalog, so that their functions and operators would answer ` +
+        'for those of the server. Leave pg_catalog out; the server then looks there first',
+      fix: [
+        `${subject} SET search_path = ${schemas.filter((schema) => !isSystem(schema)).join(', ')}`,
+        ...(subject === 'ALTER SYSTEM' ? ['SELECT pg_catalog.pg_reload_conf()'] : []),
+      ],
+      needs: 'superuser, or the owner of the database or role',
+    });
 }
 
 /** Event triggers, foreign servers, replication, large objects, casts, operators: what else can carry data or code. */

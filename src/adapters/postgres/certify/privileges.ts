@@ -77,7 +77,8 @@ function excuseFor(grant: Grant, context: Context): string | undefined {
         return 'relation for admission probes, recorded like the others';
       if (row?.schema === 'effectmatch' || row?.kind === 'f') return undefined;
       if (privilege === 'SELECT') return '';
-      return row && DML.has(privilege) && context.index.registered.has(row.oid) ? '' : undefined;
+      const { registered, views } = context.index;
+      return row && DML.has(privilege) && (registered.has(row.oid) || views.has(row.oid)) ? '' : undefined;
     }
     case 'SEQUENCE':
       if (privilege === 'SELECT') return '';

@@ -120,6 +120,7 @@ export const QUERIES = {
     c.relpersistence::text as persistence, r.rolname::text as owner, c.relrowsecurity as rls, c.relforcerowsecurity as "forceRls",
     c.relispartition as partition, c.relreplident::text as identity, c.reloptions as options, ${extension('pg_class', 'c.oid')} as extension,
     array(select i.inhparent::int8 from pg_inherits i where i.inhrelid = c.oid order by i.inhseqno) as parents,
+    case when c.relkind = 'v' then pg_relation_is_updatable(c.oid, true) else 0 end as writes,
     pg_get_expr(c.relpartbound, c.oid) as bound, pg_get_partkeydef(c.oid) as "partitionKey"
     from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_roles r on r.oid = c.relowner
     where c.oid >= ${USER} and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and c.relpersistence <> 't'
@@ -185,6 +186,8 @@ export const QUERIES = {
         join pg_opclass k on k.oid = r.rngsubopc join pg_amproc f on f.amprocfamily = k.opcfamily
       union select 'pg_opclass'::regclass::oid, i.indexrelid, 'pg_proc'::regclass::oid, f.amproc::oid from pg_index i cross join unnest(i.indclass::oid[]) x
         join pg_opclass k on k.oid = x join pg_amproc f on f.amprocfamily = k.opcfamily where i.indexrelid >= ${USER}
+      union select 'pg_opclass'::regclass::oid, i.indexrelid, 'pg_operator'::regclass::oid, f.amopopr from pg_index i cross join unnest(i.indclass::oid[]) x
+        join pg_opclass k on k.oid = x join pg_amop f on f.amopfamily = k.opcfamily where i.indexrelid >= ${USER} and f.amopopr >= ${USER}
       union select u.classid, u.objid, 'pg_proc'::regclass, o.oprcode from use u join pg_operator o
         on u.refclassid = 'pg_operator'::regclass and o.oid = u.refobjid)
     select u.classid::regclass::text as class, u.objid::int8 as object, u.refobjid::int8 as function,
@@ -215,7 +218,7 @@ export const QUERIES = {
   server_settings: `select name, reset_val as value from pg_settings where name in ('fsync', 'full_page_writes', 'track_counts',
     'synchronous_commit', 'session_preload_libraries', 'shared_preload_libraries', 'local_preload_libraries', 'lo_compat_privileges',
     'allow_system_table_mods', 'max_prepared_transactions', 'session_replication_role', 'standard_conforming_strings', 'zero_damaged_pages',
-    'ignore_system_indexes', 'row_security', 'default_transaction_read_only') order by name collate "C"`,
+    'ignore_system_indexes', 'row_security', 'default_transaction_read_only', 'search_path') order by name collate "C"`,
   eventTriggers: `select quote_ident(e.evtname) as object, e.evtevent::text as event, e.evtenabled::text as enabled, e.evtfoid::int8 as function
     from pg_event_trigger e order by e.evtname collate "C"`,
   extensions: `select e.extname::text as name, e.extversion as version from pg_extension e order by e.extname collate "C"`,

@@ -22,6 +22,8 @@ export interface Index {
   readonly relation: ReadonlyMap<number, RelationRow>;
   readonly function: ReadonlyMap<number, FunctionRow>;
   readonly registered: ReadonlySet<number>;
+  /** Registered views. */
+  readonly views: ReadonlySet<number>;
   readonly executable: ReadonlySet<number>;
 }
 
@@ -152,6 +154,10 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   for (const oid of index.registered) {
     const row = index.relation.get(oid);
     if (row) addRelation(row, { by: `registered relation ${row.object}`, close: [] });
+  }
+  for (const oid of index.views) {
+    const row = index.relation.get(oid);
+    if (row) addRelation(row, { by: `registered view ${row.object}`, close: [] });
   }
   for (const oid of index.executable) {
     const row = index.function.get(oid);

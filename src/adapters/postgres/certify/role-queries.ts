@@ -36,6 +36,10 @@ export const BUILTIN_SUPPORT = `select pg_describe_object('pg_amproc'::regclass,
     join pg_namespace n on n.oid = f.opfnamespace join pg_am m on m.oid = f.opfmethod
   where a.oid >= ${USER} and p.oid < ${USER} and p.provolatile = 'v' order by 1`;
 
+/** Functions that the server came with and that may do more than compute, by name. */
+export const VOLATILE_BUILTINS = `select distinct p.proname::text as name from pg_proc p
+  where p.oid < ${USER} and p.provolatile = 'v' order by 1`;
+
 /** Which of the server's own roles a role has the rights of, or may become. */
 export const ROLE_CLOSURE = `select m.rolname::text as member, r.rolname::text as role
   from pg_roles m cross join pg_roles r where m.rolname = any($1) and not m.rolsuper and m.oid <> r.oid

@@ -3,6 +3,7 @@ import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
 import { keepSurveyed } from './changes.ts';
 import { surveyComparisons, surveySupport } from './comparisons.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
+import { surveyDelayed } from './delayed.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
 import { surveyForeignBeneath } from './foreign.ts';
 import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
@@ -14,6 +15,7 @@ import { surveyReplaced } from './replaced.ts';
 import { surveyExecutor, surveyRights, surveyTrustedRoles } from './roles.ts';
 import { surveyAttached, surveyRegistered } from './tables.ts';
 import { readVersions } from './versions.ts';
+import { surveyViews } from './views.ts';
 
 /**
  * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could reach. The caller may
@@ -38,6 +40,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
     relation: new Map(catalog.relations.map((row) => [row.oid, row])),
     function: new Map(catalog.functions.map((row) => [row.oid, row])),
     registered: new Set(facts.relations.flatMap(({ oid, leaves }) => [oid, ...leaves.map((leaf) => leaf.oid)])),
+    views: new Set((facts.views ?? []).map(({ oid }) => oid)),
     executable: new Set(callable.filter(({ kind }) => kind === 'function').map(({ oid }) => oid)),
   };
   const reach = computeReach(catalog, facts, index);
@@ -46,7 +49,8 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyGuards(catalog, facts, outlets);
   surveyStrangers(catalog, index, outlets);
   surveyRegistered(catalog, facts, index, outlets);
-  surveyAttached(catalog, index, reach, outlets);
+  surveyViews(catalog, facts, index, outlets);
+  surveyAttached(catalog, facts, index, reach, outlets);
   surveyConstantCalls(catalog, facts, index, outlets);
   surveyComparisons(catalog, facts, index, outlets);
   await surveySupport(control, outlets);
@@ -57,6 +61,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   await surveyReplaced(control, callers, outlets);
   const lent = await readUsable(control, [...reach.principals.keys()]);
   await surveyForeignBeneath(control, { facts, index, reach, outlets });
+  await surveyDelayed(control, { catalog, facts, index, reach }, outlets);
   surveyLentCode({ catalog, facts, index, reach, outlets }, [...callable, ...lent]);
   surveySettings(catalog, facts, reach, outlets);
   surveyObjects(catalog, facts, index, outlets);

@@ -2,7 +2,7 @@ import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
 import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
 import { movesSequence } from './body.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
-import type { BoundaryFacts, Outlets, RegisteredRelation } from './facts.ts';
+import { type BoundaryFacts, isVouchedFor, type Outlets, type RegisteredRelation } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 import { ownerFor } from './roles.ts';
 
@@ -75,6 +75,10 @@ function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, o
   for (const parent of row.partition ? [] : row.parents) {
     const name = catalog.relations.find(({ oid }) => oid === parent)?.object ?? '';
     open(`inheritance of ${row.object}`, `it inherits from ${name}`, [`ALTER TABLE ${row.object} NO INHERIT ${name}`]);
+  }
+  if (row.extension !== null && !isVouchedFor(row, facts)) {
+    const why = `it belongs to extension ${row.extension}, whose code may act on its rows after the commit`;
+    open(`extension of ${row.object}`, why, [`ALTER EXTENSION ${quoteName(row.extension)} DROP TABLE ${row.object}`]);
   }
   if (row.owner === facts.executor) {
     open(`ownership of ${row.object}`, 'the execution login owns it', [
@@ -193,9 +197,46 @@ function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets
   }
 }
 
+const FORCED = 'deferrable; forced before the observation, and what it writes after that is refused';
+
+/** Schemas in which the execution login finds names; SET CONSTRAINTS finds a constraint in the schema of its table. */
+function usableSchemas(catalog: Catalog, { executor }: BoundaryFacts): ReadonlySet<string> {
+  const granted = catalog.grants.filter(
+    ({ kind, privilege, grantee }) =>
+      kind === 'SCHEMA' && privilege === 'USAGE' && (grantee === '' || grantee === executor),
+  );
+  const objects = new Set(granted.map(({ object }) => object));
+  return new Set(catalog.schemas.filter(({ object }) => objects.has(object)).map(({ name }) => name));
+}
+
+/** Code of the application that is put off until COMMIT and that the execution login cannot call for earlier. */
+function openUnforced(
+  outlet: string,
+  row: RelationRow,
+  { catalog, facts, outlets }: { catalog: Catalog; facts: BoundaryFacts; outlets: Outlets },
+): void {
+  const schema = catalog.schemas.find(({ name }) => name === row.schema);
+  outlets.open({
+    outlet,
+    object: row.object,
+    why:
+      'It is deferrable and runs code of the application. The execution login may not use its schema, so that code ' +
+      'cannot be made to run before the observation, and would run at COMMIT',
+    fix: [`GRANT USAGE ON SCHEMA ${schema?.object ?? quoteName(row.schema)} TO ${quoteName(facts.executor)}`],
+    needs: `${quoteName(schema?.owner ?? row.owner)} or a superuser`,
+  });
+}
+
 /** Triggers, rules and deferrable checks on everything a write can lead to. */
-export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
+export function surveyAttached(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  index: Index,
+  reach: Reach,
+  outlets: Outlets,
+): void {
   surveyExpressions(catalog, index, reach, outlets);
+  const usable = usableSchemas(catalog, facts);
   for (const trigger of catalog.triggers) {
     const row = index.relation.get(trigger.relation);
     if (row === undefined || row.schema === 'effectmatch' || trigger.functionSchema === 'effectmatch') continue;
@@ -203,13 +244,8 @@ export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, out
     if (!reach.relations.has(row)) continue;
     if (!isLive(trigger)) outlets.denied(outlet, 'it is disabled');
     else if (trigger.deferrable && trigger.functionName !== 'unique_key_recheck') {
-      outlets.open({
-        outlet,
-        object: row.object,
-        why: 'It is deferrable: it can put itself off until after the observation and write at COMMIT',
-        fix: [`ALTER TABLE ${row.object} DISABLE TRIGGER ${trigger.object}`],
-        needs: `${quoteName(row.owner)} or a superuser`,
-      });
+      if (usable.has(row.schema)) outlets.observed(outlet, FORCED);
+      else openUnforced(outlet, row, { catalog, facts, outlets });
     } else if (!trigger.internal)
       outlets.observed(outlet, 'its writes are recorded or counted; its function is judged below');
   }
@@ -220,16 +256,8 @@ export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, out
       (use) => use.object === constraint.oid || (use.class === 'pg_class' && use.relation === row.oid),
     );
     const outlet = `constraint ${constraint.object} on ${row.object}`;
-    if (constraint.kind === 'f' || !calls) outlets.observed(outlet, 'deferrable; forced before the observation');
-    else {
-      outlets.open({
-        outlet,
-        object: row.object,
-        why: 'It is deferrable and calls application functions, which would run at COMMIT',
-        fix: [`ALTER TABLE ${row.object} DROP CONSTRAINT ${constraint.object}`],
-        needs: `${quoteName(row.owner)} or a superuser`,
-      });
-    }
+    if (constraint.kind === 'f' || !calls || usable.has(row.schema)) outlets.observed(outlet, FORCED);
+    else openUnforced(outlet, row, { catalog, facts, outlets });
   }
   for (const rule of catalog.rules) {
     const row = index.relation.get(rule.relation);
@@ -246,7 +274,7 @@ export function surveyAttached(catalog: Catalog, index: Index, reach: Reach, out
     if (row === undefined || !reach.relations.has(row)) continue;
     const outlet = `rule ${rule.object} on ${row.object}`;
     if (rule.event === '1')
-      outlets.observed(`view ${row.object}`, 'holds no data; what it reads and calls is followed');
+      outlets.observed(`query of view ${row.object}`, 'holds no data; what it reads and calls is followed');
     else if (rule.enabled === 'D') outlets.denied(outlet, 'it is disabled');
     else {
       const fix = [`DROP RULE ${rule.object} ON ${row.object}`];

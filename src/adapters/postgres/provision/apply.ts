@@ -1,8 +1,12 @@
 import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
+import { invariant } from '../../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { readRelations } from '../catalog.ts';
+import { demandEntries } from '../entry.ts';
+import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
+import { demandViews } from '../view.ts';
 import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
 
 const DEFAULT_OWNER = 'effectmatch_owner';
@@ -17,7 +21,7 @@ export async function planProvisioning(
   what: 'provision' | 'remove' = 'provision',
 ): Promise<Provisioning> {
   await using connection = await openAdmin(admin);
-  const plan = await readPlan(connection, options);
+  const plan = await readPlan(connection, options, what);
   const steps = what === 'provision' ? provisionSteps(plan) : removalSteps(plan);
   return {
     print: () => steps.map(printStep).join('\n'),
@@ -30,13 +34,20 @@ export async function planProvisioning(
 
 async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
   try {
-    return await Connection.open(admin, 'effectmatch provision');
+    const connection = await Connection.open(admin, 'effectmatch provision');
+    // The owner of the database can store a path on it, and must not choose what the names of a superuser mean.
+    await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
+    return connection;
   } catch (error) {
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the administrator could not connect');
   }
 }
 
-async function readPlan(connection: Connection, options: PostgresOptions): Promise<ProvisionPlan> {
+async function readPlan(
+  connection: Connection,
+  options: PostgresOptions,
+  what: 'provision' | 'remove',
+): Promise<ProvisionPlan> {
   const settings = readOptions(options);
   const [control, execution] = [connectionTarget(options.control), connectionTarget(options.execution)];
   if (control.user === undefined || execution.user === undefined || control.user === execution.user) {
@@ -47,17 +58,15 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
   if (control.database !== database || execution.database !== database) {
     throw refused(`control and execution must connect to "${database}", the database that is provisioned`);
   }
-  const inspections = await readRelations(connection, settings.relations);
-  const relations = inspections.map((inspection, index) => {
-    const registered = settings.relations[index];
-    if (inspection.kind === 'unusable' || registered === undefined) {
-      const why = inspection.kind === 'unusable' ? inspection.why : 'it is not registered';
-      throw refused(
-        `relation "${inspection.kind === 'unusable' ? inspection.target : ''}" cannot be registered: ${why}`,
-      );
+  const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
+  const relations = settings.relations.map((registered, index) => {
+    const inspection = inspections[index];
+    invariant(inspection !== undefined, 'every name is inspected');
+    if (inspection.kind === 'unusable') {
+      throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
     }
-    const sequences = inspection.relation.columns.flatMap(({ sequence, identity }) =>
-      sequence === undefined ? [] : [{ schema: sequence.schema, name: sequence.name, byDefault: !identity }],
+    const sequences = inspection.relation.columns.flatMap(({ sequence, draws, identity }) =>
+      draws.map(({ oid, schema, name }) => ({ schema, name, byDefault: oid === sequence?.oid && !identity })),
     );
     return {
       schema: registered.schema,
@@ -67,8 +76,15 @@ async function readPlan(connection: Connection, options: PostgresOptions): Promi
       sequences,
     };
   });
+  const entries = what === 'remove' ? [] : await demandEntries(connection, settings.entryPoints);
+  const entryPoints = entries.map(({ schema, name, arguments: list }) => ({
+    ...{ schema, name },
+    inputs: list.filter(({ input }) => input).map(({ type }) => type),
+  }));
+  const views = what === 'remove' ? [] : await demandViews(connection, settings.views);
   return {
-    ...{ database, relations, reads: settings.reads, entryPoints: settings.entryPoints },
+    ...{ database, relations, views, reads: settings.reads, entryPoints },
+    rowSecurity: inspections.some((inspection) => inspection.kind === 'usable' && inspection.rowSecurity),
     roles: { owner: options.owner ?? DEFAULT_OWNER, control: control.user, execution: execution.user },
     passwords: { control: control.password, execution: execution.password },
   };

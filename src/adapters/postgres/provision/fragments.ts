@@ -40,9 +40,14 @@ export const STANDING = `concat_ws(' ', current_setting('session_replication_rol
 export const CALLS_INTACT = `(select count(*) filter (where starts_with(p.name, 'effectmatch_')) = ${Object.keys(CALLS).length}
         and not bool_or(p.from_sql) from pg_prepared_statements as p)`;
 
-/** Where sequences stand, in the order asked, with blanks between; nothing before the first value was drawn. */
+/**
+ * Where sequences stand, in the order asked, and how often this session turned to each since its statistics were last
+ * sent: a draw reads the sequence's only block once, whatever becomes of the transaction, and so does this look. There
+ * is nothing before the colon until the first value was drawn.
+ */
 export const POSITIONS = `array_to_string(array(
-      select pg_sequence_last_value(s) from unnest(sequences) as given(s)), ' ', '')`;
+      select concat(pg_sequence_last_value(s), ':', pg_stat_get_xact_blocks_fetched(s))
+        from unnest(sequences) as given(s)), ' ')`;
 
 /**
  * This transaction's stage, by where it is stored. A look through the index would make serializable transactions

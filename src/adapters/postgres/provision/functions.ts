@@ -106,8 +106,9 @@ end`,
     body: `
 begin
   -- In a serializable transaction the look for a marker would conflict with every marker of its time; there it is taken before.
+  -- The time is that of the transaction, which is what now() says in it, however long ago it began.
   insert into effectmatch.stage as s (xid, occurrence) values (pg_current_xact_id(), opened)
-    returning s.xid::text, floor(extract(epoch from clock_timestamp()) * 1000),
+    returning s.xid::text, floor(extract(epoch from now()) * 1000),
       case when current_setting('transaction_isolation') <> 'serializable'
            then (select m.disposition from effectmatch.marker as m where m.occurrence = opened) end,
       ${POSITIONS},
@@ -170,7 +171,7 @@ begin
     raise exception using errcode = 'EM005', message = 'EffectMatch: there is no open stage to observe';
   end if;
   return query
-    select 0::oid, 'F'::"char", floor(extract(epoch from clock_timestamp()) * 1000)::bigint,
+    select 0::oid, 'F'::"char", ceil(extract(epoch from clock_timestamp()) * 1000)::bigint,
       concat_ws(chr(10), pg_current_xact_id(), ${COUNTED},
       ${STANDING}),
       ${POSITIONS}

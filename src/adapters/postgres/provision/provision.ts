@@ -17,15 +17,24 @@ export interface DrawnSequence extends QualifiedName {
   readonly byDefault: boolean;
 }
 
+/** A function or procedure; the types of its inputs tell it from others of its name. */
+export interface ProvisionedRoutine extends QualifiedName {
+  readonly inputs?: readonly string[];
+}
+
 /** What a script is made for. */
 export interface ProvisionPlan {
   readonly database: string;
   readonly roles: RoleNames;
   readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
+  /** Views that operations may write through. */
+  readonly views: readonly (QualifiedName & { readonly events: readonly string[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
+  /** Some of these tables have row security, which trusted logins read past. */
+  readonly rowSecurity: boolean;
   /** Functions and procedures that agents may call. */
-  readonly entryPoints: readonly QualifiedName[];
+  readonly entryPoints: readonly ProvisionedRoutine[];
   readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
 }
 
@@ -74,6 +83,18 @@ end $$`,
         ...createRecorders(relation, roles.execution),
       ]),
     ),
+    ...plan.views.flatMap((view) =>
+      by(`ownership of ${quoteQualified(view)}`, `rights on view ${view.name}`, [
+        `grant usage on schema ${quoteName(view.schema)} to ${execution}`,
+        `grant ${['select', ...view.events].join(', ')} on ${quoteQualified(view)} to ${execution}`,
+      ]),
+    ),
+    ...(plan.rowSecurity
+      ? by('superuser', 'approvals may depend on rows with row security, and no policy runs for that', [
+          `alter role ${control} bypassrls`,
+          `alter role ${owner} bypassrls`,
+        ])
+      : []),
     ...plan.reads.flatMap((relation) =>
       by(`ownership of ${quoteQualified(relation)}`, `approvals may depend on rows of ${relation.name}`, [
         ...grantReads(relation, roles),
@@ -81,12 +102,16 @@ end $$`,
     ),
     ...plan.entryPoints.flatMap((entry) =>
       by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
-        `revoke execute on routine ${quoteQualified(entry)} from public`,
+        `revoke execute on routine ${quoteRoutine(entry)} from public`,
         `grant usage on schema ${quoteName(entry.schema)} to ${execution}`,
-        `grant execute on routine ${quoteQualified(entry)} to ${execution}`,
+        `grant execute on routine ${quoteRoutine(entry)} to ${execution}`,
       ]),
     ),
   ];
+}
+
+function quoteRoutine({ inputs, ...name }: ProvisionedRoutine): string {
+  return `${quoteQualified(name)}${inputs === undefined ? '' : `(${inputs.join(', ')})`}`;
 }
 
 /** What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser. */

@@ -18,6 +18,13 @@ const onInvoice = (name: string) =>
 const entry = (name: string, body: string, more = '') =>
   `create function app.${name}() returns void language plpgsql ${more} as $$ begin ${body}; end $$; alter function app.${name}() owner to {app}; revoke execute on function app.${name}() from public`;
 
+/** An immutable function that calls one that writes. */
+const later = (name: string) =>
+  `create function app.writes_${name}() returns void language plpgsql as $$ begin insert into app.hidden values (1, 'x'); end $$;
+  revoke execute on function app.writes_${name}() from public;
+  create function app.later_${name}(text) returns text language plpgsql immutable as $$ begin perform app.writes_${name}(); return $1; end $$;
+  alter function app.writes_${name}() owner to {app}; alter function app.later_${name}(text) owner to {app}`;
+
 /** Each of these was tried against a closed database. `{exec}`, `{owner}`, `{app}`, `{control}`, `{db}` are quoted names. */
 export const OPENINGS: readonly Opening[] = [
   { name: 'superuser', alone: true, sql: 'alter role {exec} superuser', outlet: /attribute SUPERUSER/ },
@@ -271,14 +278,9 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /rights of "postgres"/,
   },
   {
-    name: 'a deferrable user trigger',
-    sql: `${fn('later', 'perform 1')}; create constraint trigger later after update on app.invoice deferrable initially deferred for each row execute function app.later()`,
-    outlet: /trigger later/,
-  },
-  {
-    name: 'a deferrable trigger on a table that a trigger writes',
-    sql: `${fn('later2', 'perform 1')}; create table app.outbox (id int); create constraint trigger later2 after insert on app.outbox deferrable for each row execute function app.later2(); ${fn('posts', 'insert into app.outbox values (1)')}; ${onInvoice('posts')}`,
-    outlet: /trigger later2 on app.outbox/,
+    name: 'a deferrable trigger that the execution login cannot force, on a table that a trigger writes',
+    sql: `${fn('later2', 'perform 1')}; create schema cellar; create table cellar.outbox (id int); create constraint trigger later2 after insert on cellar.outbox deferrable for each row execute function app.later2(); ${fn('posts', 'insert into cellar.outbox values (1)')}; ${onInvoice('posts')}`,
+    outlet: /trigger later2 on cellar.outbox/,
   },
   {
     name: 'a C function as trigger',
@@ -567,5 +569,52 @@ export const OPENINGS: readonly Opening[] = [
     alone: true,
     sql: 'alter schema effectmatch owner to {app}',
     outlet: /schema effectmatch/,
+  },
+  {
+    name: 'statistics over a function that writes',
+    sql: `${later('stats')}; create statistics app.late_stats on (app.later_stats(status)) from app.invoice`,
+    outlet: /^maintenance of statistics app.late_stats/,
+  },
+  {
+    name: 'an index over a function that writes',
+    sql: `${later('index')}; create index late_index on app.invoice (app.later_index(status))`,
+    outlet: /^maintenance of index app.late_index/,
+  },
+  {
+    name: 'an index with a condition that writes',
+    sql: `${later('where')}; create index late_where on app.note (id) where app.later_where(body) <> ''`,
+    outlet: /^maintenance of index app.late_where/,
+  },
+  {
+    name: 'a unique constraint whose column type is compared by a function that writes',
+    sql: `${later('type')}; create type app.late_pair as (a text);
+      create function app.late_cmp(app.late_pair, app.late_pair) returns int language plpgsql immutable as $$ begin perform app.later_type(($1).a); return 0; end $$;
+      create function app.late_eq(app.late_pair, app.late_pair) returns boolean language sql immutable as 'select true';
+      create operator app.==== (function = app.late_eq, leftarg = app.late_pair, rightarg = app.late_pair);
+      create operator class app.late_ops default for type app.late_pair using btree as operator 3 app.====, function 1 app.late_cmp(app.late_pair, app.late_pair);
+      revoke execute on function app.late_cmp(app.late_pair, app.late_pair), app.late_eq(app.late_pair, app.late_pair) from public;
+      revoke execute on function app.later_type(text) from public`,
+    outlet: /^maintenance of function 1 .*late_ops/,
+  },
+  {
+    name: 'a materialized view over a function that writes',
+    sql: `${later('view')}; revoke execute on function app.later_view(text) from public;
+      create materialized view app.late_view as select app.later_view(status) from app.invoice with no data`,
+    outlet: /^maintenance of materialized view app.late_view/,
+  },
+  {
+    name: 'a check that writes and is not validated',
+    sql: `${later('check')}; alter table app.invoice add constraint late_check check (app.later_check(status) <> '') not valid`,
+    outlet: /^maintenance of constraint late_check/,
+  },
+  {
+    name: 'a check of a domain that writes and is not validated',
+    sql: `${later('domain')}; create domain app.late_domain as text; alter domain app.late_domain add constraint late_domain check (app.later_domain(value) <> '') not valid`,
+    outlet: /^maintenance of constraint late_domain/,
+  },
+  {
+    name: 'a registered table of an extension',
+    sql: 'create extension if not exists lo schema public; alter extension lo add table app.note',
+    outlet: /^extension of app.note/,
   },
 ];

@@ -78,7 +78,9 @@ export async function openSite({
     database: db.name,
     roles,
     relations,
+    views: [],
     reads: [],
+    rowSecurity: false,
     entryPoints: [{ schema: 'app', name: 'pay' }],
     passwords: { control: undefined, execution: undefined },
   });

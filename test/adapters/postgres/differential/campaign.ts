@@ -8,7 +8,19 @@ import { mintProofs } from '../../../../src/testing/proofs.ts';
 import { type Chance, chanceOf } from '../../../crash/chance.ts';
 import { protectedDatabase } from '../../../postgres/protected.ts';
 import type { Version } from '../../../postgres/server.ts';
-import { type Dump, dump, netEffects, prepareOracle, readWritten, surplus, textOf, type Written } from './oracle.ts';
+import {
+  type Dump,
+  dump,
+  netEffects,
+  type Positions,
+  prepareOracle,
+  readPositions,
+  readWritten,
+  surplus,
+  textOf,
+  unusedNumbers,
+  type Written,
+} from './oracle.ts';
 import { randomRoutines, STRAY } from './routines.ts';
 import { randomTables, type TableSpec } from './schema.ts';
 import { randomStatement } from './statements.ts';
@@ -23,13 +35,17 @@ export interface Tally {
   effects: number;
   records: number;
   undone: number;
+  /** Numbers drawn from sequences, and operations times sequences that left numbers without a row. */
+  drawn: number;
+  unused: number;
   readonly failed: Map<string, number>;
   readonly incomplete: Map<string, number>;
 }
 
 export function emptyTally(): Tally {
-  const numbers = { schemas: 0, operations: 0, held: 0, promoted: 0, discarded: 0, effects: 0, records: 0, undone: 0 };
-  return { ...numbers, failed: new Map(), incomplete: new Map() };
+  const played = { schemas: 0, operations: 0, held: 0, promoted: 0, discarded: 0 };
+  const numbers = { effects: 0, records: 0, undone: 0, drawn: 0, unused: 0 };
+  return { ...played, ...numbers, failed: new Map(), incomplete: new Map() };
 }
 
 const OPS = ['insert', 'update', 'delete'] as const;
@@ -106,6 +122,7 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   const statements = Array.from({ length: 1 + from.below(4) }, () => randomAction(from, scene));
   const told = `${label}\n${statements.map((statement) => textOf(statement)).join('\n')}`;
   const writtenBefore = await readWritten(client, scene.login);
+  const stood = await readPositions(client, tables);
   const proofs = mintProofs(adapter, label);
   const staged = await adapter.stage(proofs.claim, proofs.certificate, adapter.parseAction({ statements }));
   tally.operations += 1;
@@ -133,12 +150,17 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   }
   const written = differenceOf(writtenBefore, await readWritten(client, scene.login));
   const after = await dump(client, tables);
+  const stand = await readPositions(client, tables);
   compareCounts(scene, { evidence, written, told });
+  compareDrawn(scene, { evidence, stood, stand, told });
   if (observation.kind === 'incomplete') justifyGaps(scene, { evidence, written, told, gaps: observation.gaps });
   else compareProfiles(scene, { evidence, observation, told });
   const truth = netEffects(tables, before, after);
   if (!promotes) assert.deepEqual(truth, [], `a discarded operation left something\n${told}`);
-  else compareEffects(scene, { evidence, observation, before, after, truth, told });
+  else {
+    const unused = unusedNumbers(tables, stood, stand, truth);
+    compareEffects(scene, { evidence, observation, before, after, truth, unused, told });
+  }
   return after;
 }
 
@@ -188,6 +210,18 @@ function compareCounts(
   if (gross > evidence.records.length) tally.undone += 1;
 }
 
+/** Nobody else draws here: what the session is said to have drawn is how far each sequence went. */
+function compareDrawn(
+  { tally }: Scene,
+  { evidence, stood, stand, told }: Seen & { readonly stood: Positions; readonly stand: Positions },
+): void {
+  for (const [target, { sequence, at }] of stood) {
+    const times = evidence.drawn?.find((drawn) => drawn.sequence === sequence)?.times ?? 0;
+    assert.equal(times, Number(stand.get(target)?.at) - at, `numbers of ${sequence}\n${told}`);
+    tally.drawn += times;
+  }
+}
+
 /** Only one thing may keep an observation from being complete, and the server's own statistics must show it. */
 function justifyGaps(
   { oids, tally }: Scene,
@@ -206,16 +240,18 @@ function justifyGaps(
 
 /** The other two profiles from the same evidence: as many writes as records, of the same kinds. */
 function compareProfiles(
-  { adapter, tally }: Scene,
+  { adapter, tables, tally }: Scene,
   { evidence, told }: Seen & { readonly observation: Observation },
 ): void {
+  const targets = new Set(tables.map(({ target }) => target));
   tally.records += evidence.records.length;
   const kinds = (list: readonly { readonly op: string; readonly target: string }[]) =>
     list.map(({ op, target }) => `${op} ${target}`).sort();
   for (const profile of ['row-event', 'relation-write'] as const) {
     const seen = establish(evidence, { ...adapter.registration, profile }, adapter.channels);
     assert.ok(seen.kind === 'complete', told);
-    assert.deepEqual(kinds(seen.effects), kinds(evidence.records), `${profile}\n${told}`);
+    const writes = seen.effects.filter(({ target }) => targets.has(target));
+    assert.deepEqual(kinds(writes), kinds(evidence.records), `${profile}\n${told}`);
   }
 }
 
@@ -224,16 +260,18 @@ interface Outcome extends Seen {
   readonly before: Dump;
   readonly after: Dump;
   readonly truth: readonly string[];
+  readonly unused: readonly string[];
 }
 
-/** E is the difference between the dumps, and so is the sum of all row events. */
+/** E is the difference between the dumps with the numbers that no row has, and so is the sum of all row events. */
 function compareEffects(
   { tables, tally }: Scene,
-  { evidence, observation, before, after, truth, told }: Outcome,
+  { evidence, observation, before, after, truth, unused, told }: Outcome,
 ): void {
   assert.ok(observation.kind === 'complete', told);
-  assert.deepEqual(observation.effects.map(textOf).sort(), truth, told);
+  assert.deepEqual(observation.effects.map(textOf).sort(), [...truth, ...unused].sort(), told);
   tally.effects += truth.length;
+  tally.unused += unused.length;
   for (const { target } of tables) {
     const events = evidence.records.filter((record) => record.target === target);
     const images = (side: 'before' | 'after') =>

@@ -123,6 +123,47 @@ function differencesOf(
   return effects;
 }
 
+/** Where the sequence stands that a table draws its ids from, by the target of the table. */
+export type Positions = ReadonlyMap<string, { readonly sequence: string; readonly at: number }>;
+
+export async function readPositions(client: pg.Client, tables: readonly TableSpec[]): Promise<Positions> {
+  const drawn = tables.filter((table) => table.drawn);
+  const { rows } = await client.query<{ sequence: string; at: string }>(
+    `select s.seqrelid::regclass::text as sequence,
+       coalesce(pg_sequence_last_value(s.seqrelid), s.seqstart - s.seqincrement) as at
+     from rows from (unnest($1::text[]), unnest($2::text[])) with ordinality as t (sql, id, place)
+       join pg_sequence as s on s.seqrelid = pg_get_serial_sequence(t.sql, t.id)::regclass order by t.place`,
+    [drawn.map(({ sql }) => sql), drawn.map(({ id }) => id.name)],
+  );
+  return new Map(
+    drawn.map(({ target }, index) => [target, { sequence: rows[index]?.sequence ?? '', at: Number(rows[index]?.at) }]),
+  );
+}
+
+/** The numbers that were drawn between two readings and that no row of the net effects has, as sorted texts. */
+export function unusedNumbers(
+  tables: readonly TableSpec[],
+  before: Positions,
+  after: Positions,
+  truth: readonly string[],
+): readonly string[] {
+  const effects = truth.map((text) => JSON.parse(text));
+  return tables
+    .flatMap(({ target, id }) => {
+      const [was, is] = [before.get(target), after.get(target)];
+      if (was === undefined || is === undefined) return [];
+      const rows = effects.filter((effect) => {
+        if (effect.target !== target || effect.op === 'delete') return false;
+        const number = { ...effect.after, ...effect.key }[id.name];
+        return effect.op === 'update' || (number > was.at && number <= is.at);
+      });
+      const unused = is.at - was.at - rows.length;
+      if (unused <= 0) return [];
+      return [{ op: 'update', target: was.sequence, before: { unused: 0 }, after: { unused } }];
+    })
+    .map(textOf);
+}
+
 /** Rows written per physical table since statistics began, by the server's shared statistics. */
 export type Written = ReadonlyMap<string, readonly [insert: number, update: number, remove: number]>;
 

@@ -1,0 +1,195 @@
+import { quoteName } from '../../../postgres/identifier.ts';
+import { judgeBody, namesIn, tokenize } from './body.ts';
+import { dangerOf } from './builtins.ts';
+import type { Catalog, FunctionRow, RelationRow } from './catalog.ts';
+import { type BoundaryFacts, isVouchedFor } from './facts.ts';
+import { digestFunction } from './functions.ts';
+import type { Index } from './reach.ts';
+
+/** Statements that write, wherever they stand in a text; and those that do where a statement begins. */
+const WRITES = new Set(['insert', 'update', 'delete', 'merge', 'truncate', 'execute']);
+const COMMANDS = new Set(
+  'create alter drop grant revoke comment security call lock refresh reindex cluster vacuum analyze import'.split(' '),
+);
+const STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
+
+/**
+ * Says of functions, and of all they lead to, why they may do more than read and compute. Texts are read generously: what
+ * looks like a call of a function of that name is one, whatever its arguments. What cannot be judged is not pure.
+ */
+export class Purity {
+  readonly #catalog: Catalog;
+  readonly #facts: BoundaryFacts;
+  readonly #index: Index;
+  readonly #volatile: ReadonlySet<string>;
+  readonly #functions: ReadonlyMap<string, readonly FunctionRow[]>;
+  readonly #relations: ReadonlyMap<string, readonly RelationRow[]>;
+  readonly #types: ReadonlyMap<string, Catalog['types']>;
+  readonly #seen = new Set<unknown>();
+
+  /** `volatile` are the names of the server's own volatile functions. */
+  constructor(catalog: Catalog, facts: BoundaryFacts, index: Index, volatile: ReadonlySet<string>) {
+    this.#catalog = catalog;
+    this.#facts = facts;
+    this.#index = index;
+    this.#volatile = volatile;
+    this.#functions = Map.groupBy(catalog.functions, (row) => row.name);
+    this.#relations = Map.groupBy(catalog.relations, (row) => row.name);
+    this.#types = Map.groupBy(catalog.types, (row) => row.short);
+  }
+
+  /** Why calling this function may do more than read; undefined where it may not, or where a person has read it. */
+  ofFunction(row: FunctionRow): string | undefined {
+    return this.#once(row, () => {
+      if (row.schema === 'effectmatch' || isVouchedFor(row, this.#facts)) return undefined;
+      const digest = digestFunction(row);
+      if (this.#facts.reviews?.some((known) => known.function === row.object && known.digest === digest)) {
+        return undefined;
+      }
+      const own = this.#judgeOwn(row);
+      if (own !== undefined) return `${row.object} ${own} (or have it read and declare its digest ${digest})`;
+      const inner = this.#catalog.uses.filter((use) => use.class === 'pg_proc' && use.object === row.oid);
+      return (
+        this.ofFunctions(inner.map((use) => use.function)) ??
+        first(row.types, (type) => this.ofType(type)) ??
+        (row.kind === 'a' ? undefined : this.#ofBody(row.sqlBody ?? row.source))
+      );
+    });
+  }
+
+  /** The same of functions by their ids; those of the server itself are not asked for here. */
+  ofFunctions(oids: readonly number[]): string | undefined {
+    return first(oids, (oid) => {
+      const row = this.#index.function.get(oid);
+      return row && this.ofFunction(row);
+    });
+  }
+
+  /** Why storing or casting a value of this type may do more than read: its checks, and those of its parts. */
+  ofType(oid: number): string | undefined {
+    const type = this.#catalog.types.find((row) => row.oid === oid);
+    if (type === undefined) return undefined;
+    return this.#once(type, () => {
+      const uses = this.#catalog.uses.filter((use) => use.type === oid);
+      const parts = [type.base, type.element, ...type.types];
+      return this.ofFunctions(uses.map((use) => use.function)) ?? first(parts, (part) => this.ofType(part));
+    });
+  }
+
+  /** Why an expression that the server stored may do more than read. Its functions are known by their ids. */
+  ofExpression(definition: string, functions: readonly number[]): string | undefined {
+    const types = [...namesIn(definition)].flatMap((name) => this.#types.get(name) ?? []);
+    return this.ofFunctions(functions) ?? first(types, ({ oid }) => this.ofType(oid));
+  }
+
+  /** Why reading this relation may do more than read: what a view calls, policies, rows of other servers. */
+  ofRelation(row: RelationRow): string | undefined {
+    return this.#once(row, () => {
+      if (row.kind === 'f') return `${row.object} is a foreign table`;
+      const uses = this.#catalog.uses.filter(({ relation }) => relation === row.oid);
+      const called = uses.filter(
+        ({ class: kind }) => kind === 'pg_policy' || (kind === 'pg_rewrite' && row.kind === 'v'),
+      );
+      return this.ofFunctions(called.map((use) => use.function)) ?? (row.kind === 'v' ? this.ofQuery(row) : undefined);
+    });
+  }
+
+  /** Why running the query of a view or materialized view may do more than read. */
+  ofQuery(view: RelationRow): string | undefined {
+    const rules = this.#catalog.rules.filter((rule) => rule.relation === view.oid && rule.event === '1');
+    const uses = this.#catalog.uses.filter((use) => use.class === 'pg_rewrite' && use.relation === view.oid);
+    return (
+      this.ofFunctions(uses.map((use) => use.function)) ??
+      first(rules, ({ definition }) => {
+        const danger = this.#builtinIn(definition);
+        return danger ? `it ${danger}` : this.#ofNames(definition, view);
+      })
+    );
+  }
+
+  #judgeOwn(row: FunctionRow): string | undefined {
+    if (row.kind === 'a') return first(row.parts, (part) => this.#dangerOf(part));
+    if (row.language !== 'sql' && row.language !== 'plpgsql')
+      return `is written in ${row.language}, which is not judged`;
+    const text = row.sqlBody ?? row.source;
+    return judgeBody(text)[0] ?? findWrite(text) ?? this.#builtinIn(text);
+  }
+
+  #builtinIn(text: string): string | undefined {
+    const names = tokenize(text).filter(({ kind }) => kind === 'word' || kind === 'quoted');
+    return first(names, ({ text: name }) => this.#dangerOf(name));
+  }
+
+  /** A volatile function of the server that does more than read, or that runs SQL given as text. */
+  #dangerOf(name: string): string | undefined {
+    if (name === 'nextval' || name === 'setval') return `calls ${name}, which moves a sequence`;
+    if (/_to_xml(?:schema|_and_xmlschema)?$/.test(name)) return `calls ${name}, which runs SQL that it is told`;
+    const danger = this.#volatile.has(name) ? dangerOf(name) : undefined;
+    return danger && `calls ${name}, which ${danger}`;
+  }
+
+  /** Everything that a body calls or names, and what can run in any text without being named. */
+  #ofBody(text: string): string | undefined {
+    const calls = first(callsIn(text), (name) => first(this.#functions.get(name) ?? [], (row) => this.ofFunction(row)));
+    const operators = this.#catalog.operators.filter((row) => text.includes(row.name));
+    return calls ?? this.#ofNames(text) ?? this.ofFunctions(operators.map((row) => row.function)) ?? this.#ofCasts();
+  }
+
+  /** The relations and types that a text names. */
+  #ofNames(text: string, self?: RelationRow): string | undefined {
+    return first(namesIn(text), (name) => {
+      const relations = (this.#relations.get(name) ?? []).filter((row) => row !== self);
+      return (
+        first(relations, (row) => this.ofRelation(row)) ??
+        first(this.#types.get(name) ?? [], ({ oid }) => this.ofType(oid))
+      );
+    });
+  }
+
+  #ofCasts(): string | undefined {
+    const { casts } = this.#catalog;
+    return this.#once(casts, () => this.ofFunctions(casts.map((cast) => cast.function)));
+  }
+
+  /**
+   * Everything is judged once for each question. What leads back to itself adds nothing; whatever is found goes straight
+   * to whoever asked, so no answer about a part is kept for the next question.
+   */
+  #once(what: unknown, judge: () => string | undefined): string | undefined {
+    if (this.#seen.has(what)) return undefined;
+    const isQuestion = this.#seen.size === 0;
+    this.#seen.add(what);
+    const why = judge();
+    if (isQuestion) this.#seen.clear();
+    return why;
+  }
+}
+
+/** Names that stand where a function does: before a parenthesis, or after a dot, where `row.f` means `f(row)`. */
+function callsIn(text: string): ReadonlySet<string> {
+  const tokens = tokenize(text);
+  const names = tokens.filter(
+    ({ kind }, at) =>
+      (kind === 'word' || kind === 'quoted') && (tokens[at + 1]?.text === '(' || tokens[at - 1]?.text === '.'),
+  );
+  return new Set(names.flatMap(({ kind, text: name }) => [...namesIn(kind === 'word' ? name : quoteName(name))]));
+}
+
+function findWrite(text: string): string | undefined {
+  const tokens = tokenize(text);
+  const found = tokens.find(({ kind, text: word }, at) => {
+    if (kind !== 'word') return false;
+    const before = tokens[at - 1];
+    const starts = before === undefined || (before.kind !== 'string' && STARTS.has(before.text));
+    return WRITES.has(word) || (starts && COMMANDS.has(word));
+  });
+  return found && `may write (${found.text.toUpperCase()})`;
+}
+
+function first<T>(items: Iterable<T>, judge: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const why = judge(item);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}

@@ -1,0 +1,69 @@
+import { type Connection, sqlState } from '../../postgres/connection.ts';
+import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
+import type { ChangeRecord } from '../../protocol/effect.ts';
+import type { Assigned } from '../../protocol/observation.ts';
+import type { Value } from '../../protocol/value.ts';
+import { assignedBy } from './catalog-column.ts';
+import { queryPinned } from './formats.ts';
+import type { Relation } from './relation.ts';
+
+/** A column that PostgreSQL fills with random identifiers. */
+export interface RandomColumn {
+  readonly relation: Relation;
+  readonly column: string;
+  /** It is the primary key, so that a value that was inserted cannot have been there before. */
+  readonly isKey: boolean;
+}
+
+export function randomColumns(relation: Relation): readonly RandomColumn[] {
+  const { columns, key } = relation;
+  return columns
+    .filter((column) => assignedBy(column) === 'uuid')
+    .map(({ name }) => ({ relation, column: name, isKey: key.length === 1 && key[0] === name }));
+}
+
+/** Which of these identifiers rows have in this column that were committed before. */
+export type FindUsed = (column: RandomColumn, identifiers: readonly string[]) => Promise<ReadonlySet<string>>;
+
+/** The identifiers that were inserted and are new in their column: the database may have drawn them. */
+export async function freshIdentifiers(
+  columns: readonly RandomColumn[],
+  records: readonly ChangeRecord[],
+  findUsed: FindUsed,
+): Promise<readonly Assigned[]> {
+  const evidence = columns.map(async (random): Promise<Assigned> => {
+    const { column, isKey, relation } = random;
+    const { target } = relation;
+    const inserted = records.flatMap(({ op, target: written, after }): readonly Value[] =>
+      written === target && op === 'insert' ? [after?.[column] ?? null] : [],
+    );
+    if (isKey || inserted.length === 0) return { target, column, fresh: inserted };
+    const identifiers = inserted.filter((value) => typeof value === 'string');
+    const used = await findUsed(random, identifiers);
+    return { target, column, fresh: identifiers.filter((identifier) => !used.has(identifier)) };
+  });
+  return await Promise.all(evidence);
+}
+
+/**
+ * Looks with the control login, which does not see the candidate. Where a policy keeps it from looking, every one of
+ * them may have been used. Without an index on the column the whole table is read.
+ */
+export async function findUsed(
+  control: Connection,
+  { relation, column }: RandomColumn,
+  identifiers: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (identifiers.length === 0) return new Set();
+  const own = `t.${quoteName(column)}`;
+  const text =
+    `select distinct ${own}::pg_catalog.uuid from ${quoteQualified(relation)} as t ` +
+    `where ${own} operator(pg_catalog.=) any ($1::pg_catalog.uuid[])`;
+  try {
+    const { rows } = await queryPinned(control, 'formats and names', { text, values: [`{${identifiers.join(',')}}`] });
+    return new Set(rows.map(([identifier]) => String(identifier)));
+  } catch (error) {
+    if (sqlState(error) === '42501') return new Set(identifiers);
+    throw error;
+  }
+}

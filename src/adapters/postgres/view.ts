@@ -1,0 +1,74 @@
+import type { Connection } from '../../postgres/connection.ts';
+import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { suggest } from '../../protocol/nearest.ts';
+import { queryPinned } from './formats.ts';
+import { refused } from './options.ts';
+
+/** A view that operations may write through. What counts is what happens to the tables beneath it. */
+export interface View extends QualifiedName {
+  readonly oid: number;
+  readonly target: string;
+  /** What can be done through it, as a GRANT names it. */
+  readonly events: readonly string[];
+}
+
+interface Found {
+  readonly oid: number;
+  readonly kind: string;
+  readonly rules: readonly string[];
+  readonly writes: number;
+}
+
+/** Looks up views as they are now, in the order asked; refuses the first that nothing can be written through. */
+export async function demandViews(connection: Connection, names: readonly QualifiedName[]): Promise<readonly View[]> {
+  if (names.length === 0) return [];
+  const { rows } = await queryPinned(connection, 'formats and names', {
+    text: VIEW_QUERY,
+    values: [names.map(({ schema }) => schema), names.map(({ name }) => name)],
+  });
+  return names.map((name, index) => {
+    const [text, near] = rows[index] ?? [];
+    const found = text == null ? undefined : (JSON.parse(text) as Found);
+    const target = nameTarget(name);
+    const why =
+      found === undefined
+        ? `there is no such view${suggest(name.name, JSON.parse(near ?? '[]') as string[])}`
+        : findFault(found);
+    if (found === undefined || why !== undefined) throw refused(`view "${target}" cannot be registered: ${why}`);
+    return { ...name, oid: found.oid, target, events: eventsOf(found) };
+  });
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  r: 'a table; name it in relations',
+  p: 'a table; name it in relations',
+  m: 'a materialized view, which only a refresh changes',
+  f: 'a foreign table, whose rows are on another server',
+};
+
+function findFault({ kind, rules, ...found }: Found): string | undefined {
+  if (kind !== 'v') return `it is ${KINDS[kind] ?? 'not a view'}`;
+  if (rules.length > 0) return `rule "${rules[0]}" rewrites statements on it; use an INSTEAD OF trigger`;
+  if (eventsOf(found).length > 0) return undefined;
+  return 'nothing can be written through it; give it INSTEAD OF triggers, or leave it out: reading needs SELECT alone';
+}
+
+/** Bits of the events that the server can carry out, by itself or through INSTEAD OF triggers. */
+const EVENTS = { insert: 8, update: 4, delete: 16 } as const;
+
+function eventsOf({ writes }: Pick<Found, 'writes'>): readonly string[] {
+  return Object.entries(EVENTS).flatMap(([event, bit]) => (writes & bit ? event : []));
+}
+
+const VIEW_QUERY = `
+select case when c.oid is not null then pg_catalog.json_build_object('oid', c.oid::pg_catalog.int8, 'kind', c.relkind,
+    'rules', (select coalesce(pg_catalog.json_agg(r.rulename), '[]') from pg_catalog.pg_rewrite r
+      where r.ev_class = c.oid and r.ev_type <> '1'),
+    'writes', pg_catalog.pg_relation_is_updatable(c.oid, true)) end,
+  (select pg_catalog.json_agg(v.relname) from pg_catalog.pg_class v where v.relnamespace = n.oid and v.relkind = 'v'
+    and n.nspname <> 'pg_catalog')
+from rows from (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
+  with ordinality as w (schema, name, at)
+  left join pg_catalog.pg_namespace n on n.nspname = w.schema
+  left join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = w.name
+order by w.at`;

@@ -1,0 +1,53 @@
+import { encodeInteger, isObject, readDecimal, readTag, type Value } from '../protocol/value.ts';
+
+/** Longer numbers are written to keep a reader busy. */
+const NUMBER_LENGTH_MAX = 1000;
+
+/**
+ * The value of a JSON number, which depends on the number alone and not on how it is written. A whole number is a JSON
+ * number in the safe range and an integer tag beyond it. Another one is the double whose shortest text has its digits,
+ * and an exact decimal where there is no such double. Undefined for a number that is longer than any that is compared.
+ */
+export function encodeNumber(source: string): Value | undefined {
+  if (source.length > NUMBER_LENGTH_MAX) return undefined;
+  const { sign, digits, scale } = readDecimal(source.toLowerCase());
+  if (sign === 0) return 0;
+  if (scale > NUMBER_LENGTH_MAX || digits.length - scale > NUMBER_LENGTH_MAX) return undefined;
+  const minus = sign < 0 ? '-' : '';
+  if (scale >= digits.length) return encodeInteger(BigInt(`${minus}${digits.padEnd(scale, '0')}`));
+  const double = Number(source);
+  if (isShortestText(double, { digits, scale })) return double;
+  const whole = scale > 0 ? digits.slice(0, scale) : '0';
+  const fraction = scale > 0 ? digits.slice(scale) : `${'0'.repeat(-scale)}${digits}`;
+  return { $dec: `${minus}${whole}.${fraction}` };
+}
+
+function isShortestText(double: number, said: { readonly digits: string; readonly scale: number }): boolean {
+  const { digits, scale } = readDecimal(String(double));
+  return digits === said.digits && scale === said.scale;
+}
+
+/**
+ * A value as it would come back in JSON: numbers of every kind in the form that {@link encodeNumber} gives them, so
+ * that what was approved and what is read are compared as numbers. JSON knows no minus zero.
+ */
+export function normaliseNumbers(value: Value): Value {
+  if (typeof value === 'number') return Number.isFinite(value) ? (encodeNumber(String(value)) ?? value) : value;
+  if (Array.isArray(value)) return (value as readonly Value[]).map(normaliseNumbers);
+  if (typeof value !== 'object' || value === null || !isObject(value)) return value;
+  const tagged = readTag(value);
+  if (tagged === undefined) return normaliseRow(value);
+  const isNumber = ['$int', '$dec', '$real'].includes(tagged.tag) && !tagged.text.endsWith('Infinity');
+  return isNumber ? (encodeNumber(tagged.text) ?? value) : value;
+}
+
+/** The same for the columns of a row. */
+export function normaliseRow<R extends { readonly [column: string]: Value }>(row: R): R {
+  return Object.fromEntries(Object.entries(row).map(([column, inner]) => [column, normaliseNumbers(inner)])) as R;
+}
+
+/** The digits of a number that is too large or too exact for a double; undefined for every other value. */
+export function digitsOf(value: Value): string | undefined {
+  const tagged = readTag(value);
+  return tagged?.tag === '$int' || tagged?.tag === '$dec' ? tagged.text : undefined;
+}

@@ -1,0 +1,125 @@
+// Goal: a request leaves only with the credential that its own attempt was certified with, and only while its lease
+// lasts, whatever else the process does meanwhile.
+// Method: the payment service on loopback; between two steps the credential is rotated and another survey is made, or
+// time passes while the clock of the machine is set back.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  draftPaymentOptions,
+  opaquePaymentOptions,
+  paymentOptions,
+} from '../../../examples/payment-service/adapter.ts';
+import { draftHttp, mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';
+import type { AdapterFactory } from '../../../src/contract/adapter.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import type { Step } from '../../../src/contract/steps.ts';
+import { insert } from '../../../src/protocol/draft.ts';
+import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
+import type { Runtime } from '../../../src/runtime/runtime.ts';
+import { openRig, PAYING, PAYMENT, type Rig } from './rig.ts';
+
+const ORDER = { id: 'p-1', payee: 'acme', amount: 35, memo: null };
+const DRAFTED = { ...PAYMENT, effects: [insert('payment', ORDER)] };
+
+interface Way {
+  readonly name: string;
+  readonly make: (rig: Rig, credential: () => string) => AdapterFactory;
+  readonly request: typeof PAYMENT;
+  readonly action: unknown;
+  /** Between the attempt's own survey and the request that it is for. */
+  readonly step: Step;
+}
+
+const placeOf = (rig: Rig) => ({ origin: rig.service.origin, token: rig.service.token, account: 'main' });
+const rotating = <O extends { readonly service: object }>(options: O, value: () => string): O => ({
+  ...options,
+  service: { ...options.service, credential: { header: 'Authorization', value } },
+});
+
+const draft = {
+  make: (rig: Rig, value: () => string) => draftHttp(rotating(draftPaymentOptions(placeOf(rig)), value)),
+  request: DRAFTED,
+  action: { input: { orders: [ORDER] } },
+};
+
+const WAYS: readonly Way[] = [
+  {
+    name: 'a mediated request',
+    make: (rig, value) => mediatedHttp(rotating(paymentOptions(placeOf(rig)), value)),
+    request: PAYMENT,
+    action: {},
+    step: 'path:permit-consumed',
+  },
+  {
+    name: 'an opaque request',
+    make: (rig, value) => opaqueHttp(rotating(opaquePaymentOptions(placeOf(rig)), value)),
+    request: PAYMENT,
+    action: PAYING,
+    step: 'path:permit-consumed',
+  },
+  { name: 'the publication of a draft', ...draft, step: 'path:gate-passed' },
+];
+
+for (const way of [...WAYS, { name: 'the creation of a draft', ...draft, step: 'path:certified' as const }]) {
+  test(`${way.name} does not leave with a credential that others had surveyed meanwhile`, async () => {
+    await using rig = await openRig();
+    let account = 'main';
+    let runtime: Runtime | undefined;
+    const reached = (step: Step) => {
+      if (step !== way.step || runtime === undefined) return;
+      account = 'other';
+      void runtime.survey('bank');
+    };
+    const bank = way.make(rig, () => `${rig.service.token}.${account}`);
+    runtime = await rig.start({ adapters: { bank } }, { reached });
+    const terminal = await runtime.execute(await rig.approve(runtime, way.request), way.action);
+    assert.equal(terminal.kind, 'rejected', renderTerminal(terminal));
+    assert.match(renderTerminal(terminal), /the credential is not the one that was certified/);
+    const other = rig.service.account('other');
+    assert.deepEqual([other.arrivals.size, other.payments.size, other.drafts.size], [0, 0, 0]);
+    assert.equal(rig.payments.length, 0);
+  });
+}
+
+for (const way of WAYS) {
+  for (const step of [way.step, 'adapter:connected'] as const) {
+    test(`${way.name} is not sent when its lease ran out at ${step}, although the clock was set back`, async () => {
+      await using rig = await openRig();
+      let slept = 0;
+      let armed = false;
+      const clock = {
+        now: () => systemClock.now() - 2 * slept,
+        monotonic: () => systemClock.monotonic() + slept,
+      };
+      const reached = (at: Step) => {
+        if (at === way.step) armed = true;
+        if (armed && at === step) slept = 60_000;
+      };
+      const bank = way.make(rig, () => `${rig.service.token}.main`);
+      const runtime = await rig.start({ adapters: { bank }, leaseMs: 30_000 }, { reached, clock });
+      const terminal = await runtime.execute(await rig.approve(runtime, way.request), way.action);
+      assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+      assert.equal(rig.payments.length, 0);
+    });
+  }
+
+  test(`${way.name} cannot be configured to take longer than the lease`, async () => {
+    await using rig = await openRig();
+    const bank = way.make(rig, () => `${rig.service.token}.main`);
+    for (const leaseMs of [5000, 4999]) {
+      await assert.rejects(rig.start({ adapters: { bank }, leaseMs }), {
+        code: 'ERR_EM_CONFIG_INVALID',
+        message: /timeoutMs \(5000\) must be below leaseMs/,
+      });
+    }
+    await rig.start({ adapters: { bank }, leaseMs: 5001 });
+  });
+}
+
+test('the timeout that is used unless said otherwise must be below the lease too', async () => {
+  await using rig = await openRig();
+  const { service, ...options } = paymentOptions(placeOf(rig));
+  const { timeoutMs: _, ...without } = service;
+  const bank = mediatedHttp({ ...options, service: without });
+  await assert.rejects(rig.start({ adapters: { bank }, leaseMs: 10_000 }), { code: 'ERR_EM_CONFIG_INVALID' });
+});

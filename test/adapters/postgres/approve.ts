@@ -1,0 +1,33 @@
+import type { PostgresAction, PostgresOptions } from '../../../src/adapters/postgres/index.ts';
+import { approver, createRuntime, generateApprover, type PrepareRequest, type Terminal } from '../../../src/index.ts';
+import { memoryLedgers } from '../../../src/ledger/memory.ts';
+import { testKeyring } from '../../keyring.ts';
+import type { ProtectedDatabase } from '../../postgres/protected.ts';
+
+const KEY = generateApprover('approver');
+
+/** What is approved, what the agent submits, and options that differ from those of the provisioning. */
+export interface Operation extends Pick<PrepareRequest, 'effects' | 'requires' | 'watch'> {
+  readonly action: PostgresAction;
+  readonly options?: Partial<PostgresOptions>;
+}
+
+/** The whole way of one operation through a runtime: prepare, sign, execute. */
+export async function runApproved(place: ProtectedDatabase, operation: Operation): Promise<Terminal> {
+  const { action, options, ...approved } = operation;
+  await using runtime = await createRuntime({
+    store: memoryLedgers({ now: () => Date.now() }),
+    keyring: testKeyring(),
+    issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
+    adapters: { db: place.factory(options) },
+  });
+  const proposal = await runtime.prepare({ adapter: 'db', task: 'honest', planRevision: 1, ...approved });
+  return await runtime.execute(approver(KEY).sign(proposal, { expiresIn: '10m' }), action);
+}
+
+/** How it ended in a few words, with the explanation of a rejection. */
+export function tellEnd(terminal: Terminal): string {
+  if (terminal.kind !== 'rejected') return terminal.kind;
+  const { at, reason, detail, outcome } = terminal;
+  return `rejected at ${at} (${outcome?.kind ?? reason}): ${detail}`;
+}

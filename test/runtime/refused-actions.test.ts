@@ -1,0 +1,119 @@
+// Goal: what an agent tried and was refused is in the journal, with the reason, and can neither fill it nor spend a license.
+// Method: actions that no adapter reads, under licenses that are good, forged and used up; real SQL on a SQLite file.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { sqlite } from '../../src/adapters/sqlite/index.ts';
+import { approver, createRuntime, generateApprover, insert } from '../../src/index.ts';
+import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
+
+const BAD = { writes: [{ op: 'explode', target: 'invoice' }] };
+const terminals = async ({ runtime }: Deployed) =>
+  (await runtime.ledgers.journal({ limit: 10_000 })).filter(({ kind }) => kind === 'terminal').length;
+
+test('an action that does not parse is a rejection in the journal, and the license stays good', async () => {
+  for (const adapter of ['books', 'bank']) {
+    await using deployed = await deploy(invoiceWorld({ remote: 'OPAQUE' }));
+    const license = await deployed.approve({ adapter });
+    const refused = assertRejected(await deployed.runtime.execute(license, BAD), 'action', 'action-invalid');
+    assert.equal(refused.claim, undefined);
+    assert.match(refused.detail, /action/);
+    assert.match(refused.detail, /explode/, 'what was tried is part of it');
+    assert.deepEqual(await deployed.runtime.ledgers.attempts(refused.occurrence), [refused]);
+    assert.equal(
+      await deployed.runtime.terminal(refused.occurrence),
+      undefined,
+      'nothing was decided about the license',
+    );
+    ofKind('committed', await deployed.runtime.execute(license, PAY));
+  }
+});
+
+test('an action that SQLite is never asked about is in the journal of a real database, word for word', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-refused-'));
+  const file = join(folder, 'notes.db');
+  using db = new DatabaseSync(file);
+  db.exec('create table note (id integer primary key not null)');
+  const key = generateApprover('team');
+  const runtime = await createRuntime({
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { team: { key: key.publicKey, may: ['notes'] } },
+    adapters: { notes: sqlite({ file, relations: ['note'] }) },
+  });
+  try {
+    const effects = [insert('note', { id: 1 })];
+    const proposal = await runtime.prepare({ adapter: 'notes', task: 'note', planRevision: 1, effects });
+    const license = await approver(key).sign(proposal, { expiresIn: '10m' });
+    const action = { sql: 'drop table note', force: true };
+    const refused = assertRejected(await runtime.execute(license, action), 'action', 'action-invalid');
+    assert.match(refused.detail, /unknown field "force".*; it tried: \{"force":true,"sql":"drop table note"\}/);
+    assert.equal((await runtime.execute(license, { sql: 'insert into note values (1)' })).kind, 'committed');
+  } finally {
+    await runtime.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('where values are not stored, neither the message nor the action is', async () => {
+  await using deployed = await deploy(invoiceWorld({ values: 'digest' }));
+  const refused = await deployed.runtime.execute(await deployed.approve(), BAD);
+  assert.doesNotMatch(assertRejected(refused, 'action', 'action-invalid').detail, /explode/);
+});
+
+test('a long action is kept by its beginning', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  const action = { writes: 'x'.repeat(1_000_000) };
+  const refused = await deployed.runtime.execute(await deployed.approve(), action);
+  assert.ok(assertRejected(refused, 'action', 'action-invalid').detail.length <= 4000);
+});
+
+test('under a license that nobody designated signed, an action that does not parse is thrown back and leaves nothing', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  const license = await deployed.approve();
+  const forged = { ...license, signature: 'A'.repeat(86) };
+  const stranger = { ...license, license: { ...license.license, issuer: 'stranger' } };
+  for (const unsigned of [forged, stranger]) {
+    await assert.rejects(deployed.runtime.execute(unsigned, BAD), { code: 'ERR_EM_ACTION_INVALID' });
+  }
+  assert.equal(await terminals(deployed), 0);
+});
+
+test('a flood of refusals under one license is answered and counted, and the journal keeps the first of them', async () => {
+  await using deployed = await deploy(invoiceWorld());
+  const license = await deployed.approve();
+  const flood = await Promise.all(Array.from({ length: 100 }, () => deployed.runtime.execute(license, BAD)));
+  assert.equal(await terminals(deployed), 32);
+  const unkept = flood.filter((terminal) =>
+    /not recorded/.test(assertRejected(terminal, 'action', 'action-invalid').detail),
+  );
+  assert.equal(unkept.length, 68);
+  await using fresh = await deploy(deployed.world);
+  await fresh.runtime.execute(license, BAD);
+  assert.equal(await terminals(fresh), 32, 'another process keeps no more of them');
+  ofKind('committed', await fresh.runtime.execute(license, PAY));
+  for (let replay = 0; replay < 10; replay += 1) {
+    assertRejected(await fresh.runtime.execute(license, PAY), 'authority', 'spent');
+  }
+  assert.equal(await terminals(fresh), 33, 'replays count with them');
+});
+
+test('a flood of forged licenses is answered, and the journal keeps some of it every minute', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const license = await deployed.approve();
+  const forge = (at: number) => ({ ...license, license: { ...license.license, nonce: `${at}`.padStart(20, 'n') } });
+  const present = async (from: number) => {
+    for (let at = from; at < from + 150; at += 1) {
+      assertRejected(await deployed.runtime.execute(forge(at), PAY), 'authority', 'signature-invalid');
+    }
+  };
+  await present(0);
+  assert.equal(await terminals(deployed), 100);
+  world.advance(60_000);
+  await present(1000);
+  assert.equal(await terminals(deployed), 200);
+});
