@@ -33,6 +33,8 @@ export interface ManifestSchema<Column extends ColumnShape = ColumnShape> {
   fill(relation: RelationShape<Column>, column: Column, where: string): Cell;
   /** Refuses constraints that make no sense for a column. */
   checkConstraint?(column: Column, cell: Cell, where: string): void;
+  /** An effect on something that has no rows, such as a sequence; undefined for every other. */
+  normaliseOther?(effect: ApprovedEffect, where: string): ApprovedEffect | undefined;
   /** Where a `generated` label has evidence; without this, labels may stand anywhere. */
   readonly labels?: {
     assigns(relation: RelationShape<Column>, column: Column, op: Op): boolean;

@@ -89,6 +89,8 @@ function normaliseEffect<Column extends ColumnShape>(
   effect: ApprovedEffect,
   where: string,
 ): ApprovedEffect {
+  const other = schema.normaliseOther?.(effect, where);
+  if (other !== undefined) return other;
   const { profile, targets } = schema.registration;
   const relation = schema.registered(effect, where);
   if (relation === undefined) {
@@ -143,7 +145,7 @@ class EffectRows<Column extends ColumnShape> {
     if (key === undefined) return {};
     throw invalid(
       this.#where,
-      `"${relation.target}" has no key; state its columns in the row, as in remove('…', null, {…})`,
+      `"${relation.target}" has no primary key; state its columns in the row, as in remove('…', null, {…})`,
     );
   }
 
@@ -266,7 +268,7 @@ const NO_CHANGE = 'it changes no column, which is no effect here; leave it out';
 const ONLY_VOLATILE = 'all columns it names are volatile, which are not compared; leave it out';
 
 /** Only changed columns are reported, so nothing would match a column that stays the same. */
-export function isUnchanged(from: Cell | undefined, to: Cell | undefined): boolean {
+function isUnchanged(from: Cell | undefined, to: Cell | undefined): boolean {
   if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return false;
   return sameValue(from.is, to.is);
 }

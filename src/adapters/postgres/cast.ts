@@ -1,8 +1,8 @@
+import { invalid } from '../../backend/manifest-schema.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import { asFault, type Connection, describeError, sqlState } from '../../postgres/connection.ts';
 import type { Value } from '../../protocol/value.ts';
 import { queryPinned } from './formats.ts';
-import { invalid } from './reading.ts';
 import type { Column, ColumnType } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
 
@@ -26,22 +26,20 @@ export class CastBatch {
 
   /** The stated value as the column stores it. Before {@link CastBatch.run} it comes back as it was stated. */
   value(column: Column, value: Value, where: string): Value {
-    const at = `${where}, column "${column.name}"`;
-    if (value === null && column.notNull) throw invalid(at, 'it is NOT NULL; state a value');
+    if (value === null && column.notNull) throw invalid(where, 'it is NOT NULL; state a value');
     if (value === null && !column.type.domain) return null;
     const text = encodeValue(column.type, value);
-    if (text !== null && typeof text !== 'string') throw invalid(at, text.why);
-    return this.#ask({ type: column.type, read: readWith(column, at), source: { text }, where: at }) ?? value;
+    if (text !== null && typeof text !== 'string') throw invalid(where, text.why);
+    return this.#ask({ type: column.type, read: readWith(column, where), source: { text }, where }) ?? value;
   }
 
   /** The value of a default that is a literal; null before {@link CastBatch.run}. */
   constant(column: Column, expression: string, where: string): Value {
-    const at = `${where}, column "${column.name}"`;
     if (!column.defaultBuiltIn) {
-      throw invalid(at, `its default (${expression}) runs code of the application; state the value`);
+      throw invalid(where, `its default (${expression}) runs code of the application; state the value`);
     }
     const { type } = column;
-    return this.#ask({ type, read: readWith(column, at), source: { expression }, where: at }) ?? null;
+    return this.#ask({ type, read: readWith(column, where), source: { expression }, where }) ?? null;
   }
 
   /** Whether the database has anything to do. */

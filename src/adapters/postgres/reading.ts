@@ -1,4 +1,5 @@
-import { EffectMatchError, invariant } from '../../errors.ts';
+import { findColumn, invalid } from '../../backend/manifest-schema.ts';
+import { invariant } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget, parseTarget, quoteLiteral, quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
@@ -9,11 +10,6 @@ import { queryPinned } from './formats.ts';
 import { parseImage } from './image.ts';
 import type { Column, Relation } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
-
-/** A fault in what was stated, with where it is and what to change. */
-export function invalid(where: string, what: string, cause?: unknown): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`, { cause });
-}
 
 /** Relations by target. */
 export type Relations = ReadonlyMap<string, Relation>;
@@ -33,28 +29,6 @@ export function keyedRelation(relations: Relations, target: string, where: strin
   if (relation.key.length === 0) throw invalid(where, `"${target}" has no primary key, so no row of it can be named`);
   if (relation.unreadable !== undefined) throw invalid(where, `"${target}" ${relation.unreadable}`);
   return relation;
-}
-
-export function findColumn(relation: Relation, name: string, where: string): Column {
-  const column = relation.columns.find((candidate) => candidate.name === name);
-  if (column !== undefined) return column;
-  const names = relation.columns.map((candidate) => candidate.name);
-  throw invalid(where, `"${relation.target}" has no column "${name}"${suggest(name, names)}`);
-}
-
-/** Exactly the key columns must be named. */
-export function checkKeyColumns(relation: Relation, named: readonly string[], where: string): void {
-  const stray = named.find((name) => !relation.key.includes(name));
-  if (stray !== undefined) {
-    findColumn(relation, stray, where);
-    throw invalid(where, `"${stray}" is not a key column of "${relation.target}"; its key is ${list(relation.key)}`);
-  }
-  const missing = relation.key.filter((name) => !named.includes(name));
-  if (missing.length > 0) throw invalid(where, `the key of "${relation.target}" lacks ${list(missing)}`);
-}
-
-export function list(names: readonly string[]): string {
-  return names.map((name) => `"${name}"`).join(', ');
 }
 
 /** How rows that are read are kept from changing until the transaction ends. */

@@ -1,0 +1,110 @@
+import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
+import { nameTarget, parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { UNUSED } from '../../protocol/drawn.ts';
+import type { ApprovedEffect, Cell, Op, StateRead } from '../../protocol/effect.ts';
+import type { Registration } from '../../protocol/registration.ts';
+import type { Value } from '../../protocol/value.ts';
+import type { CastBatch } from './cast.ts';
+import { assignedBy } from './catalog-column.ts';
+import { isLiteral, isNull } from './default.ts';
+import { findRelation, keyedRelation, type Relations } from './reading.ts';
+import type { Column, Relation } from './relation.ts';
+
+/** PostgreSQL's tables as manifests see them. Values are cast by the database, in a batch. */
+export class PostgresSchema implements ManifestSchema<Column> {
+  readonly registration: Registration;
+  readonly labels = {
+    assigns: (_: RelationShape, column: Column, op: Op) => op === 'insert' && assignedBy(column) !== undefined,
+    where: 'in an insert, on a column with an identity, sequence or uuid default',
+  };
+  readonly #relations: Relations;
+  readonly #views: readonly QualifiedName[];
+  readonly #casts: CastBatch;
+
+  constructor(
+    tools: {
+      readonly registration: Registration;
+      readonly relations: Relations;
+      readonly views?: readonly QualifiedName[];
+    },
+    casts: CastBatch,
+  ) {
+    this.registration = tools.registration;
+    this.#relations = tools.relations;
+    this.#views = tools.views ?? [];
+    this.#casts = casts;
+  }
+
+  registered({ target }: ApprovedEffect, where: string): Relation | undefined {
+    const relation = findRelation(this.#relations, target);
+    if (this.registration.targets.some(({ name }) => name === relation?.target)) return relation;
+    const stated = parseTarget(target);
+    const isView = this.#views.some(({ schema, name }) => schema === stated?.schema && name === stated.name);
+    if (isView) throw invalid(where, `"${target}" is a view; state what happens to the tables beneath it`);
+    return undefined;
+  }
+
+  readable({ target }: Pick<StateRead, 'target'>, where: string): Relation {
+    return keyedRelation(this.#relations, target, where);
+  }
+
+  store(_: RelationShape, column: Column, value: Value, where: string): Value {
+    return this.#casts.value(column, value, where);
+  }
+
+  fill(relation: Relation, column: Column, where: string): Cell {
+    const { name, generated, defaultText, notNull, type } = column;
+    // Follows from the other columns of the row, which are all compared.
+    if (generated) return { any: true };
+    if (assignedBy(column) !== undefined) {
+      throw invalid(where, `the database assigns it; write ${name}: generated('new ${relation.name}') or its value`);
+    }
+    if (defaultText === undefined || isNull(defaultText)) {
+      if (notNull) throw invalid(where, 'it is NOT NULL and has no default; state its value');
+      return { is: this.#casts.value(column, null, where) };
+    }
+    if (isLiteral(defaultText, type)) return { is: this.#casts.constant(column, defaultText, where) };
+    throw invalid(
+      where,
+      `its default is computed (${defaultText}); state the value, now() for the current time, or any()`,
+    );
+  }
+
+  checkConstraint(column: Column, cell: Cell, where: string): void {
+    if (!('between' in cell) || isOrdered(column)) return;
+    throw invalid(where, `between would compare ${column.type.text} by its text, which has another order; use oneOf()`);
+  }
+
+  /** A sequence is registered with the column that draws from it; numbers that no row has are its one effect. */
+  normaliseOther(effect: ApprovedEffect, where: string): ApprovedEffect | undefined {
+    if (findRelation(this.#relations, effect.target) !== undefined) return undefined;
+    const sequence = findSequence(this.registration, effect.target);
+    return sequence === undefined ? undefined : normaliseUnused(sequence, effect, where);
+  }
+}
+
+/** Types whose values have the order of what they stand for; text has that of its code points. */
+const ORDERED = /^(?:int[248]|oid|numeric|float[48]|text|varchar|bpchar|name|date|time|timestamp|timestamptz|uuid)$/;
+
+function isOrdered({ type }: Column): boolean {
+  return type.baseSchema === 'pg_catalog' && ORDERED.test(type.base);
+}
+
+/** What is registered and no relation is a sequence. */
+function findSequence({ targets }: Registration, stated: string): string | undefined {
+  const name = parseTarget(stated);
+  return targets.find(({ name: target }) => target === (name && nameTarget(name)))?.name;
+}
+
+/** Numbers that no row has: the one thing that can be stated about a sequence. */
+function normaliseUnused(target: string, effect: ApprovedEffect, where: string): ApprovedEffect {
+  const { op, key, before, after, count } = effect;
+  const [cells, was] = [after?.[UNUSED], before?.[UNUSED]];
+  const isWhole = (value: Value) => Number.isSafeInteger(value) && Number(value) > 0;
+  const stated = cells === undefined ? [] : 'is' in cells ? [cells.is] : 'oneOf' in cells ? cells.oneOf : [1];
+  const says = [after, before].every((side) => Object.keys(side ?? {}).join() === UNUSED);
+  const fits = cells !== undefined && !('generated' in cells) && stated.every(isWhole);
+  if (op === 'update' && key === undefined && says && fits && count === 1 && was && 'is' in was && was.is === 0)
+    return { op, target, before: { [UNUSED]: { is: 0 } }, after: { [UNUSED]: cells }, count };
+  throw invalid(where, `"${target}" is a sequence; write unused('${target}', 3) for numbers that no row has`);
+}
