@@ -45,7 +45,7 @@ export function findUnused(
   return drawn.flatMap(({ sequence, times, each, columns }): readonly Effect[] => {
     const places = columns.map(({ target, column }) => {
       const range = assigned.find((one) => one.target === target && one.column === column && 'above' in one);
-      return { target, column, isDrawn: range === undefined ? undefined : checkOf(range) };
+      return { target, column, range };
     });
     let accounted = 0;
     for (const effect of effects) {
@@ -57,24 +57,12 @@ export function findUnused(
   });
 }
 
-type Check = (value: Value) => boolean;
-
-/** There may be as many rows as a statement can insert, and nearly all of their numbers are small. */
-function checkOf(range: Assigned): Check {
-  const [above, upTo] = 'above' in range ? [Number(range.above), Number(range.upTo)] : [];
-  const isSmall = Number.isSafeInteger(above) && Number.isSafeInteger(upTo);
-  return (value) =>
-    isSmall && Number.isSafeInteger(value)
-      ? Number(value) > Number(above) && Number(value) <= Number(upTo)
-      : withinAssigned(range, value);
-}
-
 /** Where the profile sees no values, or no evidence says which numbers are the sequence's, a row is a row. */
 function accountsFor(
   { op, key, after }: Effect,
-  { column, isDrawn }: { readonly column: string; readonly isDrawn: Check | undefined },
+  { column, range }: { readonly column: string; readonly range: Assigned | undefined },
 ): boolean {
   if (op !== 'insert') return op === 'update';
   const row = [key, after].find((side) => side !== undefined && Object.hasOwn(side, column));
-  return isDrawn === undefined || row === undefined || isDrawn(row[column] ?? null);
+  return range === undefined || row === undefined || withinAssigned(range, row[column] as Value);
 }

@@ -46,6 +46,11 @@ test('an effect on what is not registered is no outcome', () => {
 test('an update of no column is an effect only where every write is one', () => {
   const unchanged = update('note', { id: 1 }, {});
   assert.throws(() => outcomeOf(unchanged), /changes no column.*leave the effect out/);
+  const others: ApprovedEffect[] = [
+    { op: 'update', target: 'note', count: 1 },
+    { op: 'insert', target: 'note', after: {}, count: 1 },
+  ];
+  for (const effect of others) assert.deepEqual(outcomeOf(effect).effects, [effect], 'a count, and a row of defaults');
   const manifest = draftManifest({ adapter: 'notes', task: 't', planRevision: 1, effects: [unchanged] });
   const { effects } = approvedOutcome(manifest, { ...REGISTRATION, profile: 'row-event' }, '0'.repeat(32));
   assert.deepEqual(effects, [

@@ -58,6 +58,16 @@ test('where values are not seen, or nothing says which numbers are the sequenceâ
   );
 });
 
+test('the number is found in the key or beside it, and in a table without a key', () => {
+  const columns = [{ target: 'note', column: 'number' }];
+  const range = [{ ...RANGE, column: 'number' }];
+  const numbered = (number: number): Effect => ({ op: 'insert', target: 'note', key: { id: 1 }, after: { number } });
+  assert.deepEqual(unused(drew(1, { columns }), [numbered(11)], range), []);
+  assert.deepEqual(unused(drew(1, { columns }), [numbered(9)], range), [1]);
+  assert.deepEqual(unused(drew(1, { columns }), [{ op: 'insert', target: 'note', after: { number: 11 } }], range), []);
+  assert.deepEqual(unused(drew(1, { columns }), [{ op: 'insert', target: 'note', after: { number: 9 } }], range), [1]);
+});
+
 test('numbers beyond what a double holds are compared exactly', () => {
   const huge = { target: 'note', column: 'id', above: '9223372036854775800', upTo: '9223372036854775801' };
   const at = (id: string): Effect => ({ op: 'insert', target: 'note', key: { id: { $int: id } }, after: {} });
@@ -95,6 +105,7 @@ test('a sequence that went on by less than was drawn is a gap, whoever moved it 
   assert.equal(gaps(drew(3, { moved: -5n })), 1);
   assert.equal(gaps(drew(2, { each: 5, moved: 10n })), 0);
   assert.equal(gaps(drew(2, { each: 5, moved: 9n })), 1);
+  assert.equal(gaps(drew(0, { moved: -5n })), 0, 'nothing was drawn, so others set it back');
   assert.equal(gaps(drew(-1, { moved: 0n })), 1, 'no count at all');
   assert.match(findSetBack([drew(3, { moved: 2n })])[0] ?? '', /"note_id_seq" was used for 3 numbers and went on by 2/);
 });
