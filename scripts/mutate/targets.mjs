@@ -88,7 +88,7 @@ const TRIED_ON = {
     ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map((name) => `test/ledger/${name}.test.ts`),
     'test/runtime/recovery.test.ts',
   ],
-  'src/backend/': [CONFORMANCE],
+  'src/backend/': ['test/backend/', CONFORMANCE],
   'src/adapters/files/': ['test/adapters/files/', CONFORMANCE],
   'src/adapters/snapshot/': ['test/adapters/snapshot/', CONFORMANCE],
   'src/adapters/sqlite/': [

@@ -101,11 +101,9 @@ test('a stage that is over has no hold on the connection that another one uses b
 });
 
 test('property: on a connection that was used an action leaves the evidence that it leaves on a new one', async () => {
-  const value = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(null, 'a', 0.5, 2n ** 60n, 2 ** 53));
+  const value = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(null, 'a', 0.5, 2n ** 60n, 2n ** 53n));
   const statement = fc.oneof(
     fc.record({ sql: fc.constant('insert into t (v) values (?)'), values: fc.tuple(value) }),
-    fc.record({ sql: fc.constant('insert into t (v) values (?)'), values: fc.constant([]) }),
-    fc.record({ sql: fc.constant('update t set v = :v where id = :id'), values: fc.record({ v: value }) }),
     fc.record({ sql: fc.constant('update t set v = :v where id = :id'), values: fc.record({ v: value, id: value }) }),
     fc.record({ sql: fc.constant('delete from t where id = ?'), values: fc.tuple(value) }),
     fc.record({
