@@ -1,11 +1,12 @@
 import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
-import { EffectMatchError, invariant } from '../errors.ts';
+import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
+import type { Policy } from '../protocol/frame.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
@@ -50,7 +51,7 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
 export function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
-  if (deployment.policy.issuers[issuer] === undefined || keys === undefined) {
+  if (keys === undefined) {
     return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
   }
   if (!deployment.verifyLicense(keys, signed)) {
@@ -65,11 +66,11 @@ export function checkLicense(deployment: Deployment, attempt: Attempt, action: u
   return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
 }
 
+/** What a designated issuer signed. Keys are registered under exactly the names of the policy's issuers. */
 function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
-  const issuer = deployment.policy.issuers[license.issuer];
-  invariant(issuer !== undefined, 'the issuer of a license whose signature holds is designated');
+  const issuer = deployment.policy.issuers[license.issuer] as Policy['issuers'][string];
   if (!issuer.may.includes(license.adapter)) {
     return refuse('issuer-not-designated', `"${license.issuer}" may not approve changes on "${license.adapter}"`);
   }

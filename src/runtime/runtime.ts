@@ -154,14 +154,14 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   const leases = openLeases(ledgers, leaseMs, clock);
   const adapters = new Map<string, Admitted>();
   let unwatch = () => {};
-  let begun: Promise<unknown> = Promise.resolve();
+  let begun: Promise<unknown> | undefined;
   let closing = false;
   const close = async () => {
     closing = true;
     quietly(unwatch);
     leases.close();
     for (const { adapter } of adapters.values()) await adapter.close();
-    await begun.catch(() => {});
+    await begun?.catch(() => {});
     await ledgers.close();
   };
   const digestKeyed = keyedTextDigest(keyring);
@@ -192,8 +192,10 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
       adapters.set(name, await admitAdapter(deployment, name, factory));
     }
     checkTargets(policy, adapters);
-    if (recoverAtStart) begun = recoverTraced(deployment, {}, () => closing);
-    await withinMs(START_WAIT_MS, begun);
+    if (recoverAtStart) {
+      begun = recoverTraced(deployment, {}, () => closing);
+      await withinMs(START_WAIT_MS, begun);
+    }
     const countOrphans = async () => (await ledgers.unsettled()).length;
     unwatch = quietly(() => config.telemetry?.watchOrphans(countOrphans)) ?? unwatch;
   } catch (error) {
@@ -218,7 +220,7 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     prove: async (name) =>
       await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, { asked: true }),
     recover: async (options) => {
-      await begun.catch(() => {});
+      if (begun !== undefined) await begun.catch(() => {});
       return await recoverTraced(deployment, options);
     },
     resolve: (resolution, evidence) =>

@@ -178,7 +178,7 @@ test('no value, key, statement, task or message is in any attribute, name, event
     await runtime.shadow({ ...draft, effects: [insert('person', { id: 'canary-x', name: 'canary-y' })] }, right);
     await runtime.plan({ adapter: 'books', task: 'canary-task', planRevision: 1, action: right }).catch(() => {});
     ofKind('rejected', await runtime.execute(await license(), { sql: 'canary-syntax' }));
-    await assert.rejects(runtime.execute(await license(), { sql: ['canary-list'] }));
+    ofKind('rejected', await runtime.execute(await license(), { sql: ['canary-list'] }));
     await assert.rejects(runtime.plan({ adapter: 'canary-adapter', task: 'x', planRevision: 1, action: right }));
     ofKind('committed', await runtime.execute(await license(), right));
     const seen = scope
@@ -218,7 +218,7 @@ test('telemetry that fails later, or about orphans, changes no verdict and keeps
   };
   await using watched = await deploy(invoiceWorld(), { telemetry: broken });
   ofKind('committed', await watched.runtime.execute(await watched.approve(), PAY));
-  await assert.rejects(watched.runtime.execute(await watched.approve(), { writes: 'no list' }));
+  ofKind('rejected', await watched.runtime.execute(await watched.approve(), { writes: 'no list' }));
   const stuck: Telemetry = {
     begin: () => ({ step() {}, end() {} }),
     watchOrphans: () => () => assert.fail('at the end'),
