@@ -17,7 +17,7 @@ export type { Assigned, CandidateFacts, ChannelReport, Evidence, Outlet, Survey,
 export interface AdapterContext {
   readonly name: string;
   readonly clock: Clock;
-  /** How long a silent attempt counts as alive; absent outside a runtime. Nothing may be sent for longer than that. */
+  /** How long a silent attempt counts as alive; absent outside a runtime. A request must not take longer than that. */
   readonly leaseMs?: number;
   /** An adapter calls this at its own steps (`adapter:…`), so that crash tests can stop there. */
   readonly reached: Reached;
@@ -174,8 +174,8 @@ export interface PromotableProbe<Action> {
   /** Looks with an independent connection whether that write is durable. */
   durable(token: string): Promise<boolean>;
   /**
-   * Present where the probe reaches a live service of others. It is then tried once per fingerprint, when somebody asks or
-   * before the first use, and not whenever a runtime opens. See {@link RemoteProbe}.
+   * Present if the probe reaches a live service. The probe then runs once per fingerprint, on request or before the first
+   * use, and not every time a runtime opens. See {@link RemoteProbe}.
    */
   readonly fingerprint?: Fingerprint;
 }
@@ -192,8 +192,8 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   /** MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O. */
   buildRequest(approved: Approval, action: Action): RemoteRequest;
   /**
-   * Sends once, never again. `occurrence` is the idempotency key. The permit's credentials and deadline are checked last,
-   * when the connection stands and nothing was written to it.
+   * Sends once, never again. `occurrence` is the idempotency key. Check the permit's credentials and deadline last, when
+   * the connection is open and before the first byte is written.
    */
   dispatch(permit: RequestPermit, request: RemoteRequest): Promise<Dispatch>;
   /**
@@ -227,7 +227,7 @@ export interface RemoteProbe {
   exclusiveCredential(): Promise<boolean>;
   /** The service honours the idempotency key. */
   idempotent(): Promise<boolean>;
-  /** The service is tried once per fingerprint, when somebody asks or before the first claim; the result is kept. */
+  /** The service is tried once per fingerprint, on request or before the first claim; the result is kept. */
   readonly fingerprint: Fingerprint;
 }
 

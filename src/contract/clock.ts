@@ -2,28 +2,28 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds on a clock that nobody can set. It starts anywhere, and may stand still while a machine is suspended. */
+  /** Milliseconds on a clock that cannot be set. It has no fixed start, and may stop while the machine is suspended. */
   monotonic(): number;
 }
 
-/** The clock by which records are dated, for those who measure nothing. */
+/** The part of a clock that dates records. */
 export type WallClock = Pick<Clock, 'now'>;
 
 /**
- * A moment on both clocks. It has come as soon as one of them says so: the one can be set back, and the other may stand
- * still while a machine is suspended.
+ * A moment on both clocks. It is over as soon as either clock has passed it: the wall clock can be set back, and the
+ * monotonic one may stop while the machine is suspended.
  */
 export interface Deadline {
   readonly atMs: number;
   readonly monotonicMs: number;
 }
 
-/** The moment that is so many milliseconds from now. */
+/** The deadline that is `ms` from now. */
 export function deadlineIn(clock: Clock, ms: number): Deadline {
   return { atMs: clock.now() + ms, monotonicMs: clock.monotonic() + ms };
 }
 
-/** Whether the moment has come. */
+/** Whether the deadline has passed. */
 export function isOver(clock: Clock, { atMs, monotonicMs }: Deadline): boolean {
   return clock.now() >= atMs || clock.monotonic() >= monotonicMs;
 }

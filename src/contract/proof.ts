@@ -13,21 +13,21 @@ export type Proof<Step extends string, Facts> = Facts & { readonly [proof]: Step
 export type Claim = Proof<'claim', { readonly sealed: Sealed<ClaimRecord>; readonly digest: Digest }>;
 
 /**
- * Every outlet is observed or denied. Minted by `runtime/boundary.ts`. `credentials` is what the survey said about them:
- * an adapter that sends something for this attempt does so with no others.
+ * Every outlet is observed or denied. Minted by `runtime/boundary.ts`. `credentials` is what the survey said about the
+ * credentials: an adapter sends nothing for this attempt with others.
  */
 export type Certificate = Proof<
   'certificate',
   { readonly record: CertificateRecord; readonly digest: Digest; readonly credentials: string }
 >;
 
-/** What a permit says beside its record to whoever uses it. */
+/** What an adapter needs of a permit to use it. */
 interface Usable {
   readonly record: PermitRecord;
   readonly digest: Digest;
-  /** The credentials of the last survey that the gate saw: only with these may be sent. */
+  /** What the gate's survey said about the credentials: nothing may be sent with others. */
   readonly credentials: string;
-  /** When the lease of the attempt runs out: others may have given it up from then on, so nothing may be sent. */
+  /** When the attempt's lease runs out. Recovery or an operator may close the attempt after that, so nothing may be sent. */
   readonly deadline: Deadline;
 }
 

@@ -225,13 +225,13 @@ function unescapeJson(text: string): string {
   );
 }
 
-/** A request that may take longer than the lease could still be sent when others have given the attempt up. */
+/** A request that may take longer than the lease could still be sent after recovery or an operator closed the attempt. */
 function checkLease(timeoutMs: number, leaseMs: number | undefined): void {
   if (leaseMs === undefined || timeoutMs < leaseMs) return;
   throw new EffectMatchError(
     'ERR_EM_CONFIG_INVALID',
-    `http: timeoutMs (${timeoutMs}) must be below leaseMs (${leaseMs}): others may give an attempt up when its lease ` +
-      'has run out, and nothing of it may be sent after that',
+    `http: timeoutMs (${timeoutMs}) must be below leaseMs (${leaseMs}): a request must not be sent after the lease of its ` +
+      'attempt has run out',
   );
 }
 

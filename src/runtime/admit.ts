@@ -39,8 +39,8 @@ interface Attempted {
 }
 
 /**
- * Tries what the adapter declares against what it really controls, on a control object of its own. What would reach a live
- * service is left to {@link tryService}.
+ * Checks what the adapter declares against what it really controls, with a control object. Probes that would reach a live
+ * service are left to {@link tryService}.
  */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
@@ -52,7 +52,7 @@ export async function admit(context: AdmissionContext, adapter: Adapter): Promis
   else if (adapter.capability === 'PROMOTABLE' && !isTriedLater(adapter)) await admitPromotable(context, adapter);
 }
 
-/** Whether there is a live service of others to be tried, which is done once and not whenever a runtime opens. */
+/** Whether the adapter's probes reach a live service: they run once per fingerprint, not every time a runtime opens. */
 export function isTriedLater({ capability, probe }: Adapter): boolean {
   return capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined);
 }
@@ -196,7 +196,12 @@ function reorder(approval: Approval): Approval {
 function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): void {
   const { probe } = adapter;
   const named = typeof probe.fingerprint === 'function';
-  demand(context, 'exclusive-credential', named, 'it has no fingerprint, so nobody could tell when to try it again');
+  demand(
+    context,
+    'exclusive-credential',
+    named,
+    'its probe has no fingerprint, so a changed credential would not be noticed',
+  );
   const samples = probe.samples();
   const same = samples.every((sample) => {
     const other = reorder(sample);

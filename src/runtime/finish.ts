@@ -23,8 +23,8 @@ export async function finish(
 
 /**
  * Records a terminal and returns what stands. "Not established" contradicts no verdict: where another worker has
- * found one meanwhile, that one stands, and it is no conflict to have known less. Nor do two workers contradict each other
- * that both found under one permit what was approved: they may have seen different values where the approval admits several.
+ * found one meanwhile, that one stands, and it is no conflict to have known less. Two workers that
+ * both found the approved outcome under one permit agree, even if they saw different values where the approval allows several.
  */
 export async function recordTerminal(
   deployment: Deployment,

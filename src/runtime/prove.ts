@@ -8,9 +8,9 @@ import { type AdmissionContext, isTriedLater, tryService } from './admit.ts';
 
 /** Whether a live service was shown to do what its adapter declares. */
 export type ServiceProof =
-  /** There is no live service to be tried: the adapter was tried when it was opened, or declares nothing. */
+  /** The adapter's probes reach no live service: they ran when it was opened. */
   | { readonly kind: 'not-needed' }
-  /** `tried`: by this call, or earlier and under the same fingerprint. */
+  /** `tried`: by this call, or earlier with the same fingerprint. */
   | { readonly kind: 'proven'; readonly tried: 'now' | 'earlier' }
   | { readonly kind: 'unproven'; readonly why: string };
 
@@ -22,13 +22,13 @@ export interface ProvingContext extends AdmissionContext {
 
 const DOMAIN = 'effectmatch/service-proof/v1';
 
-/** What was found out here lately: an execution need not ask the ledger again, and many at once try a service once. */
+/** Trials of this process: executions need not ask the ledger again, and concurrent ones share one trial. */
 const known = new WeakMap<Adapter, Map<string, Promise<ServiceProof>>>();
 
 /**
- * Tries a live service once per fingerprint: service, operations, credential and adapter code. The result is kept under
- * seal in the ledger, the failure too, so that executions do not send samples again and again to a service that acts on
- * each of them. `asked`: an administrator wants a service tried again that failed before.
+ * Tries a live service once per fingerprint: service, operations, credential and adapter code. The ledger keeps the sealed
+ * result. A failure is kept too: otherwise every execution would send samples to a service that acts on each of them.
+ * `asked` tries a service again that failed before.
  */
 export async function proveService(
   context: ProvingContext,
@@ -47,13 +47,13 @@ export async function proveService(
     tries.delete(subject);
     throw error;
   });
-  // Found out for good, or not at all: a service that gave no answer is asked again.
+  // The ledger remembers a failure. A service that did not answer is tried again.
   if (proof.kind === 'proven') tries.set(subject, Promise.resolve({ kind: 'proven', tried: 'earlier' }));
   else tries.delete(subject);
   return proof;
 }
 
-/** Whether the service, as it would be spoken to at this moment, was proven. Sends nothing. */
+/** Whether the service is proven for the credential in hand. Sends nothing. */
 export async function isProven(context: ProvingContext, adapter: Adapter): Promise<boolean> {
   if (!isTriedLater(adapter)) return true;
   const subject = subjectOf(context, adapter);

@@ -240,7 +240,7 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
     },
   },
   'service-unproven': {
-    'the service serves whoever asks': async (world) => unprovenBank(world, { exclusiveCredential: async () => false }),
+    'the service needs no credential': async (world) => unprovenBank(world, { exclusiveCredential: async () => false }),
     'the service does everything twice': async (world) => unprovenBank(world, { idempotent: async () => false }),
     'the service does not answer': async (world) =>
       unprovenBank(world, {

@@ -1,5 +1,5 @@
 // Goal: a small license that stands for very many effects costs nothing: it is refused before anything is claimed or sent,
-// and whoever reads back such an approval gives up at once.
+// and a read-back of such an approval gives up at once.
 // Method: counts of ten million on HTTP adapters, in licenses that no `prepare` has made; time and memory are measured.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -8,7 +8,7 @@ export interface EchoService extends AsyncDisposable {
   readonly answers: Map<string, string>;
   /** Requests that change something, in the order of their arrival: credential and key. */
   readonly arrivals: { readonly credential: string; readonly key: string }[];
-  /** `open`: it asks nobody for a credential. `silent`: it answers nothing. */
+  /** `open`: it needs no credential. `silent`: it closes every connection. */
   trouble: 'none' | 'open' | 'silent';
 }
 

@@ -1,5 +1,5 @@
-// Goal: a live service is sent samples only when somebody asks, or before the first claim, and once for what it was shown
-// to do; what was not shown is refused and costs no license.
+// Goal: a live service gets samples only on request or before the first claim, once per fingerprint; a service that fails
+// its trial is refused without spending a license.
 // Method: services on loopback that count every request; runtimes that are opened again and again on one ledger.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

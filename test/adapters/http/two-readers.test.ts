@@ -1,5 +1,5 @@
-// Goal: two readers of the same outcome that are both right reach one verdict, whatever changes in columns that nobody
-// compares or that the approval leaves open.
+// Goal: two truthful readers of one outcome reach one verdict, even if they differ in columns that are not compared or
+// that the approval leaves open.
 // Method: a service on loopback that answers two read-backs together, each with other values in such columns.
 import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
