@@ -1,5 +1,5 @@
-// What `npm test` prints: a mark per test (under CI a line per file), then everything that failed, every reason for
-// which tests were skipped, counts and time. Under CI a skip fails the run unless its reason is in OPTIONAL_PARTS.
+// What `npm test` prints: a mark per test (under CI a line per file), each failure as soon as its file has ended, and at
+// the end the names of what failed, every reason for which tests were skipped, counts and time. Under CI a skip fails the run unless its reason is in OPTIONAL_PARTS.
 import { relative, resolve } from 'node:path';
 
 /** Parts of the machine that tests may do without, by the reason that they give. */
@@ -57,7 +57,7 @@ class Run {
     return { failed: 'X', skipped: 's', passed: '.' }[ended.kind];
   }
 
-  /** Everything since the file before was this file's; returns a line about it. */
+  /** Everything since the file before was this file's; returns a line about it and what failed in it. */
   endFile({ file: path, duration_ms: ms }) {
     const file = resolve(path);
     const own = this.#name(file);
@@ -65,7 +65,8 @@ class Run {
     const words = [`${count('passed')} passed`];
     if (count('failed') > 0) words.push(`${count('failed')} FAILED`);
     if (count('skipped') > 0) words.push(`${count('skipped')} skipped`);
-    return `${words.join(', ').padEnd(24)} ${seconds(ms).padStart(8)}  ${shown(file)}\n`;
+    const failures = own.filter(({ kind }) => kind === 'failed').map((ended) => this.#describe(ended));
+    return { line: `${words.join(', ').padEnd(24)} ${seconds(ms).padStart(8)}  ${shown(file)}\n`, failures };
   }
 
   #name(file) {
@@ -88,7 +89,8 @@ class Run {
   *summary(isComplete) {
     const [passed, failed, skipped] = ['passed', 'failed', 'skipped'].map((kind) => this.#of(kind));
     yield '\n';
-    for (const ended of failed) yield this.#describe(ended);
+    // Without a summary of their file they were not described yet.
+    for (const ended of failed) if (!ended.isDescribed) yield this.#describe(ended);
     for (const [reason, tests] of Map.groupBy(skipped, (ended) => ended.reason))
       yield `skipped ${tests.length}: ${reason}\n`;
     for (const { file, title, reason } of this.refusedSkips())
@@ -99,7 +101,9 @@ class Run {
     yield `${counts}, ${this.#files} files, ${seconds(performance.now() - this.#started)}\n`;
   }
 
-  #describe({ file, title, error }) {
+  #describe(ended) {
+    const { file, title, error } = ended;
+    ended.isDescribed = true;
     const cause = error?.cause ?? error;
     const text = cause?.stack ?? cause?.message ?? String(cause);
     const output = this.#outputs.get(file);
@@ -122,8 +126,9 @@ export default async function* report(events) {
     else if (type === 'test:stderr' || type === 'test:stdout') run.keepOutput(data);
     else if (type === 'test:summary' && data.file === undefined) isComplete = true;
     else if (type === 'test:summary') {
-      const line = run.endFile(data);
+      const { line, failures } = run.endFile(data);
       if (process.env.CI) yield line;
+      yield* failures;
     } else if (type === 'test:pass' || type === 'test:fail') {
       const mark = run.end(data, type === 'test:fail');
       if (process.env.CI || mark === '') continue;
