@@ -12,8 +12,15 @@ export interface Operation extends Pick<PrepareRequest, 'effects' | 'requires' |
   readonly options?: Partial<PostgresOptions>;
 }
 
-/** The whole way of one operation through a runtime: prepare, sign, execute. */
-export async function runApproved(place: ProtectedDatabase, operation: Operation): Promise<Terminal> {
+/**
+ * The whole way of one operation through a runtime: prepare, sign, execute. Nothing can be prepared while an outlet is
+ * open, so a test of what `execute` refuses opens it `onceSigned`.
+ */
+export async function runApproved(
+  place: ProtectedDatabase,
+  operation: Operation,
+  onceSigned: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<Terminal> {
   const { action, options, ...approved } = operation;
   await using runtime = await createRuntime({
     store: memoryLedgers({ now: () => Date.now() }),
@@ -22,8 +29,13 @@ export async function runApproved(place: ProtectedDatabase, operation: Operation
     adapters: { db: place.factory(options) },
   });
   const proposal = await runtime.prepare({ adapter: 'db', task: 'honest', planRevision: 1, ...approved });
-  return await runtime.execute(approver(KEY).sign(proposal, { expiresIn: '10m' }), action);
+  const license = await approver(KEY).sign(proposal, { expiresIn: '10m' });
+  await onceSigned();
+  return await runtime.execute(license, action);
 }
+
+/** What prepare throws while an outlet is open, with a message that names it. */
+export const openBoundary = (message: RegExp) => ({ code: 'ERR_EM_BOUNDARY_OPEN', message });
 
 /** How it ended in a few words, with the explanation of a rejection. */
 export function tellEnd(terminal: Terminal): string {

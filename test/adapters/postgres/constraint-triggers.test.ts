@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { insert } from '../../../src/index.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
-import { runApproved, tellEnd } from './approve.ts';
+import { openBoundary, runApproved, tellEnd } from './approve.ts';
 
 const LEDGER = `
   create table entry (id integer primary key, posting integer not null, amount numeric(10, 2) not null);
@@ -79,9 +79,12 @@ test('a deferred trigger that writes where nothing is recorded is INDETERMINATE'
 });
 
 test('a trigger that puts itself off again is not admitted', async () => {
-  await using place = await protectedDatabase(LEDGER + trigger('set constraints late deferred'), RELATIONS);
-  const terminal = await runApproved(place, { effects: POSTING, action: POST });
-  assert.match(tellEnd(terminal), /^rejected at boundary .*SET CONSTRAINTS/s);
+  await using place = await protectedDatabase(LEDGER, RELATIONS);
+  const operation = { effects: POSTING, action: POST };
+  const create = () => place.db.run(trigger('set constraints late deferred'));
+  assert.match(tellEnd(await runApproved(place, operation, create)), /^rejected at boundary .*SET CONSTRAINTS/s);
+  assert.equal(await rows(place), 0);
+  await assert.rejects(runApproved(place, operation), openBoundary(/trigger late on public\.entry/));
 });
 
 test('a reviewed trigger that puts itself off and writes at COMMIT all the same leaves nothing', async () => {
@@ -90,8 +93,9 @@ test('a reviewed trigger that puts itself off and writes at COMMIT all the same 
     if new.id < 100 then insert into entry values (new.id + 100, 7, 0);
     elsif current_setting('effectmatch.marker', true) <> '' then insert into audit values (1);
     end if`;
-  await using place = await protectedDatabase(LEDGER + trigger(body), RELATIONS);
-  const refused = await runApproved(place, { effects: POSTING, action: POST });
+  await using place = await protectedDatabase(LEDGER, RELATIONS);
+  const create = () => place.db.run(trigger(body));
+  const refused = await runApproved(place, { effects: POSTING, action: POST }, create);
   const digest = /declare its digest (\w+)/.exec(tellEnd(refused))?.[1] ?? '';
   const reviews = [{ function: 'public.late()', digest, by: 'a reader in a hurry' }];
   const effects = [...POSTING, ...[101, 102].map((id) => insert('entry', { id, posting: 7, amount: 0 }))];
@@ -106,17 +110,20 @@ test('a trigger that cannot be forced, in a schema closed to the login, is refus
     create schema cellar;
     create table cellar.event_2026 partition of event for values from ('2026-01-01') to ('2027-01-01');
     create function late() returns trigger language plpgsql as $$ begin perform 1; return null; end $$;
-    revoke execute on function late() from public;
-    create constraint trigger late after insert on event deferrable initially deferred
-      for each row execute function late();`;
+    revoke execute on function late() from public;`;
   await using place = await protectedDatabase(schema, { relations: ['event'] });
   const operation = {
     effects: [insert('event', { at: '2026-05-01' })],
     action: { sql: "insert into event values ('2026-05-01')" },
   };
-  const refused = tellEnd(await runApproved(place, operation));
+  const create = () =>
+    place.db.run(`create constraint trigger late after insert on event deferrable initially deferred
+      for each row execute function late()`);
+  const refused = tellEnd(await runApproved(place, operation, create));
   assert.match(refused, /^rejected at boundary .*trigger late on cellar\.event_2026.*GRANT USAGE ON SCHEMA cellar/s);
-  await place.db.run(`grant usage on schema cellar to "${place.db.role('em_exec')}"`);
+  assert.equal(await rows(place, 'event'), 0);
+  await assert.rejects(runApproved(place, operation), openBoundary(/trigger late on cellar\.event_2026/));
+  await place.db.run(/GRANT USAGE ON SCHEMA cellar TO "[^"]+"/.exec(refused)?.[0] ?? '');
   assert.equal(tellEnd(await runApproved(place, operation)), 'committed');
 });
 

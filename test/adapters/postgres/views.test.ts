@@ -7,7 +7,7 @@ import { insert, remove, update } from '../../../src/index.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
 import { isInstalled } from '../../postgres/server.ts';
-import { runApproved, tellEnd } from './approve.ts';
+import { openBoundary, runApproved, tellEnd } from './approve.ts';
 
 const SCHEMA = `
   create table invoice (id serial primary key, status text not null default 'pending', amount numeric(10, 2) not null);
@@ -35,8 +35,15 @@ const RELATIONS = ['invoice', 'note'];
 const open = (views: readonly string[], version: 17 | 15 = 17) =>
   protectedDatabase(SCHEMA, { relations: RELATIONS, views }, { version });
 
-const run = async (place: ProtectedDatabase, effects: readonly ApprovedEffect[], action: PostgresAction) =>
-  tellEnd(await runApproved(place, { effects, action }));
+const run = async (
+  place: ProtectedDatabase,
+  effects: readonly ApprovedEffect[],
+  action: PostgresAction,
+  onceSigned?: () => Promise<unknown>,
+) => tellEnd(await runApproved(place, { effects, action }, onceSigned));
+
+const statuses = async ({ db }: ProtectedDatabase) =>
+  (await db.run('select status from invoice order by id')).map(({ status }) => status);
 
 const PAID = update('invoice', { id: 1 }, { status: ['pending', 'paid'] });
 const CHEAPER = update('invoice', { id: 1 }, { amount: [35, 30] });
@@ -96,8 +103,10 @@ test('a view that is not registered cannot be written', async () => {
   await using place = await open([]);
   const action = { sql: "update pending set status = 'paid' where id = 1" };
   assert.match(await run(place, [PAID], action), /^rejected at stage \(denied\)/);
-  await place.db.run(`grant update on pending to "${place.db.role('em_exec')}"`);
-  assert.match(await run(place, [PAID], action), /^rejected at boundary .*UPDATE ON TABLE public\.pending/s);
+  const grant = () => place.db.run(`grant update on pending to "${place.db.role('em_exec')}"`);
+  assert.match(await run(place, [PAID], action, grant), /^rejected at boundary .*UPDATE ON TABLE public\.pending/s);
+  assert.deepEqual(await statuses(place), ['pending', 'paid']);
+  await assert.rejects(run(place, [PAID], action), openBoundary(/UPDATE ON TABLE public\.pending/));
 });
 
 const REFUSED: readonly (readonly [view: string, message: RegExp])[] = [
@@ -126,16 +135,29 @@ test('a view among the relations, or in a manifest, is answered with where it be
 
 test('a view over a table that is not registered is refused with what to do', async () => {
   await using place = await open(['cellar']);
-  const end = await run(place, [insert('note', { id: 1, body: null })], { sql: 'insert into cellar values (1)' });
-  assert.match(end, /^rejected at boundary .*Writes through it go to public\.hidden.*name it in relations/s);
+  const noted = [insert('note', { id: 1, body: null })];
+  const action = { sql: 'insert into cellar values (1)' };
+  const advice = /Writes through it go to public\.hidden.*name it in relations/s;
+  const message = await run(place, noted, action).catch((error: Error) => error.message);
+  assert.match(message, advice);
+  await assert.rejects(run(place, noted, action), openBoundary(advice));
+  await place.db.run(/REVOKE [^;]*/.exec(message)?.[0] ?? '');
+  const grant = () => place.db.run(`grant insert on cellar to "${place.db.role('em_exec')}"`);
+  const end = await run(place, noted, action, grant);
+  assert.match(end, /^rejected at boundary /);
+  assert.match(end, advice);
+  assert.deepEqual(await place.db.run('select id from hidden'), []);
 });
 
 test('a view that comes to write elsewhere after it was registered is refused, with what to do', async () => {
   await using place = await open(['pending_ids', 'pending']);
-  await place.db.run('create or replace view pending_ids as select h.id, 0::numeric(10, 2) as amount from hidden h');
+  const redirect = () =>
+    place.db.run('create or replace view pending_ids as select h.id, 0::numeric(10, 2) as amount from hidden h');
   const action = { sql: 'update invoice set amount = 30 where id = 1' };
-  const end = await run(place, [CHEAPER], action);
+  const end = await run(place, [CHEAPER], action, redirect);
   assert.match(end, /^rejected at boundary .*view public\.pending_ids.*public\.hidden/s);
+  assert.deepEqual(await place.db.run('select amount::int from invoice where id = 1'), [{ amount: 35 }]);
+  await assert.rejects(run(place, [CHEAPER], action), openBoundary(/view public\.pending_ids/));
   await place.db.run(/REVOKE [^;]*/.exec(end)?.[0] ?? '');
   assert.equal(await run(place, [CHEAPER], action), 'committed');
 });
