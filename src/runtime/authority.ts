@@ -20,7 +20,7 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
-import type { Attempt } from './attempt.ts';
+import { type Attempt, storableText } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
@@ -91,7 +91,7 @@ function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): 
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
   const unusable = findUnusable(approved);
-  if (unusable !== undefined) return refuse('constraint-invalid', unusable);
+  if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
     return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
   }
