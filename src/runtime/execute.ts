@@ -1,12 +1,20 @@
 import { deadlineIn } from '../contract/clock.ts';
+import type { Claim } from '../contract/proof.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './action.ts';
 import { type Attempt, faultOf } from './attempt.ts';
 import { checkSignature, claimAuthority, openAttempt, type Refusal } from './authority.ts';
-import { certify, describeOutlets } from './boundary.ts';
-import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable, provingContext } from './deployment.ts';
+import { type Boundary, certify, describeOutlets } from './boundary.ts';
+import {
+  type Admitted,
+  type AdmittedRemote,
+  adapterNamed,
+  type Deployment,
+  isPromotable,
+  provingContext,
+} from './deployment.ts';
 import { finish, rejection } from './finish.ts';
 import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
@@ -93,22 +101,13 @@ async function executeClaimed(
 ): Promise<Terminal> {
   const { attempt, claim } = claimed;
   const { admitted } = attempt;
-  const boundary = await certify(deployment, admitted, claim).catch((error: unknown) => ({
-    kind: 'faulted' as const,
+  const boundary = await closeBoundary(deployment, admitted, claim).catch((error: unknown) => ({
+    kind: 'refused' as const,
     refusal: faultOf(admitted, error),
   }));
-  if (boundary.kind !== 'certified') {
+  if (boundary.kind === 'refused') {
     // Nothing was staged or sent yet, so that nothing can have become durable.
-    const refusal =
-      boundary.kind === 'faulted'
-        ? boundary.refusal
-        : { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
-    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
-  }
-  if (!(await isProven(provingContext(deployment, admitted.name), admitted.adapter))) {
-    const detail = 'the credential changed since the service was tried, and with this one it was not';
-    const refusal = { reason: 'service-unproven', detail };
-    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
+    return finish(deployment, rejection(deployment, attempt, 'boundary', boundary.refusal, { claim: claim.digest }));
   }
   deployment.reached('path:certified');
 
@@ -117,4 +116,18 @@ async function executeClaimed(
   return isPromotable(admitted)
     ? await executePromotable(deployment, admitted, established)
     : await executeRemote(deployment, admitted as AdmittedRemote, established);
+}
+
+type Closed = Extract<Boundary, { kind: 'certified' }> | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Certifies, and asks whether a live service was tried with the credential that was certified. */
+async function closeBoundary(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Closed> {
+  const boundary = await certify(deployment, admitted, claim);
+  if (boundary.kind === 'refused') {
+    const detail = describeOutlets(boundary.outlets);
+    return { kind: 'refused', refusal: { reason: 'outlet-unclassified', detail } };
+  }
+  if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
+  const detail = 'the credential changed since the service was tried, and with this one it was not';
+  return { kind: 'refused', refusal: { reason: 'service-unproven', detail } };
 }

@@ -161,3 +161,24 @@ test('a draft is read and deleted with no other credential than it was created w
   assert.equal(rig.payments.length, 0);
   await runtime.close();
 });
+
+for (const way of WAYS) {
+  test(`${way.name}: whenever the credential cannot be had, the attempt ends with a verdict or spends nothing`, async () => {
+    for (let nth = 1; nth <= 8; nth += 1) {
+      await using rig = await openRig();
+      let asked = Number.NEGATIVE_INFINITY;
+      const bank = way.make(rig, () => {
+        asked += 1;
+        if (asked === nth) throw new Error('the vault is closed');
+        return `${rig.service.token}.main`;
+      });
+      const runtime = await rig.start({ adapters: { bank } });
+      const license = await rig.approve(runtime, way.request);
+      asked = 0;
+      const terminal = await runtime.execute(license, way.action).catch(() => undefined);
+      const claims = (await runtime.ledgers.journal()).filter(({ kind }) => kind === 'claim');
+      assert.equal(claims.length, terminal === undefined ? 0 : 1, `at call ${nth}`);
+      if (terminal?.kind === 'rejected') assert.equal(rig.payments.length, 0);
+    }
+  });
+}
