@@ -78,8 +78,6 @@ async function executeLicense(
   }
 }
 
-const FORGED = ['issuer-unknown', 'signature-invalid'];
-
 /** A refusal that spends nothing. Of many the first are kept, and all are answered. */
 async function finishUnclaimed(
   deployment: Deployment,
@@ -87,9 +85,7 @@ async function finishUnclaimed(
   at: 'action' | 'authority',
   refusal: Refusal,
 ): Promise<Terminal> {
-  const { refusals } = deployment;
-  const isForged = at === 'authority' && FORGED.includes(refusal.reason);
-  const isKept = isForged ? refusals.keepsForged() : await refusals.keeps(attempt.occurrence);
+  const isKept = await deployment.refusals.keeps(attempt.occurrence, refusal.reason);
   if (isKept) return finish(deployment, rejection(deployment, attempt, at, refusal));
   const detail = `${refusal.detail.slice(0, 3900)} (not recorded: too many refusals like it were)`;
   return rejection(deployment, attempt, at, { ...refusal, detail });

@@ -117,3 +117,20 @@ test('a flood of forged licenses is answered, and the journal keeps some of it e
   await present(1000);
   assert.equal(await terminals(deployed), 200);
 });
+
+test('a license that is presented again and again with a broken signature is kept a few times, and hides no refused action', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const license = await deployed.approve();
+  const broken = { ...license, signature: 'A'.repeat(86) };
+  for (let minute = 0; minute < 3; minute += 1) {
+    for (let at = 0; at < 40; at += 1) {
+      assertRejected(await deployed.runtime.execute(broken, PAY), 'authority', 'signature-invalid');
+    }
+    world.advance(60_000);
+  }
+  assert.equal(await terminals(deployed), 32);
+  const tried = assertRejected(await deployed.runtime.execute(license, BAD), 'action', 'action-invalid');
+  assert.equal(await terminals(deployed), 33);
+  assert.equal((await deployed.runtime.ledgers.attempts(tried.occurrence)).at(-1)?.execution, tried.execution);
+});
