@@ -1,3 +1,4 @@
+import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
@@ -222,7 +223,8 @@ function storableBroken({ registration }: Approved, broken: BrokenRequirement): 
 }
 
 export type Authority =
-  | { readonly kind: 'claimed'; readonly claim: Claim; readonly attempt: Attempt }
+  /** `leased`: until when at least the lease lasts. */
+  | { readonly kind: 'claimed'; readonly claim: Claim; readonly attempt: Attempt; readonly leased: Deadline }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
@@ -254,6 +256,8 @@ export async function claimAuthority(
   const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: attempt.lineage, occurrences });
   const bindingDigest = digestRecord(bindingRecord, binding);
   const isDigested = approved.registration.values === 'digest';
+  // Taken before the store is asked, which may keep it waiting, and after all that may take longer than a lease.
+  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const result = await deployment.ledgers.claim({
     license,
     binding,
@@ -283,5 +287,5 @@ export async function claimAuthority(
   const sealed = result.claim;
   const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
   deployment.reached('path:claimed');
-  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence } };
+  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence }, leased };
 }

@@ -1,4 +1,3 @@
-import { deadlineIn } from '../contract/clock.ts';
 import type { Claim } from '../contract/proof.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
@@ -62,10 +61,9 @@ async function executeLicense(
   const { action } = parsed;
   const revision = options?.revision;
 
-  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const authority = await claimAuthority(deployment, opened, { action, revision });
   if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
-  const { attempt, claim } = authority;
+  const { attempt, claim, leased } = authority;
   let open = true;
   try {
     using _lease = deployment.leases.keep(attempt, leased);

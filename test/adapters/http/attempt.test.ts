@@ -182,3 +182,16 @@ for (const way of WAYS) {
     }
   });
 }
+
+test('a service that takes longer to be tried than a lease lasts does not cost the license', async () => {
+  await using rig = await openRig();
+  let slept = 0;
+  const clock = { now: () => systemClock.now() + slept, monotonic: () => systemClock.monotonic() + slept };
+  const reached = (step: Step) => {
+    if (step === 'adapter:connected' && slept === 0) slept = 60_000;
+  };
+  const runtime = await rig.open({ leaseMs: 30_000 }, { reached, clock });
+  const terminal = await runtime.execute(await rig.approve(runtime), {});
+  assert.equal(slept, 60_000);
+  assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
+});
