@@ -1,6 +1,6 @@
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { Standing } from '../contract/ledgers.ts';
-import type { Claim } from '../contract/proof.ts';
+import type { Claim, Proof } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
@@ -48,8 +48,21 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
   };
 }
 
-/** Whether a designated issuer signed the license. Until that is known, nothing about it can be held against anybody. */
-export function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+/** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
+export type SignedAttempt = Proof<'signed', Attempt>;
+
+/** Whether a designated issuer signed the license. Until that is known, nothing is done for whoever presents it. */
+export function admitSigned(
+  deployment: Deployment,
+  attempt: Attempt,
+):
+  | { readonly kind: 'signed'; readonly attempt: SignedAttempt }
+  | { readonly kind: 'refused'; readonly refusal: Refusal } {
+  const refusal = checkSignature(deployment, attempt.signed);
+  return refusal === undefined ? { kind: 'signed', attempt: attempt as SignedAttempt } : { kind: 'refused', refusal };
+}
+
+function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
   if (keys === undefined) {
@@ -233,13 +246,13 @@ export type Authority =
  */
 export async function claimAuthority(
   deployment: Deployment,
-  attempt: Attempt,
+  attempt: SignedAttempt,
   request: { readonly action: unknown; readonly revision?: string | undefined },
 ): Promise<Authority> {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
   const stale =
-    checkLicense(deployment, attempt, request.action) ??
+    checkTerms(deployment, attempt, request.action) ??
     (await admitted.adapter
       .read(stateReads(approved))
       .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));

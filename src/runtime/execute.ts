@@ -4,7 +4,7 @@ import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './action.ts';
 import { type Attempt, faultOf } from './attempt.ts';
-import { checkSignature, claimAuthority, openAttempt, type Refusal } from './authority.ts';
+import { admitSigned, claimAuthority, openAttempt, type Refusal } from './authority.ts';
 import { type Boundary, certify, describeOutlets } from './boundary.ts';
 import {
   type Admitted,
@@ -52,16 +52,15 @@ async function executeLicense(
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const opened = openAttempt(deployment, admitted, signed);
+  // First of all: to read an action takes time, and anybody can present something.
+  const presented = admitSigned(deployment, opened);
+  if (presented.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', presented.refusal);
   const parsed = readAction(admitted, untrustedAction);
-  if (parsed.kind === 'refused') {
-    // Only what was signed is recorded: whoever has no license has nothing that this could be an attempt at.
-    if (checkSignature(deployment, signed) !== undefined) throw parsed.error;
-    return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
-  }
+  if (parsed.kind === 'refused') return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
   const revision = options?.revision;
 
-  const authority = await claimAuthority(deployment, opened, { action, revision });
+  const authority = await claimAuthority(deployment, presented.attempt, { action, revision });
   if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
   const { attempt, claim, leased } = authority;
   let open = true;
