@@ -1,6 +1,6 @@
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { Standing } from '../contract/ledgers.ts';
-import type { Claim, Proof } from '../contract/proof.ts';
+import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
@@ -25,6 +25,7 @@ import { type Attempt, storableText } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
+import { checkSignature, type SignedAttempt } from './signed.ts';
 
 /** Why authority was not granted: a stable reason and a sentence that says what to do. */
 export interface Refusal {
@@ -46,32 +47,6 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
     lineage,
     admitted,
   };
-}
-
-/** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
-export type SignedAttempt = Proof<'signed', Attempt>;
-
-/** Whether a designated issuer signed the license. Until that is known, nothing is done for whoever presents it. */
-export function admitSigned(
-  deployment: Deployment,
-  attempt: Attempt,
-):
-  | { readonly kind: 'signed'; readonly attempt: SignedAttempt }
-  | { readonly kind: 'refused'; readonly refusal: Refusal } {
-  const refusal = checkSignature(deployment, attempt.signed);
-  return refusal === undefined ? { kind: 'signed', attempt: attempt as SignedAttempt } : { kind: 'refused', refusal };
-}
-
-function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
-  const { issuer } = signed.license;
-  const keys = deployment.issuerKeys.get(issuer);
-  if (keys === undefined) {
-    return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
-  }
-  if (!deployment.verifyLicense(keys, signed)) {
-    return refuse('signature-invalid', `the signature is not by a registered key of "${issuer}"`);
-  }
-  return undefined;
 }
 
 /** Everything that can be checked without the backend: who signed what, for which deployment, and when. */

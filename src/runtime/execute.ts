@@ -4,7 +4,7 @@ import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './action.ts';
 import { type Attempt, faultOf } from './attempt.ts';
-import { admitSigned, claimAuthority, openAttempt, type Refusal } from './authority.ts';
+import { claimAuthority, openAttempt, type Refusal } from './authority.ts';
 import { type Boundary, certify, describeOutlets } from './boundary.ts';
 import {
   type Admitted,
@@ -19,6 +19,7 @@ import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
+import { admitSigned } from './signed.ts';
 import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */
