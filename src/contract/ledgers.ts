@@ -136,7 +136,7 @@ export interface AttemptName {
 export interface Standing {
   /** The highest plan revision announced for the task, undefined when none was. */
   readonly announced: number | undefined;
-  /** Whether the execution holds the occurrence. */
+  /** Whether the execution holds the occurrence, and no operator has decided about it. */
   readonly holds: boolean;
 }
 

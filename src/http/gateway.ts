@@ -103,9 +103,9 @@ export class Gateway {
     return exchanged;
   }
 
-  /** Asks for something, over a connection of its own. */
-  async get(path: string): Promise<Answer> {
-    const exchanged = await this.#exchange('GET', path, {}, { bare: false });
+  /** Asks for something, over a connection of its own; with a warrant, only with the credential that it names. */
+  async get(path: string, warrant?: Warrant): Promise<Answer> {
+    const exchanged = await this.#exchange('GET', path, {}, { bare: false, warrant });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
     const { status, headers, body } = exchanged;
     if (status === 404 || status === 410) return { kind: 'absent' };

@@ -14,12 +14,20 @@ export function encodeNumber(source: string): Value | undefined {
   if (sign === 0) return 0;
   if (scale > NUMBER_LENGTH_MAX || digits.length - scale > NUMBER_LENGTH_MAX) return undefined;
   const minus = sign < 0 ? '-' : '';
-  if (scale >= digits.length) return encodeInteger(BigInt(`${minus}${digits.padEnd(scale, '0')}`));
+  if (scale >= digits.length) return encodeWhole(`${minus}${digits.padEnd(scale, '0')}`);
   const double = Number(source);
   if (isShortestText(double, { digits, scale })) return double;
   const whole = scale > 0 ? digits.slice(0, scale) : '0';
   const fraction = scale > 0 ? digits.slice(scale) : `${'0'.repeat(-scale)}${digits}`;
   return { $dec: `${minus}${whole}.${fraction}` };
+}
+
+/** Every whole number that is safe has at most so many characters. */
+const SAFE_LENGTH_MAX = String(Number.MIN_SAFE_INTEGER).length;
+
+/** A service chooses how many numbers it writes, and to convert a long one takes longer than to copy it. */
+function encodeWhole(text: string): Value {
+  return text.length > SAFE_LENGTH_MAX ? { $int: text } : encodeInteger(BigInt(text));
 }
 
 function isShortestText(double: number, said: { readonly digits: string; readonly scale: number }): boolean {

@@ -134,8 +134,9 @@ class MemoryLedgers implements Ledgers {
   }
 
   async standing(task: string, { occurrence, execution }: AttemptName): Promise<Standing> {
-    const holder = await this.holder(occurrence);
-    return { announced: this.#memory.plans.get(task), holds: holder?.claim.record.execution === execution };
+    const isHolder = (await this.holder(occurrence))?.claim.record.execution === execution;
+    const holds = isHolder && (await this.resolution(occurrence)) === undefined;
+    return { announced: this.#memory.plans.get(task), holds };
   }
 
   async holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined> {

@@ -54,7 +54,10 @@ export const LIMIT_REASONS = [
 /** One of {@link LIMIT_REASONS}. */
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
-/** The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and the value. */
+/**
+ * The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and, where values may be
+ * stored, the value.
+ */
 export interface Exceeded {
   readonly reason: LimitReason;
   readonly detail: string;
@@ -176,7 +179,8 @@ function checkAmounts(
       const isStated = effect.op === 'update' && effect.after !== undefined;
       if (cell === undefined && isStated && !unseen) continue;
       const beyond = cell === undefined ? 'an amount that is not compared' : findBeyond(cell, max);
-      if (beyond !== undefined) return exceeded(beyond);
+      if (beyond === undefined) continue;
+      return exceeded(registration.values === 'plain' || cell === undefined ? beyond : 'more than may be');
     }
   }
   return undefined;

@@ -113,7 +113,14 @@ function mapCell(cell: Cell, map: (value: Value) => Value): Cell {
   if ('is' in cell) return { is: map(cell.is) };
   if ('oneOf' in cell) return { oneOf: cell.oneOf.map(map) };
   if ('between' in cell) return { between: [map(cell.between[0]), map(cell.between[1])] };
+  if ('matches' in cell) return { matches: mapPattern(cell.matches, map) };
   return cell;
+}
+
+/** A pattern may spell out what it matches. It is short, so that only a digest can stand for it. */
+function mapPattern(pattern: string, map: (value: Value) => Value): string {
+  const stands = readTag(map(pattern));
+  return stands?.tag === '$digest' ? `digest ${stands.text}` : pattern;
 }
 
 function mapRow(target: string, row: Row, map: MapValue): Row {

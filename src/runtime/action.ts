@@ -7,7 +7,7 @@ import type { Admitted } from './deployment.ts';
 /** An action as its adapter understands it, or why it is none. */
 export type ReadAction =
   | { readonly kind: 'read'; readonly action: unknown }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly error: EffectMatchError };
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Has the adapter read an untrusted action. What it does not understand is a refusal, with what was tried. */
 export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
@@ -18,7 +18,7 @@ export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
     const tried = admitted.registration.values === 'plain' ? excerptOf(untrusted) : undefined;
     const message = storableFault(admitted, error).slice(0, 2000);
     const detail = tried === undefined ? message : `${message}; it tried: ${tried}`;
-    return { kind: 'refused', refusal: { reason: 'action-invalid', detail }, error };
+    return { kind: 'refused', refusal: { reason: 'action-invalid', detail } };
   }
 }
 

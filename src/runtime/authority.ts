@@ -1,3 +1,4 @@
+import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
 import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
@@ -20,10 +21,11 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
-import type { Attempt } from './attempt.ts';
+import { type Attempt, storableText } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
+import { checkSignature, type SignedAttempt } from './signed.ts';
 
 /** Why authority was not granted: a stable reason and a sentence that says what to do. */
 export interface Refusal {
@@ -45,19 +47,6 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
     lineage,
     admitted,
   };
-}
-
-/** Whether a designated issuer signed the license. Until that is known, nothing about it can be held against anybody. */
-export function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
-  const { issuer } = signed.license;
-  const keys = deployment.issuerKeys.get(issuer);
-  if (keys === undefined) {
-    return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
-  }
-  if (!deployment.verifyLicense(keys, signed)) {
-    return refuse('signature-invalid', `the signature is not by a registered key of "${issuer}"`);
-  }
-  return undefined;
 }
 
 /** Everything that can be checked without the backend: who signed what, for which deployment, and when. */
@@ -91,7 +80,7 @@ function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): 
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
   const unusable = findUnusable(approved);
-  if (unusable !== undefined) return refuse('constraint-invalid', unusable);
+  if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
     return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
   }
@@ -222,7 +211,8 @@ function storableBroken({ registration }: Approved, broken: BrokenRequirement): 
 }
 
 export type Authority =
-  | { readonly kind: 'claimed'; readonly claim: Claim; readonly attempt: Attempt }
+  /** `leased`: until when at least the lease lasts. */
+  | { readonly kind: 'claimed'; readonly claim: Claim; readonly attempt: Attempt; readonly leased: Deadline }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
@@ -231,13 +221,13 @@ export type Authority =
  */
 export async function claimAuthority(
   deployment: Deployment,
-  attempt: Attempt,
+  attempt: SignedAttempt,
   request: { readonly action: unknown; readonly revision?: string | undefined },
 ): Promise<Authority> {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
   const stale =
-    checkLicense(deployment, attempt, request.action) ??
+    checkTerms(deployment, attempt, request.action) ??
     (await admitted.adapter
       .read(stateReads(approved))
       .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));
@@ -254,6 +244,8 @@ export async function claimAuthority(
   const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: attempt.lineage, occurrences });
   const bindingDigest = digestRecord(bindingRecord, binding);
   const isDigested = approved.registration.values === 'digest';
+  // Taken before the store is asked, which may keep it waiting, and after all that may take longer than a lease.
+  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const result = await deployment.ledgers.claim({
     license,
     binding,
@@ -283,5 +275,5 @@ export async function claimAuthority(
   const sealed = result.claim;
   const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
   deployment.reached('path:claimed');
-  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence } };
+  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence }, leased };
 }

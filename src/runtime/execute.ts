@@ -1,17 +1,25 @@
-import { deadlineIn } from '../contract/clock.ts';
+import type { Claim } from '../contract/proof.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './action.ts';
 import { type Attempt, faultOf } from './attempt.ts';
-import { checkSignature, claimAuthority, openAttempt, type Refusal } from './authority.ts';
-import { certify, describeOutlets } from './boundary.ts';
-import { type AdmittedRemote, adapterNamed, type Deployment, isPromotable, provingContext } from './deployment.ts';
+import { claimAuthority, openAttempt, type Refusal } from './authority.ts';
+import { type Boundary, certify, describeOutlets } from './boundary.ts';
+import {
+  type Admitted,
+  type AdmittedRemote,
+  adapterNamed,
+  type Deployment,
+  isPromotable,
+  provingContext,
+} from './deployment.ts';
 import { finish, rejection } from './finish.ts';
 import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
+import { admitSigned } from './signed.ts';
 import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */
@@ -45,19 +53,17 @@ async function executeLicense(
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const opened = openAttempt(deployment, admitted, signed);
+  // First of all: to read an action takes time, and anybody can present something.
+  const presented = admitSigned(deployment, opened);
+  if (presented.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', presented.refusal);
   const parsed = readAction(admitted, untrustedAction);
-  if (parsed.kind === 'refused') {
-    // Only what was signed is recorded: whoever has no license has nothing that this could be an attempt at.
-    if (checkSignature(deployment, signed) !== undefined) throw parsed.error;
-    return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
-  }
+  if (parsed.kind === 'refused') return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
   const revision = options?.revision;
 
-  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
-  const authority = await claimAuthority(deployment, opened, { action, revision });
+  const authority = await claimAuthority(deployment, presented.attempt, { action, revision });
   if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
-  const { attempt, claim } = authority;
+  const { attempt, claim, leased } = authority;
   let open = true;
   try {
     using _lease = deployment.leases.keep(attempt, leased);
@@ -70,8 +76,6 @@ async function executeLicense(
   }
 }
 
-const FORGED = ['issuer-unknown', 'signature-invalid'];
-
 /** A refusal that spends nothing. Of many the first are kept, and all are answered. */
 async function finishUnclaimed(
   deployment: Deployment,
@@ -79,9 +83,7 @@ async function finishUnclaimed(
   at: 'action' | 'authority',
   refusal: Refusal,
 ): Promise<Terminal> {
-  const { refusals } = deployment;
-  const isForged = at === 'authority' && FORGED.includes(refusal.reason);
-  const isKept = isForged ? refusals.keepsForged() : await refusals.keeps(attempt.occurrence);
+  const isKept = await deployment.refusals.keeps(attempt.occurrence, refusal.reason);
   if (isKept) return finish(deployment, rejection(deployment, attempt, at, refusal));
   const detail = `${refusal.detail.slice(0, 3900)} (not recorded: too many refusals like it were)`;
   return rejection(deployment, attempt, at, { ...refusal, detail });
@@ -93,22 +95,13 @@ async function executeClaimed(
 ): Promise<Terminal> {
   const { attempt, claim } = claimed;
   const { admitted } = attempt;
-  const boundary = await certify(deployment, admitted, claim).catch((error: unknown) => ({
-    kind: 'faulted' as const,
+  const boundary = await closeBoundary(deployment, admitted, claim).catch((error: unknown) => ({
+    kind: 'refused' as const,
     refusal: faultOf(admitted, error),
   }));
-  if (boundary.kind !== 'certified') {
+  if (boundary.kind === 'refused') {
     // Nothing was staged or sent yet, so that nothing can have become durable.
-    const refusal =
-      boundary.kind === 'faulted'
-        ? boundary.refusal
-        : { reason: 'outlet-unclassified', detail: describeOutlets(boundary.outlets) };
-    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
-  }
-  if (!(await isProven(provingContext(deployment, admitted.name), admitted.adapter))) {
-    const detail = 'the credential changed since the service was tried, and with this one it was not';
-    const refusal = { reason: 'service-unproven', detail };
-    return finish(deployment, rejection(deployment, attempt, 'boundary', refusal, { claim: claim.digest }));
+    return finish(deployment, rejection(deployment, attempt, 'boundary', boundary.refusal, { claim: claim.digest }));
   }
   deployment.reached('path:certified');
 
@@ -117,4 +110,18 @@ async function executeClaimed(
   return isPromotable(admitted)
     ? await executePromotable(deployment, admitted, established)
     : await executeRemote(deployment, admitted as AdmittedRemote, established);
+}
+
+type Closed = Extract<Boundary, { kind: 'certified' }> | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Certifies, and asks whether a live service was tried with the credential that was certified. */
+async function closeBoundary(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Closed> {
+  const boundary = await certify(deployment, admitted, claim);
+  if (boundary.kind === 'refused') {
+    const detail = describeOutlets(boundary.outlets);
+    return { kind: 'refused', refusal: { reason: 'outlet-unclassified', detail } };
+  }
+  if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
+  const detail = 'the credential changed since the service was tried, and with this one it was not';
+  return { kind: 'refused', refusal: { reason: 'service-unproven', detail } };
 }

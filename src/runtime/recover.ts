@@ -81,14 +81,13 @@ async function recoverOne(deployment: Deployment, entry: ClaimEntry): Promise<Re
   const { adapter, backend } = entry.claim.record;
   const admitted = deployment.adapters.get(adapter);
   if (admitted === undefined) return unresolved(`adapter "${adapter}" is not configured here`);
-  if (admitted.adapter.identity.backend !== backend) {
-    const why = `"${adapter}" is configured with another backend than the one this claim was made for`;
-    return isPromotable(admitted) ? leaveOpen(deployment, entry, admitted, why) : unresolved(why);
-  }
-  return isPromotable(admitted)
-    ? recoverPromotable(deployment, admitted, entry)
-    : recoverRemote(deployment, admitted as AdmittedRemote, entry);
+  if (!isPromotable(admitted)) return recoverRemote(deployment, admitted as AdmittedRemote, entry);
+  if (admitted.adapter.identity.backend === backend) return recoverPromotable(deployment, admitted, entry);
+  return leaveOpen(deployment, entry, admitted, elsewhere(adapter));
 }
+
+const elsewhere = (adapter: string): string =>
+  `"${adapter}" is configured with another backend than the one this claim was made for`;
 
 function attemptOf(entry: ClaimEntry, admitted: Admitted): AttemptFacts {
   const { occurrence, execution, license: lineage } = entry.claim.record;
@@ -140,13 +139,15 @@ async function leaveOpen(
 
 /** Consuming and voiding the permit compete for one key; once consumed, only positive evidence is conclusive. */
 async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, entry: ClaimEntry): Promise<Result> {
-  const { occurrence, execution, claimedAt } = entry.claim.record;
+  const { occurrence, execution, claimedAt, adapter, backend } = entry.claim.record;
   const attempt = attemptOf(entry, admitted);
   const claim = digestRecord(claimRecord, entry.claim.record);
   const state = await deployment.ledgers.voidPermit(occurrence, execution);
   deployment.reached('recovery:settled');
   if (state.kind === 'void') return conclude(deployment, interrupted(deployment, attempt, claim));
 
+  // Whether anything may have been sent is in the ledger. What came of it is at the service that it was sent to.
+  if (admitted.adapter.identity.backend !== backend) return unresolved(elsewhere(adapter));
   const { record } = state.permit;
   const consumed = {
     claim,

@@ -6,6 +6,16 @@ import { parseJson } from '../../src/http/json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
+test('whole numbers are plain up to 2^53 - 1 on both sides, and keep every digit beyond', () => {
+  assert.deepEqual(parse('[9007199254740991, -9007199254740991]'), [9007199254740991, -9007199254740991]);
+  assert.deepEqual(parse('[9007199254740992, -9007199254740992]'), [
+    { $int: '9007199254740992' },
+    { $int: '-9007199254740992' },
+  ]);
+  assert.deepEqual(parse('-1e16'), { $int: '-10000000000000000' });
+  assert.deepEqual(parse('12e998'), { $int: `12${'0'.repeat(998)}` });
+});
+
 test('numbers keep their digits', () => {
   assert.deepEqual(parse('[1, 1.5, 0.1, -0, 1e3, 9007199254740991]'), [1, 1.5, 0.1, 0, 1000, 9007199254740991]);
   assert.deepEqual(parse('9007199254740993'), { $int: '9007199254740993' });

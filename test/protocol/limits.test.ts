@@ -118,6 +118,16 @@ test('amounts: exact values, at the edge and beyond it, in every form of a numbe
   assertExceeds(stated({ between: [1, null] }), 'limit-amount', 'up to');
 });
 
+test('amounts: where values are not stored, the sentence has the limit and not the value', () => {
+  const registration: Registration = { ...REGISTRATION, values: 'digest' };
+  for (const cell of [{ is: 4711 }, { oneOf: [1, 4711] }, { between: [1, 4711] }] as Cell[]) {
+    const effects = [{ op: 'insert', target: 'invoice', after: { amount: cell }, count: 1 } as const];
+    const found = findExceeded(AMOUNT, { occurrences: 1 }, { effects, registration });
+    assertExceeds(found, 'limit-amount', 'amount', '100.5');
+    assert.doesNotMatch(found?.detail ?? '', /4711/);
+  }
+});
+
 test('amounts: what is no number has no upper bound', () => {
   for (const value of ['100', 'abc', true, [1], new Uint8Array([1])]) {
     assertExceeds(check(AMOUNT, [amountOf(value)]), 'limit-amount', 'amount', '100.5');

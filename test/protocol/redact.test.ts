@@ -5,7 +5,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { canonical } from '../../src/protocol/canon.ts';
 import type { CountedEffect, Diff } from '../../src/protocol/diff.ts';
-import { any, between, generated, insert, oneOf, read, remove, row, update } from '../../src/protocol/draft.ts';
+import {
+  any,
+  between,
+  generated,
+  insert,
+  matches,
+  oneOf,
+  read,
+  remove,
+  row,
+  update,
+} from '../../src/protocol/draft.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import { boundDiff, redactApproved, redactDiff } from '../../src/protocol/redact.ts';
 import { renderDiff } from '../../src/protocol/render.ts';
@@ -24,7 +35,7 @@ const approved = approvedRecord.parse({
       { id: 'secret-1' },
       { status: ['secret-2', oneOf('secret-3', 'secret-4')], total: between('secret-5', 'secret-6') },
     ),
-    insert('invoice', { id: generated('n1'), note: 'secret-7', x: any() }),
+    insert('invoice', { id: generated('n1'), note: 'secret-7', x: any(), y: matches('secret-14 [0-9]+') }),
     remove('invoice', { id: 'secret-8' }, { note: { deep: ['secret-9'] } }),
   ],
   requires: [
@@ -50,6 +61,7 @@ test('a redacted approval keeps its shape and none of its values', () => {
     id: { generated: 'n1' },
     note: { is: { $digest: digestOf('invoice', 'note', 'secret-7') } },
     x: { any: true },
+    y: { matches: `digest ${digestOf('invoice', 'y', 'secret-14 [0-9]+')}` },
   });
   assert.deepEqual(redacted.requires[1]?.row, null);
   assert.deepEqual(redacted.watch[0]?.columns, ['name']);

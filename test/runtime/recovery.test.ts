@@ -171,6 +171,25 @@ test('without the adapter, or with another backend under its name, nothing is de
   ofKind('committed', await settledTerminal(right));
 });
 
+test('with another service under its name, what was never sent is settled, and what may have been sent is not', async () => {
+  for (const [step, kind] of [
+    ['path:request-built', 'settled'],
+    ['path:permit-consumed', 'unresolved'],
+  ] as const) {
+    const world = invoiceWorld();
+    await interrupt(world, diesAt(step), { adapter: 'bank' });
+    const { adapters } = world.start().config;
+    const bank = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ identity }) => ({
+      identity: { ...identity, backend: 'bank-2' },
+    }));
+    await using replaced = await succeed(world, { adapters: { ...adapters, bank } });
+    const found = onlyOne(await replaced.runtime.recover());
+    assert.equal(found.kind, kind, JSON.stringify(found));
+    if (found.kind === 'settled') assertRejected(found.terminal, 'recovery', 'interrupted');
+    else assert.match(JSON.stringify(found), /another backend/);
+  }
+});
+
 test('a marker of another execution means that this attempt left nothing', async () => {
   const world = invoiceWorld();
   // Two machines with stores of their own, one backend and one license: the occurrence has one id.

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
+import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { approver, createRuntime, generateApprover, insert } from '../../src/index.ts';
+import { memoryAdapter, overlayAdapter } from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const BAD = { writes: [{ op: 'explode', target: 'invoice' }] };
@@ -71,15 +73,25 @@ test('a long action is kept by its beginning', async () => {
   assert.ok(assertRejected(refused, 'action', 'action-invalid').detail.length <= 4000);
 });
 
-test('under a license that nobody designated signed, an action that does not parse is thrown back and leaves nothing', async () => {
-  await using deployed = await deploy(invoiceWorld());
+test('under a license that no designated issuer signed, nobody reads the action', async () => {
+  const world = invoiceWorld();
+  let read = 0;
+  const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => ({
+    parseAction(input: unknown) {
+      read += 1;
+      return adapter.parseAction(input);
+    },
+  }));
+  const { adapters } = world.start().config;
+  await using deployed = await deploy(world, { adapters: { ...adapters, books } });
   const license = await deployed.approve();
   const forged = { ...license, signature: 'A'.repeat(86) };
   const stranger = { ...license, license: { ...license.license, issuer: 'stranger' } };
-  for (const unsigned of [forged, stranger]) {
-    await assert.rejects(deployed.runtime.execute(unsigned, BAD), { code: 'ERR_EM_ACTION_INVALID' });
-  }
-  assert.equal(await terminals(deployed), 0);
+  assertRejected(await deployed.runtime.execute(forged, BAD), 'authority', 'signature-invalid');
+  assertRejected(await deployed.runtime.execute(stranger, BAD), 'authority', 'issuer-unknown');
+  assert.equal(read, 0, 'to read one takes time, and anybody can present something');
+  assertRejected(await deployed.runtime.execute(license, BAD), 'action', 'action-invalid');
+  assert.equal(read, 1);
 });
 
 test('a flood of refusals under one license is answered and counted, and the journal keeps the first of them', async () => {
@@ -116,4 +128,21 @@ test('a flood of forged licenses is answered, and the journal keeps some of it e
   world.advance(60_000);
   await present(1000);
   assert.equal(await terminals(deployed), 200);
+});
+
+test('a license that is presented again and again with a broken signature is kept a few times, and hides no refused action', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const license = await deployed.approve();
+  const broken = { ...license, signature: 'A'.repeat(86) };
+  for (let minute = 0; minute < 3; minute += 1) {
+    for (let at = 0; at < 40; at += 1) {
+      assertRejected(await deployed.runtime.execute(broken, PAY), 'authority', 'signature-invalid');
+    }
+    world.advance(60_000);
+  }
+  assert.equal(await terminals(deployed), 32);
+  const tried = assertRejected(await deployed.runtime.execute(license, BAD), 'action', 'action-invalid');
+  assert.equal(await terminals(deployed), 33);
+  assert.equal((await deployed.runtime.ledgers.attempts(tried.occurrence)).at(-1)?.execution, tried.execution);
 });

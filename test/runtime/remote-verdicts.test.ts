@@ -90,10 +90,10 @@ test('recovery believes a refusal on the same terms', async () => {
   assertRejected(recovered.kind === 'settled' ? recovered.terminal : undefined, 'dispatch', 'refused-by-backend');
 });
 
-test('a permit that is older than its lease is never used; one exactly as old still is', async () => {
+test('a permit that is as old as its lease is never used; one that is a millisecond younger still is', async () => {
   for (const [slept, kind] of [
-    [LEASE_MS + 1, 'rejected'],
-    [LEASE_MS, 'committed'],
+    [LEASE_MS, 'rejected'],
+    [LEASE_MS - 1, 'committed'],
   ] as const) {
     const world = invoiceWorld();
     const before = world.bank.backend.rows();

@@ -11,11 +11,11 @@ import { type Decision, signResolution } from '../../src/crypto/resolution.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
-import { MemoryBackend, memoryAdapter, PROBE_TARGET, WORLD_TARGETS } from '../../src/testing/world.ts';
+import { MemoryBackend, memoryAdapter, PROBE_TARGET, WORLD_TARGETS, type World } from '../../src/testing/world.ts';
 import { openRig, type Rig } from '../adapters/http/rig.ts';
 import { runCommand } from '../cli/command.ts';
 import { testKeyring } from '../keyring.ts';
-import { claimedOccurrence, deploy, interrupt, invoiceWorld, LEASE_MS, ofKind, onlyOne, PAY } from './deploy.ts';
+import { claimedOccurrence, deploy, interrupt, invoiceWorld, LEASE_MS, ofKind, once, onlyOne, PAY } from './deploy.ts';
 
 const operator = generateApprover('night-shift');
 const stranger = generateApprover('night-shift');
@@ -110,6 +110,25 @@ test('an attempt that may still be running is not resolved, and evidence has its
   const longest = 'x'.repeat(1_000_000);
   const resolution = await resolve(longest);
   assert.equal(await fresh.runtime.ledgers.document(resolution.evidence), longest);
+});
+
+test('an attempt that lives is not resolved, also after it was recovered before its lease had run out', async () => {
+  let resolving: Promise<unknown> = Promise.resolve();
+  const decide = async () => {
+    await using other = await deploy(world, { operators });
+    const open = onlyOne(await other.runtime.recover({ now: true }));
+    assert.equal(open.kind, 'unresolved');
+    const { occurrence, execution, lineage } = ofKind('indeterminate', await other.runtime.terminal(open.occurrence));
+    const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
+    resolving = other.runtime.resolve(signAs(operator, decision), EVIDENCE);
+    await resolving.catch(() => {});
+  };
+  const world: World = invoiceWorld({ pause: once('adapter.dispatch', decide) });
+  await using first = await deploy(world);
+  const license = await first.approve({ adapter: 'bank' });
+  const terminal = await first.runtime.execute(license, PAY);
+  await assert.rejects(resolving, { code: 'ERR_EM_RESOLUTION_REFUSED', message: /may still be running/ });
+  ofKind('committed', terminal);
 });
 
 test('where values are not stored, evidence is not either', async () => {

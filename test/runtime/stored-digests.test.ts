@@ -11,7 +11,7 @@ import { snapshot } from '../../src/adapters/snapshot/index.ts';
 import type { AdapterFactory, RemoteAdapter } from '../../src/contract/adapter.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { canonical } from '../../src/protocol/canon.ts';
-import { update } from '../../src/protocol/draft.ts';
+import { matches, update } from '../../src/protocol/draft.ts';
 import type { PermitRecord } from '../../src/protocol/permit.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { overlayAdapter, remoteAdapter } from '../../src/testing/world.ts';
@@ -108,4 +108,23 @@ test('equal requests under two licenses are bound by different digests', async (
   const digests = seen.map(({ bound }) => 'request' in bound && bound.request);
   assert.equal(digests.length, 2);
   assert.notEqual(digests[0], digests[1]);
+});
+
+test('where values are not stored, neither a limit that was exceeded nor a pattern tells one', async () => {
+  const world = invoiceWorld({ values: 'digest' });
+  const issuer = world.start().config.issuers['ap-team'] ?? assert.fail();
+  const limits = { amounts: [{ target: 'invoice', column: 'amount', max: 100 }] };
+  await using deployed = await deploy(world, { issuers: { 'ap-team': { ...issuer, limits } } });
+  const { approve, runtime } = deployed;
+  const effects = [update('invoice', { id: 1 }, { amount: [35, 471_100] })];
+  const exceeded = ofKind('rejected', await runtime.execute(await approve({ effects }), PAY));
+  assert.equal(exceeded.reason, 'limit-amount');
+  assert.match(exceeded.detail, /the limit is 100/);
+  const matching = [update('invoice', { id: 1 }, { status: matches('paid to zorro[0-9]') })];
+  ofKind('rejected', await runtime.execute(await approve({ effects: matching }), PAY));
+  const stored: unknown[] = [...(await runtime.ledgers.journal())];
+  for (const { record } of await runtime.ledgers.journal()) {
+    if ('occurrence' in record) stored.push(await runtime.ledgers.holder(record.occurrence));
+  }
+  assert.doesNotMatch(JSON.stringify(stored), /471100|zorro/);
 });

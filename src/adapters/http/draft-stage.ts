@@ -4,7 +4,7 @@ import type { ConsumedPermit } from '../../contract/proof.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
-import type { Gateway } from '../../http/gateway.ts';
+import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { DraftContent, DraftOptions } from './draft-options.ts';
@@ -115,10 +115,14 @@ export class DraftStage implements Stage {
   /** Deleting a draft that is gone, or was published, does nothing, so it may be tried again. */
   async discard(): Promise<void> {
     if (this.#over) return;
-    const path = fillPath(this.#tools.options.draft.path, { id: this.#id });
+    const { gateway, options } = this.#tools;
+    // Left behind without effect: another credential may be that of another account, which has drafts of its own.
+    if (gateway.fingerprint() !== this.#warrant.credentials) return this.#end();
+    const path = fillPath(options.draft.path, { id: this.#id });
     let why = '';
     for (let tries = 0; tries < DISCARD_TRIES; tries += 1) {
-      const exchanged = await this.#tools.gateway.send(contentOf('discard', 'DELETE', path, null), this.#id);
+      const content = contentOf('discard', 'DELETE', path, null);
+      const exchanged = await gateway.send(content, this.#id, { warrant: this.#warrant });
       const gone = exchanged.kind === 'response' && (exchanged.status < 300 || [404, 410].includes(exchanged.status));
       if (gone) return this.#end();
       why = exchanged.kind === 'response' ? `it answered ${exchanged.status}` : exchanged.why;
@@ -130,6 +134,11 @@ export class DraftStage implements Stage {
     await this.discard();
   }
 
+  /** A draft of this number on the account of another credential is another draft. */
+  get #warrant(): Warrant {
+    return { credentials: this.#tools.under.certificate.credentials };
+  }
+
   #end(): void {
     this.#over = true;
     this.#tools.onEnd(this);
@@ -137,7 +146,7 @@ export class DraftStage implements Stage {
 
   async #content(): Promise<DraftContent> {
     const { gateway, options } = this.#tools;
-    const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }));
+    const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }), this.#warrant);
     if (answer.kind === 'found') {
       const { records, base } = options.draft.content(answer.body);
       return { records: records.map(normaliseRecord), base };

@@ -139,7 +139,8 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
   }
 
   async close(): Promise<void> {
-    for (const stage of this.#stages) await stage.discard();
+    // A draft that cannot be deleted has no effect, and what else is open has to be closed.
+    await Promise.allSettled([...this.#stages].map((stage) => stage.discard()));
   }
 
   async #isDurable(token: string): Promise<boolean> {

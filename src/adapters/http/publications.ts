@@ -6,6 +6,7 @@ import { type Content, fillPath } from '../../http/content.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
+import { Recent } from '../../http/recent.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { DraftOptions } from './draft-options.ts';
@@ -26,6 +27,8 @@ export class Publications implements Markers {
   readonly #gateway: Gateway;
   readonly #options: DraftOptions['publication'];
   readonly #reached: Reached;
+  /** With which credentials something was published, or may have been: another account says nothing about it. */
+  readonly #published = new Recent<string>();
 
   constructor(gateway: Gateway, options: DraftOptions['publication'], reached: Reached) {
     this.#gateway = gateway;
@@ -42,7 +45,10 @@ export class Publications implements Markers {
 
   async void(marker: MarkerText): Promise<VoidResult> {
     this.#reached('adapter:void-written');
-    const standing = await this.put(marker.occurrence, this.#options.void(canonical(marker)));
+    const { occurrence } = marker;
+    const credentials = this.#published.get(occurrence);
+    const warrant = credentials === undefined ? undefined : { credentials };
+    const standing = await this.#put(occurrence, this.#options.void(canonical(marker)), warrant);
     this.#reached('adapter:void-committed');
     if (standing.kind === 'refused') return { kind: 'busy', why: `the service answered ${standing.status}` };
     // A void whose answer is lost stands or does not; whoever asks again finds out.
@@ -58,13 +64,14 @@ export class Publications implements Markers {
 
   /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
   async publish(draft: string, permit: ConsumedPermit): Promise<Standing> {
-    const { marker } = permit;
-    return await this.put(marker.occurrence, this.#options.publish(draft, canonical(marker)), { warrant: permit });
+    const { marker, credentials } = permit;
+    this.#published.set(marker.occurrence, credentials);
+    return await this.#put(marker.occurrence, this.#options.publish(draft, canonical(marker)), permit);
   }
 
-  async put(occurrence: string, body: Value, options: { readonly warrant?: Warrant } = {}): Promise<Standing> {
+  async #put(occurrence: string, body: Value, warrant: Warrant | undefined): Promise<Standing> {
     const content = contentOf('publish', 'PUT', this.#path(occurrence), body);
-    const exchanged = await this.#gateway.send(content, occurrence, options);
+    const exchanged = await this.#gateway.send(content, occurrence, warrant && { warrant });
     return this.#judge(exchanged);
   }
 

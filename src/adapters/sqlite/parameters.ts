@@ -11,13 +11,14 @@ const ID = '[\\w$\\u0080-\\uffff]';
 /**
  * Everything that may contain a parameter's sign without being one, then parameters, then any other character, in the
  * order in which SQLite's tokenizer decides. A doubled quote inside a string reads as two strings, which is the same here.
+ * Whatever is not closed reaches to the end, so that no character is looked at again and again.
  */
 const TOKEN = new RegExp(
   [
     ...["'[^']*(?:'|$)", '"[^"]*(?:"|$)', '`[^`]*(?:`|$)', '\\[[^\\]]*(?:\\]|$)'],
     ...['--[^\\n]*', '/\\*(?:[^*]|\\*(?!/))*(?:\\*/|$)'],
     ...[`[A-Za-z_\\u0080-\\uffff]${ID}*`, `\\d(?:${ID}|\\.)*`],
-    ...['(?<numbered>\\?\\d*)', `(?<named>[:@$](?:${ID}|::)+(?:\\([^\\s)]*\\))?)`],
+    ...['(?<numbered>\\?\\d*)', `(?<named>[:@$](?:${ID}|::)+(?:\\([^\\s)]*\\)?)?)`],
     '[^]',
   ].join('|'),
   'g',
@@ -26,11 +27,14 @@ const TOKEN = new RegExp(
 /** The parameters of a statement, numbered as SQLite numbers them. */
 export function readParameters(sql: string, where: string): Parameters {
   const parameters: (string | null)[] = [];
+  const known = new Set<string>();
   for (const { groups } of sql.matchAll(TOKEN)) {
     const { numbered, named } = groups ?? {};
     if (numbered === '?') parameters.push(null);
     else if (numbered !== undefined) reach(parameters, numbered, where);
-    else if (named !== undefined && !parameters.includes(named)) parameters.push(named);
+    else if (named !== undefined && !known.has(named)) parameters.push(named);
+    if (named !== undefined) known.add(named);
+    if (parameters.length > MAX_NUMBER) throw refuseAction(`${where}: there are more than ${MAX_NUMBER} parameters`);
   }
   return parameters;
 }
@@ -68,11 +72,13 @@ export function checkNames(parameters: Parameters, names: readonly string[], whe
     if (other !== undefined) throw refuseAction(`${where}: ${other} and ${name} must have different names`);
     known.set(name.slice(1), name);
   }
-  const bare = names.map((name) => (/^[:@$]/.test(name) && parameters.includes(name) ? name.slice(1) : name));
-  const unknown = names.find((_, index) => !known.has(bare[index] ?? ''));
-  if (unknown !== undefined) throw refuseAction(`${where}: the statement has no parameter "${unknown}"`);
-  const twice = names.find((_, index) => bare.indexOf(bare[index] ?? '') !== index);
-  if (twice !== undefined) throw refuseAction(`${where}: the parameter "${twice}" has two values`);
-  const missing = [...known].find(([name]) => !bare.includes(name));
+  const given = new Set<string>();
+  for (const name of names) {
+    const bare = known.get(name.slice(1)) === name ? name.slice(1) : name;
+    if (!known.has(bare)) throw refuseAction(`${where}: the statement has no parameter "${name}"`);
+    if (given.has(bare)) throw refuseAction(`${where}: the parameter "${name}" has two values`);
+    given.add(bare);
+  }
+  const missing = [...known].find(([name]) => !given.has(name));
   if (missing !== undefined) throw refuseAction(`${where}: there is no value for the parameter ${missing[1]}`);
 }

@@ -1,7 +1,7 @@
 import type { AttemptName, ClaimEntry, ClaimRequest, ClaimResult, Standing } from '../../contract/ledgers.ts';
 import { invariant } from '../../errors.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
-import { CLAIM_SLOT, type OpenedRow, tampered, terminalSlot } from '../journal.ts';
+import { CLAIM_SLOT, type OpenedRow, RESOLUTION_SLOT, tampered, terminalSlot } from '../journal.ts';
 import { nonceReused, planSuperseded, spent } from '../refusals.ts';
 import { type CheckedRequest, makeClaim } from '../rules.ts';
 import { countClaim, findIssued, insertIssuance, openIssuance } from './issuances.ts';
@@ -91,7 +91,7 @@ const END_LEASE =
 /** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */
 export function findStanding(session: Session, task: string, { occurrence, execution }: AttemptName): Standing {
   const row = session.sql(STANDING).get(task, occurrence, execution) as { announced: number | null; holds: number };
-  const holds = row.holds === 1 || isHolder(session, occurrence, execution);
+  const holds = row.holds === 1 || (isHolder(session, occurrence, execution) && !isResolved(session, occurrence));
   return { announced: row.announced ?? undefined, holds };
 }
 
@@ -102,6 +102,10 @@ const STANDING =
 function isHolder(session: Session, occurrence: string, execution: ExecutionId): boolean {
   const row = findRow(session, occurrence, CLAIM_SLOT);
   return row?.kind === 'claim' && row.sealed.record.execution === execution;
+}
+
+function isResolved(session: Session, occurrence: OccurrenceId): boolean {
+  return findRow(session, occurrence, RESOLUTION_SLOT) !== undefined;
 }
 
 /** Takes the entry of a claim away once a verdict or a decision has ended it; false when that was done before. */

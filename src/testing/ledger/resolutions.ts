@@ -56,6 +56,16 @@ export function resolutionTests(kit: LedgerKit): void {
     assert.equal((await ledgers.verify()).kind, 'intact');
   });
 
+  test('an execution does not hold its occurrence once an operator has decided about it', async () => {
+    await using bench = await openBench(kit);
+    const { context, ledgers } = bench;
+    const { record: claim } = await claimFixture(ledgers, context, 'decided');
+    await ledgers.record(fixtureTerminal(context, claim, 'indeterminate'), 'flushed');
+    assert.equal((await ledgers.standing(claim.task, claim)).holds, true);
+    await ledgers.resolve(fixtureResolution(context, claim));
+    assert.equal((await ledgers.standing(claim.task, claim)).holds, false);
+  });
+
   test('another decision about the same occurrence is refused', async () => {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;

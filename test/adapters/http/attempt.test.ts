@@ -123,3 +123,75 @@ test('the timeout that is used unless said otherwise must be below the lease too
   const bank = mediatedHttp({ ...options, service: without });
   await assert.rejects(rig.start({ adapters: { bank }, leaseMs: 10_000 }), { code: 'ERR_EM_CONFIG_INVALID' });
 });
+
+test('a publication whose answer was lost is not settled on the account of another credential', async () => {
+  await using rig = await openRig();
+  let account = 'main';
+  const reached = (step: Step) => {
+    if (step === 'path:gate-passed') rig.faults.arm('drop-after');
+    if (step === 'path:promoted') account = 'other';
+  };
+  const bank = draft.make(rig, () => `${rig.service.token}.${account}`);
+  const runtime = await rig.start({ adapters: { bank } }, { reached });
+  const terminal = await runtime.execute(await rig.approve(runtime, draft.request), draft.action);
+  assert.equal(rig.payments.length, 1);
+  assert.equal(terminal.kind, 'indeterminate', renderTerminal(terminal));
+  const [open] = await runtime.recover({ now: true });
+  assert.notEqual(open?.kind, 'settled', JSON.stringify(open));
+  account = 'main';
+  const [settled] = await runtime.recover({ now: true });
+  assert.ok(settled?.kind === 'settled');
+  assert.equal(settled.terminal.kind, 'committed');
+});
+
+test('a draft is read and deleted with no other credential than it was created with', async () => {
+  await using rig = await openRig();
+  let account = 'main';
+  const reached = (at: Step) => {
+    if (at !== 'path:staged') return;
+    account = 'other';
+    const [[id, drafted] = assert.fail()] = rig.account.drafts;
+    rig.service.account('other').drafts.set(id, drafted);
+  };
+  const bank = draft.make(rig, () => `${rig.service.token}.${account}`);
+  const runtime = await rig.start({ adapters: { bank } }, { reached });
+  const terminal = await runtime.execute(await rig.approve(runtime, draft.request), draft.action);
+  assert.equal(terminal.kind === 'rejected' && terminal.at, 'comparison', renderTerminal(terminal));
+  assert.equal(rig.service.account('other').drafts.size, 1, 'the draft of the other account is left alone');
+  assert.equal(rig.payments.length, 0);
+  await runtime.close();
+});
+
+for (const way of WAYS) {
+  test(`${way.name}: whenever the credential cannot be had, the attempt ends with a verdict or spends nothing`, async () => {
+    for (let nth = 1; nth <= 8; nth += 1) {
+      await using rig = await openRig();
+      let asked = Number.NEGATIVE_INFINITY;
+      const bank = way.make(rig, () => {
+        asked += 1;
+        if (asked === nth) throw new Error('the vault is closed');
+        return `${rig.service.token}.main`;
+      });
+      const runtime = await rig.start({ adapters: { bank } });
+      const license = await rig.approve(runtime, way.request);
+      asked = 0;
+      const terminal = await runtime.execute(license, way.action).catch(() => undefined);
+      const claims = (await runtime.ledgers.journal()).filter(({ kind }) => kind === 'claim');
+      assert.equal(claims.length, terminal === undefined ? 0 : 1, `at call ${nth}`);
+      if (terminal?.kind === 'rejected') assert.equal(rig.payments.length, 0);
+    }
+  });
+}
+
+test('a service that takes longer to be tried than a lease lasts does not cost the license', async () => {
+  await using rig = await openRig();
+  let slept = 0;
+  const clock = { now: () => systemClock.now() + slept, monotonic: () => systemClock.monotonic() + slept };
+  const reached = (step: Step) => {
+    if (step === 'adapter:connected' && slept === 0) slept = 60_000;
+  };
+  const runtime = await rig.open({ leaseMs: 30_000 }, { reached, clock });
+  const terminal = await runtime.execute(await rig.approve(runtime), {});
+  assert.equal(slept, 60_000);
+  assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
+});

@@ -131,6 +131,29 @@ test('values are counted as SQLite counts parameters', () => {
   }
 });
 
+test('no text, however it is made, takes much longer to read than its length', () => {
+  const names = Array.from({ length: 149_000 }, (_, at) => `:p${at.toString(36).padStart(4, '0')}`);
+  const fewer = names.slice(0, 32_766);
+  const texts: readonly (readonly [sql: string, values?: unknown])[] = [
+    [`select ${names.join(',')}`],
+    [`select ${fewer.join(',')}`, Object.fromEntries(fewer.toReversed().map((name) => [name, 1]))],
+    [`select ${':a('.repeat(349_000)}`],
+    [`select ${'?'.repeat(1_048_000)}`],
+    [`select /*${'*'.repeat(1_048_000)}`],
+  ];
+  const begun = performance.now();
+  for (const [text, values] of texts) {
+    try {
+      parseAction({ sql: text, values });
+    } catch (error) {
+      assert.equal((error as { code?: unknown }).code, 'ERR_EM_ACTION_INVALID');
+    }
+  }
+  const ms = performance.now() - begun;
+  assert.ok(ms < 10_000, `${ms} ms; comparing every name with every other took more than a minute`);
+  assert.throws(() => parseAction({ sql: `select ${'?,'.repeat(32_766)}?` }), /more than 32766 parameters/);
+});
+
 test('values are stored as written: whole numbers as INTEGER, other numbers as REAL, bytes as BLOB', async () => {
   const file = freshFile('create table t (id integer primary key, v)');
   await using adapter = await open({ file, relations: ['t'] });
