@@ -1,6 +1,6 @@
 import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
 import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
-import { movesSequence } from './body.ts';
+import { findUnseenAct } from './body.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets, type RegisteredRelation } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
@@ -113,9 +113,9 @@ function surveyStorage(leaf: RelationRow, root: RelationRow, outlets: Outlets): 
 
 /** Whether a trigger's condition is exactly the one that lets other logins pass unrecorded. */
 function recordsOnly(trigger: TriggerRow, executor: string): boolean {
-  const condition = /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(trigger.definition)?.[1];
+  const condition = conditionOf(trigger);
   const literal = quoteLiteral(executor).trim();
-  return condition === undefined || condition === `(SESSION_USER = ${literal}::name)`;
+  return condition === '' || condition === `(SESSION_USER = ${literal}::name)`;
 }
 
 function surveyRecorders(
@@ -156,7 +156,7 @@ function surveyRecorders(
   }
 }
 
-/** Expressions of reached relations that move a sequence, whoever evaluates them. */
+/** Expressions that act where nothing sees it, whoever evaluates them: those of reached relations, and of every domain. */
 function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
   const expressions = [
     ...catalog.columns.map((row) => ({
@@ -169,7 +169,20 @@ function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets
       relation: row.relation,
       what: `constraint ${row.object}`,
       text: row.definition,
-      close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}`,
+      close: (table: string) =>
+        `ALTER ${row.domain === null ? `TABLE ${table}` : `DOMAIN ${row.domain}`} DROP CONSTRAINT ${row.object}`,
+    })),
+    ...catalog.types.map((row) => ({
+      relation: 0,
+      what: `default of domain ${row.name}`,
+      text: row.defaultText ?? '',
+      close: () => `ALTER DOMAIN ${row.name} DROP DEFAULT`,
+    })),
+    ...catalog.triggers.filter(isLive).map((row) => ({
+      relation: row.relation,
+      what: `trigger ${row.object}`,
+      text: conditionOf(row),
+      close: (table: string) => `DROP TRIGGER ${row.object} ON ${table}`,
     })),
     ...catalog.rules.map((row) => ({
       relation: row.relation,
@@ -186,15 +199,22 @@ function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets
   ];
   for (const { relation, what, text, close } of expressions) {
     const row = index.relation.get(relation);
-    if (row === undefined || !reach.relations.has(row) || !movesSequence(text)) continue;
+    const isReached = relation === 0 || (row !== undefined && reach.relations.has(row));
+    const act = isReached ? findUnseenAct(text) : undefined;
+    if (act === undefined) continue;
     outlets.open({
-      outlet: `${what} of ${row.object}`,
-      object: row.object,
-      why: 'It moves a sequence (setval), which neither recorders nor counters see',
-      fix: [close(row.object)],
-      needs: `${quoteName(row.owner)} or a superuser`,
+      outlet: row === undefined ? what : `${what} of ${row.object}`,
+      object: row?.object ?? what,
+      why: `It ${act}`,
+      fix: [close(row?.object ?? '')],
+      needs: `${row === undefined ? 'the owner of the domain' : quoteName(row.owner)} or a superuser`,
     });
   }
+}
+
+/** The condition of a trigger, which is evaluated with the rights of whoever writes. */
+function conditionOf({ definition }: TriggerRow): string {
+  return /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(definition)?.[1] ?? '';
 }
 
 const FORCED = 'deferrable; forced before the observation, and what it writes after that is refused';
