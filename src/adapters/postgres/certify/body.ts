@@ -146,7 +146,7 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   return ['runs SQL put together at run time (EXECUTE)'];
 }
 
-/** What an expression calls that nothing counts, or that reads what no text names; undefined where there is no such call. */
+/** What an expression calls that nothing counts, or that reads what no text names; undefined where it calls no such. */
 export function findUnseenAct(text: string): string | undefined {
   return tokenize(text)
     .map(unseenAct)
@@ -154,8 +154,8 @@ export function findUnseenAct(text: string): string | undefined {
 }
 
 /**
- * Built-ins that anybody may execute. A sequence that is set outlives a rollback; a table that is told as a value may be
- * a view, whose functions were never looked at.
+ * Built-ins that every role may execute. A sequence that is set outlives a rollback; a table that is told as a value
+ * may be a view, whose functions were never looked at.
  */
 function unseenAct({ kind, text }: Token): string | undefined {
   if (kind === 'string') return undefined;

@@ -20,7 +20,7 @@ export async function surveySequences(control: TextReader, facts: BoundaryFacts,
     outlets.open({
       outlet: `sequence ${object}`,
       object,
-      why: `It is there for ${place}, and ${quoteName(facts.owner)} may not read it, so that nothing would see who draws from it`,
+      why: `It is there for ${place}, and ${quoteName(facts.owner)} may not read it, so that draws would not be seen`,
       fix: [`GRANT SELECT ON SEQUENCE ${object} TO ${quoteName(facts.owner)}`],
       needs: 'the owner of the sequence, or a superuser',
     });
