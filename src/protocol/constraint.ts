@@ -67,6 +67,12 @@ export function checkCell(cell: Cell, where: string): void {
       `${where}: between needs two numbers or two texts, the lower one first`,
     );
   }
+  if (cell.between.some((bound) => typeof bound === 'string' && FAR_DATE.test(bound))) {
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      `${where}: between compares dates by their texts; their years must be 0001 to 9999`,
+    );
+  }
 }
 
 /** Longer texts match no pattern: the agent chooses the text, and with it the cost. */
@@ -113,10 +119,26 @@ function sameValue(a: Value, b: Value): boolean {
   return !scalar && canonical(a) === canonical(b);
 }
 
+/** Dates with four digits for the year have the order of their texts; those beyond and before Christ have not. */
+const DATE = /^\d{4}-\d\d-\d\d(?:[ T][\d:.]+(?:Z|[-+][\d:]+)?)?$/;
+const FAR_DATE = /^\d{5,}-\d\d-\d\d|^\d{4,}-\d\d-\d\d.* BC$/;
+const ENDLESS = /^-?infinity$/;
+
 function isBetween([low, high]: readonly [Value, Value], value: Value): boolean {
+  if (boundsDates(low, high) && !isDateText(value) && value !== low && value !== high) return false;
   const fromLow = orderValues(low, value);
   const toHigh = orderValues(value, high);
   return fromLow !== undefined && toHigh !== undefined && fromLow <= 0 && toHigh <= 0;
+}
+
+/** Whether two bounds mean dates, so that no other text lies between them. */
+function boundsDates(low: Value, high: Value): boolean {
+  const isEnd = (bound: Value) => isDateText(bound) || (typeof bound === 'string' && ENDLESS.test(bound));
+  return isEnd(low) && isEnd(high);
+}
+
+function isDateText(value: Value): boolean {
+  return typeof value === 'string' && DATE.test(value);
 }
 
 function isInteger(value: Value): boolean {

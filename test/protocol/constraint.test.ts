@@ -59,6 +59,20 @@ test('between includes both ends and refuses another kind of value', () => {
   assert.ok(!accepts({ between: ['a', 'b'] }, 1));
 });
 
+test('between two dates lie dates of four digits for the year only, whose texts have their order', () => {
+  const year: Cell = { between: ['2024-01-01', '2025-01-01'] };
+  for (const inside of ['2024-01-01', '2024-06-01', '2024-06-01 10:00:00.5+00', '2024-06-01T10:00:00Z', '2025-01-01'])
+    assert.ok(accepts(year, inside), inside);
+  for (const outside of ['20240-06-01', '2024-06-01 BC', '2024-06-01 00:00:00+00 BC', '2024-06-01 or so', '2025-01-02'])
+    assert.ok(!accepts(year, outside), outside);
+  const open: Cell = { between: ['2024-01-01', 'infinity'] };
+  assert.ok(accepts(open, '2999-06-01') && accepts(open, 'infinity'));
+  assert.ok(!accepts(open, '2024-06-01 BC') && !accepts(open, '-infinity') && !accepts(open, '2023-12-31'));
+  for (const far of ['12024-01-01', '2024-01-01 BC']) {
+    assert.throws(() => checkCell({ between: ['0001-01-01', far] }, 'due'), /0001 to 9999/);
+  }
+});
+
 test('matches accepts only text that matches as a whole', () => {
   assert.ok(accepts({ matches: 'INV-\\d+' }, 'INV-1'));
   for (const value of ['INV-', 'INV-1\n', 1, null, { $text: 'ff' }] as Value[])

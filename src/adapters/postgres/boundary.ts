@@ -118,7 +118,7 @@ async function readOnce(
     forceConstraints: await readDeferrable(connection, parties.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     randomColumns: relations.flatMap(randomColumns),
-    ...{ sequences, readableSequences, asked: askSequences([...sequences, ...readableSequences]) },
+    ...{ sequences, readableSequences, asked: askSequences(readableSequences) },
     drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };

@@ -2,7 +2,7 @@ import { type Connection, sqlState } from '../../postgres/connection.ts';
 import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
-import type { Value } from '../../protocol/value.ts';
+import type { Row, Value } from '../../protocol/value.ts';
 import { assignedBy } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
 import type { Relation } from './relation.ts';
@@ -11,7 +11,7 @@ import type { Relation } from './relation.ts';
 export interface RandomColumn {
   readonly relation: Relation;
   readonly column: string;
-  /** It is the primary key, so that a value that was inserted cannot have been there before. */
+  /** It is the primary key: a value that was inserted was there before only if the action itself freed it. */
   readonly isKey: boolean;
 }
 
@@ -37,12 +37,28 @@ export async function freshIdentifiers(
     const inserted = records.flatMap(({ op, target: written, after }): readonly Value[] =>
       written === target && op === 'insert' ? [after?.[column] ?? null] : [],
     );
-    if (isKey || inserted.length === 0) return { target, column, fresh: inserted };
     const identifiers = inserted.filter((value) => typeof value === 'string');
-    const used = await findUsed(random, identifiers);
+    const added: ReadonlySet<Value> = isKey && inserted.length > 0 ? addedKeys(random, records) : new Set();
+    const doubtful = identifiers.filter((identifier) => !added.has(identifier));
+    const used = await findUsed(random, doubtful);
     return { target, column, fresh: identifiers.filter((identifier) => !used.has(identifier)) };
   });
   return await Promise.all(evidence);
+}
+
+/** Keys that rows got once more than they lost them, so that no row had them before. */
+function addedKeys({ relation, column }: RandomColumn, records: readonly ChangeRecord[]): ReadonlySet<Value> {
+  const balance = new Map<Value, number>();
+  const count = (row: Row | null, by: number) => {
+    const key = row?.[column] ?? null;
+    balance.set(key, (balance.get(key) ?? 0) + by);
+  };
+  for (const { target, before, after } of records) {
+    if (target !== relation.target) continue;
+    count(before, -1);
+    count(after, 1);
+  }
+  return new Set([...balance].flatMap(([key, more]) => (more === 1 ? [key] : [])));
 }
 
 /**

@@ -1,7 +1,7 @@
-import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
 import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
+import type { TextReader } from './certify/catalog.ts';
 import type { Relation } from './relation.ts';
 
 /** A sequence whose position the trusted functions can read. */
@@ -14,7 +14,7 @@ export interface ReadableSequence {
  * Every sequence that the owner of our functions may read: those that fill columns of registered relations, which
  * provisioning grants, and whatever an administrator granted besides.
  */
-export async function listSequences(control: Connection, owner: string): Promise<readonly ReadableSequence[]> {
+export async function listSequences(control: TextReader, owner: string): Promise<readonly ReadableSequence[]> {
   const { rows } = await control.query(
     `select c.oid, n.nspname, c.relname from pg_catalog.pg_class as c
        join pg_catalog.pg_namespace as n on n.oid = c.relnamespace

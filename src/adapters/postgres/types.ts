@@ -85,15 +85,17 @@ export async function readTypes(
   return new TypeGraph(JSON.parse(rows[0]?.[0] ?? '[]') as FoundType[]);
 }
 
-/** Whether an object is of an extension that is vouched for; `list` is the parameter with their names. */
-const IS_VOUCHED = (catalog: string, oid: string, list: string) => `
-  exists (select from pg_catalog.pg_depend d join pg_catalog.pg_extension e on e.oid = d.refobjid
-    where d.classid = 'pg_catalog.${catalog}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'e'
-      and d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and e.extname = any (${list}::pg_catalog.name[]))`;
-
-/** Whether a function is neither of the server nor of an extension that is vouched for. */
+/**
+ * Whether a function is neither of the server nor native code of an extension that is vouched for; `list` is the
+ * parameter with their names. The owner of an extension may add types and other functions to it, but no native ones.
+ */
 const IS_FOREIGN = (oid: string, list: string) => `
-  (${oid}::pg_catalog.oid >= ${USER} and not ${IS_VOUCHED('pg_proc', `${oid}::pg_catalog.oid`, list)})`;
+  (${oid}::pg_catalog.oid >= ${USER} and not exists (
+    select from pg_catalog.pg_depend d join pg_catalog.pg_extension e on e.oid = d.refobjid
+      join pg_catalog.pg_proc c on c.oid = d.objid join pg_catalog.pg_language l on l.oid = c.prolang
+    where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = ${oid}::pg_catalog.oid and d.deptype = 'e'
+      and d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and e.extname = any (${list}::pg_catalog.name[])
+      and l.lanname in ('c', 'internal')))`;
 
 /**
  * Nodes of stored expressions that call nothing but the functions and types they name, as PostgreSQL 15 and later
@@ -160,8 +162,7 @@ select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
     'text', pg_catalog.format_type(t.typbasetype, t.typtypmod)) end,
   'element', case when t.typinput = 'pg_catalog.array_in'::pg_catalog.regproc then pg_catalog.json_build_object(
     'oid', t.typelem::pg_catalog.int8, 'text', pg_catalog.format_type(t.typelem, -1)) end,
-  'parts', case when ${IS_VOUCHED('pg_type', 't.oid', '$2')} then '[]' else
-    (select coalesce(pg_catalog.json_agg(p.oid), '[]') from ${PARTS_OF} as p (oid) where p.oid >= ${USER}) end,
-  'code', case when not ${IS_VOUCHED('pg_type', 't.oid', '$2')} then ${CODE_OF} end)), '[]')
+  'parts', (select coalesce(pg_catalog.json_agg(p.oid), '[]') from ${PARTS_OF} as p (oid) where p.oid >= ${USER}),
+  'code', ${CODE_OF})), '[]')
 from beneath b join pg_catalog.pg_type t on t.oid = b.oid::pg_catalog.oid
   join pg_catalog.pg_namespace n on n.oid = t.typnamespace`;

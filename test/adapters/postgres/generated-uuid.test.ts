@@ -2,7 +2,7 @@
 // Method: one execution each against a real server; the attack states an identifier that another row already has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { generated, insert } from '../../../src/index.ts';
+import { generated, insert, remove, update } from '../../../src/index.ts';
 import { assertCommitted, endingOf, openOffice } from './office.ts';
 
 const SCHEMA = `
@@ -39,4 +39,22 @@ test('an identifier that another row already has is not generated', async () => 
     'rejected diverged: DIVERGED',
     'two labels, one value',
   );
+});
+
+test('an identifier of the primary key that the action itself freed is not generated', async () => {
+  await using office = await openOffice(SCHEMA, { relations: ['own'], profile: 'row-event' });
+  const old = '33333333-3333-4333-8333-333333333333';
+  await office.db.run(`insert into own values ('${old}', 'old')`);
+  const effects = [remove('own', { id: old }), insert('own', { id: generated('new'), note: 'new' })];
+  const taken = [`delete from own where id = '${old}'`, `insert into own values ('${old}', 'new')`];
+  const reused = await office.run(effects, { statements: taken.map((sql) => ({ sql })) });
+  assert.equal(endingOf(reused), 'rejected diverged: DIVERGED');
+  const drawn = [`delete from own where id = '${old}'`, "insert into own (note) values ('new')"];
+  assertCommitted(await office.run(effects, { statements: drawn.map((sql) => ({ sql })) }));
+  const twice = [
+    insert('own', { id: generated('a'), note: 'a' }),
+    update('own', { id: generated('a') }, { note: 'b' }),
+  ];
+  const sql = ["insert into own (note) values ('a')", "update own set note = 'b' where note = 'a'"];
+  assertCommitted(await office.run(twice, { statements: sql.map((text) => ({ sql: text })) }));
 });

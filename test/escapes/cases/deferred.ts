@@ -71,4 +71,21 @@ export const DEFERRED: readonly EscapeCase[] = [
     approved: PAID,
     expectation: boundary('GRANT USAGE ON SCHEMA cellar'),
   },
+  {
+    name: 'deferred trigger: on one partition only, with a name in need of quotes',
+    setup: `create function app.later() returns trigger language plpgsql as $t$ begin insert into app.bag values ('x'); return null; end $t$; revoke execute on function app.later() from public;
+      create constraint trigger "la""ter" after insert on app.event_2026 deferrable initially deferred for each row execute function app.later()`,
+    action: { sql: "insert into app.event values ('2026-05-01', 'x')" },
+    approved: [insert('app.event', { at: '2026-05-01', what: 'x' })],
+    expectation: DIVERGED,
+  },
+  {
+    name: 'deferred trigger: made after the approval',
+    setup: `create function app.later() returns trigger language plpgsql as $t$ begin insert into app.bag values ('x'); return null; end $t$; revoke execute on function app.later() from public`,
+    approvedThen:
+      'create constraint trigger later after update on app.invoice deferrable initially deferred for each row execute function app.later()',
+    action: PAY,
+    approved: PAID,
+    expectation: DIVERGED,
+  },
 ];

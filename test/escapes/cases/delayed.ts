@@ -1,6 +1,6 @@
 import { insert, update } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
-import { boundary, PAID, PAY } from './shop.ts';
+import { boundary, PAID, PAY, state } from './shop.ts';
 
 /**
  * A function that writes, but not while an operation is observed: `app.later` calls itself immutable, so that the server
@@ -40,6 +40,88 @@ const COMPARED = `create type app.pt as (a text);
   create operator app.<<< (function = app.pt_lt, leftarg = app.pt, rightarg = app.pt);
   create operator app.=== (function = app.pt_eq, leftarg = app.pt, rightarg = app.pt);
   create operator class app.pt_ops default for type app.pt using btree as operator 1 app.<<<, operator 3 app.===, function 1 app.pt_cmp(app.pt, app.pt)`;
+
+/** A function that writes, and a materialized view or something else that leads to it without a text that says so. */
+const disguised = (what: string, setup: string, because: string): EscapeCase =>
+  delayed(
+    what,
+    `set role {app}; create function app.writes(text) returns text language plpgsql as $e$ begin insert into app.hidden values (floor(random() * 1e9)::int, $1); return $1; end $e$;
+      create domain app.sly as text check (app.writes(value) is not distinct from value); create table app.far (v text, s app.sly);
+      ${setup}; revoke execute on all functions in schema app from public; reset role`,
+    because,
+  );
+const REFRESHED = 'create materialized view app.m as select app.f(status) from app.invoice where id = 1';
+const READER = `create function app.reader(text) returns text language plpgsql as $e$ begin insert into app.hidden select id + 100, status from app.invoice; return $1; end $e$`;
+
+const DISGUISED: readonly EscapeCase[] = [
+  disguised(
+    'SELECT INTO, which makes a table',
+    `create function app.f(text) returns text language sql as 'select 1 as x into app.made; select $1'; ${REFRESHED}; drop table app.made`,
+    'may write (INTO)',
+  ),
+  disguised(
+    'EXPLAIN of a statement that makes a table',
+    `create function app.f(text) returns text language sql as 'explain analyze create table app.made as select 1; select $1'; ${REFRESHED}; drop table app.made`,
+    'may write (EXPLAIN)',
+  ),
+  disguised(
+    'an operator that is a sign for nextval',
+    `create operator app.### (function = nextval, rightarg = regclass); create materialized view app.m as select operator(app.###) 'app.free'::regclass as n, status from app.invoice`,
+    'moves a sequence',
+  ),
+  disguised(
+    'an operator that is a sign for nextval, in a function',
+    `create operator app.### (function = nextval, rightarg = regclass); create function app.f(text) returns bigint language sql as $e$ select operator(app.###) 'app.free'::regclass $e$; ${REFRESHED}`,
+    'moves a sequence',
+  ),
+  disguised(
+    'a variable with the type of a column',
+    `create function app.f(text) returns text language plpgsql as $e$ declare x app.far.s%type; begin x := $1; return x; end $e$; ${REFRESHED}`,
+    'app.writes(text) may write',
+  ),
+  disguised(
+    'a variable with the type of a row',
+    `create function app.f(text) returns text language plpgsql as $e$ declare x app.far; begin x.s := $1; return x.s; end $e$; ${REFRESHED}`,
+    'app.writes(text) may write',
+  ),
+  disguised(
+    'the default of an argument, by a function of the server',
+    `create function app.f(a text, n bigint default nextval('app.free')) returns text language sql as 'select a'; ${REFRESHED}`,
+    'moves a sequence',
+  ),
+  disguised(
+    'the default of an argument, by the check of a domain',
+    `create function app.f(a text, n text default 'a'::app.sly) returns text language sql as 'select a'; ${REFRESHED}`,
+    'app.writes(text) may write',
+  ),
+  disguised(
+    'a table that is read, whose index is computed while the query is planned',
+    `create function app.later(text) returns text language plpgsql immutable as $e$ begin perform app.writes($1); return $1; end $e$;
+      create index on app.far (v) where app.later('x') = v; create materialized view app.m as select status from app.invoice i, app.far f`,
+    'app.writes(text) may write',
+  ),
+  disguised(
+    'a materialized view that reads through an operator',
+    `${READER}; create operator app.### (function = app.reader, rightarg = text); create function app.f(text) returns text language plpgsql as $e$ begin return operator(app.###) $1; end $e$;
+      create materialized view app.m as select app.f(v) from app.far`,
+    'app.reader(text) may write',
+  ),
+  disguised(
+    'a materialized view that reads through the check of a domain',
+    `${READER}; create domain app.told as text check (app.reader(value) is not null); create materialized view app.m as select v::app.told from app.far`,
+    'app.reader(text) may write',
+  ),
+  delayed(
+    'a check that is not validated yet and calls a function of the server',
+    "alter table app.bag add constraint late check (nextval('app.free') > 0) not valid",
+    'maintenance of constraint late',
+  ),
+  delayed(
+    'a comparison whose operator family has a name of two lines',
+    `${LATER}; ${COMPARED.replace('app.pt_ops', 'app."pt\nops"')}; alter table app.bag add p app.pt; revoke execute on all functions in schema app from public`,
+    'maintenance of function 1',
+  ),
+];
 
 /** Effects put off until ANALYZE, REINDEX, REFRESH or autovacuum runs them, outside any transaction that is observed. */
 export const DELAYED: readonly EscapeCase[] = [
@@ -129,6 +211,7 @@ export const DELAYED: readonly EscapeCase[] = [
     `create extension lo; revoke execute on all functions in schema public from public; alter extension lo add table app.bag`,
     'belongs to extension lo',
   ),
+  ...DISGUISED,
   kept(
     'pure functions in statistics, indexes and materialized views',
     `${PURE}; create statistics app.s on (app.plain(status)) from app.invoice; create index on app.invoice (app.plain(status)) where app.plain(status) <> 'x';
@@ -166,6 +249,14 @@ export const EARLY: readonly EscapeCase[] = [
   cast('a domain of a bulk table', 'alter table app.bulk alter what type app.sly', [
     update('app.bulk', { id: 1 }, { what: ['a', 'b'] }),
   ]),
+  {
+    ...cast('a domain that an extension adopted, with its check', '', [insert('app.bag', { what: 'x', v: 'y' })]),
+    setup: `grant create on database {db} to {app}; set role {app}; create extension citext schema app; revoke execute on all functions in schema app from public;
+      create function app.ran() returns boolean language plpgsql as $e$ begin raise exception using errcode = '23514'; end $e$; create domain app.sly as text check (app.ran());
+      alter extension citext add domain app.sly; alter extension citext add function app.ran(); alter table app.bag add v app.sly; reset role`,
+    action: { sql: "insert into app.bag values ('x', 'y')" },
+    expectation: state('23514'),
+  },
   {
     ...cast('a field of a composite type', 'alter table app.bag add v app.pair', [
       insert('app.bag', { what: 'x', v: '(y)' }),

@@ -1,11 +1,15 @@
 import { insert } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
-import { ACT, act, boundary, DIVERGED, owned, PAID, replaceAct } from './shop.ts';
+import { ACT, act, boundary, DIVERGED, owned, PAID, PAY, replaceAct } from './shop.ts';
 
 /** A function of the application that signals, out of reach of the execution login itself. */
 const evil = (name: string) =>
   `create function app.${name}() returns int language plpgsql as $e$ begin notify leak; return 1; end $e$; alter function app.${name}() owner to {app}; revoke execute on function app.${name}() from public`;
 const LONG = `f${'o'.repeat(62)}`;
+
+/** A domain, and a view, that signal whenever a value is stored or a row is read. */
+const SLY = `create function app.leak(text) returns boolean language plpgsql as $e$ begin notify leak; return true; end $e$; alter function app.leak(text) owner to {app}; revoke execute on function app.leak(text) from public; create domain app.sly as text check (app.leak(value))`;
+const VIEWED = `${SLY.replace(/; create domain.*/, '')}; create view app.sly as select app.leak(status) from app.invoice; alter view app.sly owner to {app}`;
 
 /** Code that hides from whoever reads bodies: behind the lexer, behind names, behind other people's rights. */
 export const HIDDEN_CODE: readonly EscapeCase[] = [
@@ -128,6 +132,54 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
     setup: `create function app.plain(text) returns text language sql immutable as $e$ select lower($1) $e$; create index on app.invoice (app.plain(status))`,
     action: { sql: "update app.invoice set status = 'paid' where id = 1" },
     approved: PAID,
+    expectation: { kind: 'committed' },
+  },
+  owned('perform app.f()', boundary('NOTIFY'), {
+    name: 'domain: in the default of an argument',
+    setup: `${SLY}; create function app.f(x text default 'a'::app.sly) returns void language sql as 'select'; alter function app.f(text) owner to {app}; revoke execute on function app.f(text) from public`,
+  }),
+  owned("insert into app.bag (what) values ('q')", boundary('NOTIFY'), {
+    name: 'domain: in the default of a domain',
+    setup: `${SLY}; create domain app.wide as text default ('a'::app.sly)::text; alter table app.bag add z app.wide`,
+    approved: [...PAID, insert('app.bag', { what: 'q', z: 'a' })],
+  }),
+  owned("insert into app.bag values ('q', 'a')", boundary('NOTIFY'), {
+    name: 'domain: in the check of a domain',
+    setup: `${SLY}; create domain app.wide as text check ((value::app.sly) is not null); alter table app.bag add z app.wide`,
+    approved: [...PAID, insert('app.bag', { what: 'q', z: 'a' })],
+  }),
+  owned("perform pg_input_is_valid('a', 'app.sl' || 'y')", boundary('NOTIFY'), {
+    name: 'domain: with a name that is put together',
+    since: 16,
+    setup: SLY,
+  }),
+  owned("perform table_to_xml(('app.sl' || 'y')::regclass, true, true, '')", boundary('table_to_xml'), {
+    name: 'view: read by a name that is put together',
+    setup: VIEWED,
+  }),
+  owned("perform schema_to_xml('app', true, true, '')", boundary('schema_to_xml'), {
+    name: 'view: read as one of its schema',
+    setup: VIEWED,
+  }),
+  owned("insert into app.bag values ('x')", boundary('table_to_xml'), {
+    name: 'view: read by a name that is put together, in a check',
+    setup: `${VIEWED}; alter table app.bag add check (table_to_xml(('app.sl' || 'y')::regclass, true, true, '') is not null)`,
+    approved: [...PAID, insert('app.bag', { what: 'x' })],
+  }),
+  {
+    name: 'extension: a trusted one that adopted a function of the application',
+    setup: `grant create on database {db} to {app}; set role {app}; create extension citext schema app; revoke execute on all functions in schema app from public;
+      create function app.tell() returns trigger language plpgsql as $e$ begin notify leak; return null; end $e$; revoke execute on function app.tell() from public;
+      alter extension citext add function app.tell(); create trigger tell after update on app.invoice for each row execute function app.tell(); reset role`,
+    action: PAY,
+    approved: PAID,
+    expectation: boundary('NOTIFY'),
+  },
+  {
+    name: 'control: a trusted extension with functions in SQL',
+    setup: `create extension citext schema app; create extension cube schema app; create extension earthdistance schema app; alter table app.bag add c app.citext, add e app.earth`,
+    action: { sql: "insert into app.bag values ('x', 'Y', null)" },
+    approved: [insert('app.bag', { what: 'x', c: 'Y', e: null })],
     expectation: { kind: 'committed' },
   },
 ];

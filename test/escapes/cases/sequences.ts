@@ -1,6 +1,6 @@
-import { any, insert } from '../../../src/protocol/draft.ts';
+import { any, insert, update } from '../../../src/protocol/draft.ts';
 import type { EscapeCase, Expectation } from '../case.ts';
-import { act, boundary, INCOMPLETE, owned, PAY, state, statement } from './shop.ts';
+import { act, boundary, INCOMPLETE, owned, PAID, PAY, state, statement } from './shop.ts';
 
 /** What the comparison says of numbers that no row has. */
 const UNUSED: Expectation = { kind: 'observed', code: 'DIVERGED', because: 'note_id_seq' };
@@ -8,6 +8,15 @@ const BURN = "perform nextval('app.note_id_seq') from generate_series(1, 1000)";
 const PAY_AND = (sql: string) => ({ statements: [PAY, { sql }] });
 const UNIQUE = "alter table app.note add unique (body); insert into app.note (body) values ('x')";
 const CYCLE = 'alter sequence app.note_id_seq maxvalue 5 cycle';
+
+/** A number far ahead, set where no body says so; an update of the same table would account for the one that was drawn. */
+const set = (where: string, setup: string, body = "update app.note set body = 'y'"): EscapeCase =>
+  owned(body, boundary('setval'), {
+    name: `sequence: set in ${where}`,
+    setup: `insert into app.note (body) values ('x'); ${setup}`,
+    approved: [...PAID, update('app.note', { id: 1 }, { body: ['x', 'y'] })],
+  });
+const AHEAD = "setval('app.note_id_seq', 1000000)";
 
 /** Numbers of a registered sequence, taken without a row, taken back or made to repeat. */
 export const SEQUENCES: readonly EscapeCase[] = [
@@ -77,5 +86,28 @@ export const SEQUENCES: readonly EscapeCase[] = [
   owned("perform app.put('app.note_id_seq', 1)", boundary('another name for a built-in'), {
     name: 'sequence: set by a built-in under another name',
     setup: `create function app.put(regclass, bigint) returns bigint language internal as 'setval_oid'; revoke execute on function app.put(regclass, bigint) from public; grant execute on function app.put(regclass, bigint) to {app}`,
+  }),
+  set(
+    'the default of an argument',
+    `create function app.f(n bigint default ${AHEAD}) returns void language sql as 'select'; alter function app.f(bigint) owner to {app}; revoke execute on function app.f(bigint) from public`,
+    "perform app.f(); update app.note set body = 'y'",
+  ),
+  set(
+    'the condition of a trigger',
+    `create function app.fires() returns trigger language plpgsql as 'begin return null; end'; alter function app.fires() owner to {app}; revoke execute on function app.fires() from public;
+      create trigger fires after update on app.note for each row when (${AHEAD} > 0) execute function app.fires()`,
+  ),
+  set('the default of a domain', `create domain app.far as bigint default ${AHEAD}; alter table app.bag add z app.far`),
+  set(
+    'the check of a domain',
+    `create domain app.far as bigint check (${AHEAD} > 0); alter table app.bag add z app.far`,
+  ),
+  owned("perform nextval('app.free') from generate_series(1, 1000)", boundary('GRANT SELECT ON SEQUENCE'), {
+    name: 'sequence: one that a column got after the database was provisioned',
+    setup: 'alter sequence app.free owned by app.note.id',
+  }),
+  owned(BURN, boundary('GRANT SELECT ON SEQUENCE'), {
+    name: 'sequence: one whose position can no longer be read',
+    setup: 'revoke all on sequence app.note_id_seq from {owner}',
   }),
 ];

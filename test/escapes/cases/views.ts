@@ -206,4 +206,16 @@ export const VIEWS: readonly EscapeCase[] = [
       approved: [update('app.v', { id: 1 }, { status: ['pending', 'paid'] })],
     },
   ),
+  through(
+    'owned by another while the candidate is held',
+    PLAIN,
+    { kind: 'refused', code: 'final-gate boundary-changed', because: 'app.v' },
+    { whileHeld: 'alter view app.v owner to current_user' },
+  ),
+  through('one row more by MERGE', PLAIN, DIVERGED, {
+    since: 17,
+    action: {
+      sql: "merge into app.v using (values (1), (2)) as s (id) on s.id = v.id when matched then update set status = 'paid'",
+    },
+  }),
 ];

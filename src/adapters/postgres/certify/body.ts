@@ -104,9 +104,8 @@ export function judgeBody(text: string): readonly string[] {
   for (const [index, token] of tokens.entries()) {
     const before = tokens[index - 1];
     const next = tokens[index + 1];
-    if (token.kind !== 'string' && token.text === 'setval' && next?.text === '(') {
-      found.add('moves a sequence (setval), which neither recorders nor counters see');
-    }
+    const act = next?.text === '(' ? unseenAct(token) : undefined;
+    if (act !== undefined) found.add(act);
     if (token.kind !== 'word') continue;
     const starts = before === undefined || (before.kind !== 'string' && STATEMENT_STARTS.has(before.text));
     const why = starts ? FORBIDDEN[token.text] : undefined;
@@ -147,10 +146,25 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   return ['runs SQL put together at run time (EXECUTE)'];
 }
 
-/** Whether an expression moves a sequence, which outlives a rollback and which nothing counts. */
-export function movesSequence(text: string): boolean {
-  return tokenize(text).some(({ kind, text: word }) => kind !== 'string' && word === 'setval');
+/** What an expression calls that nothing counts, or that reads what no text names; undefined where it calls no such. */
+export function findUnseenAct(text: string): string | undefined {
+  return tokenize(text)
+    .map(unseenAct)
+    .find((why) => why !== undefined);
 }
+
+/**
+ * Built-ins that every role may execute. A sequence that is set outlives a rollback; a table that is told as a value
+ * may be a view, whose functions were never looked at.
+ */
+function unseenAct({ kind, text }: Token): string | undefined {
+  if (kind === 'string') return undefined;
+  if (text === 'setval') return 'moves a sequence (setval), which neither recorders nor counters see';
+  if (READS_TOLD.test(text)) return `runs SQL that it is told, on a table or view (${text})`;
+  return undefined;
+}
+
+const READS_TOLD = /^(?:table|schema|database)_to_xml(?:schema|_and_xmlschema)?$/;
 
 /** Every name the text could mean: words, quoted identifiers, and the words inside its strings. */
 export function namesIn(text: string): ReadonlySet<string> {

@@ -142,6 +142,8 @@ export interface FunctionRow {
   readonly source: string;
   readonly library: string | null;
   readonly sqlBody: string | null;
+  /** Its arguments, where some have a default: whoever leaves them out evaluates that. */
+  readonly defaults: string | null;
   readonly definition: string;
   readonly extension: string | null;
   /** Types of the application among its arguments and results. */
@@ -186,6 +188,8 @@ export interface TypeRow {
   readonly element: number;
   readonly relation: number;
   readonly short: string;
+  /** Of a domain: its default. */
+  readonly defaultText: string | null;
   /** Types of the application among the fields of a composite type, or beneath a range. */
   readonly types: readonly number[];
 }

@@ -63,10 +63,8 @@ function storedExpressions({ catalog, index }: Parts, purity: Purity, tables: Re
     // The check of a domain has no table; whatever has the domain is looked through when it is validated.
     if (relation !== 0 && (table === undefined || !tables.has(relation))) return [];
     const uses = catalog.uses.filter((use) => use.object === oid && STORED.has(use.class));
-    const why = purity.ofExpression(
-      definition,
-      uses.map((use) => use.function),
-    );
+    const called = uses.map((use) => use.function);
+    const why = purity.ofExpression(definition, called, table);
     const needs = `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`;
     return [{ what, object: table?.object ?? what, needs, by, why, uses, close: close(table?.object ?? '') }];
   });
@@ -124,7 +122,7 @@ function describeView(catalog: Catalog, row: RelationRow, purity: Purity): Delay
 function listComparisons({ catalog, facts, index }: Parts, purity: Purity): readonly Delayed[] {
   return catalog.uses.flatMap((use) => {
     const row = index.function.get(use.function);
-    const family = /of operator family (.+) for access method (\w+)/.exec(use.description);
+    const family = /of operator family (.+) for access method (\w+)/s.exec(use.description);
     if (row === undefined || family === null || !['pg_amproc', 'pg_amop'].includes(use.class)) return [];
     if (isVouchedFor(row, facts)) return [];
     const close = `DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`;
@@ -143,18 +141,31 @@ function listComparisons({ catalog, facts, index }: Parts, purity: Purity): read
   });
 }
 
-/** Whether a materialized view, or what it is made of, names a relation that operations reach or hides what it reads. */
+/**
+ * Whether a materialized view, or what it is made of, names a relation that operations reach or hides what it reads.
+ * What can run without being named (operators, checks of domains, casts) counts as named.
+ */
 function readsReached({ catalog, index, reach }: Parts, view: RelationRow): boolean {
+  const unnamed = [
+    ...catalog.casts.map((cast) => cast.function),
+    ...catalog.uses.filter((use) => use.type !== 0).map((use) => use.function),
+  ];
+  const namesOf = (functions: readonly number[]) => functions.flatMap((oid) => index.function.get(oid)?.name ?? []);
+  const operatorsIn = (text: string) =>
+    namesOf(catalog.operators.filter((row) => text.includes(row.name)).map((row) => row.function));
   const byFunctionName = Map.groupBy(catalog.functions, (row) => row.name);
   const byRelationName = Map.groupBy(catalog.relations, (row) => row.name);
   const queryOf = ({ oid }: RelationRow) =>
     catalog.rules.filter((rule) => rule.relation === oid).map((rule) => rule.definition);
-  const calledBy = (isBy: (use: Use) => boolean) =>
-    catalog.uses.filter(isBy).flatMap((use) => index.function.get(use.function)?.name ?? []);
+  const calledBy = (isBy: (use: Use) => boolean) => namesOf(catalog.uses.filter(isBy).map((use) => use.function));
   const seen = new Set<unknown>([view]);
-  const texts = [...queryOf(view), ...calledBy((use) => use.class === 'pg_rewrite' && use.relation === view.oid)];
+  const texts = [
+    ...queryOf(view),
+    ...calledBy((use) => use.class === 'pg_rewrite' && use.relation === view.oid),
+    ...namesOf(unnamed),
+  ];
   for (const text of texts) {
-    for (const name of namesIn(text)) {
+    for (const name of [...namesIn(text), ...operatorsIn(text)]) {
       for (const row of byRelationName.get(name) ?? []) {
         if (reach.relations.has(row)) return true;
         if (!seen.has(row)) texts.push(...queryOf(row));

@@ -45,12 +45,17 @@ export interface BoundaryFacts {
   readonly trustedCode?: readonly string[];
 }
 
-/** Code of an extension that is known to compute values only, or that the deployment vouches for. */
+/**
+ * Code of an extension that is known to compute values only, or that the deployment vouches for. The owner of an
+ * extension may add functions to it, but no native ones: what has a text is judged by its text.
+ */
 export function isVouchedFor(
-  { extension }: { readonly extension: string | null },
+  { extension, language }: { readonly extension: string | null; readonly language?: string },
   { trustedCode = [] }: Pick<BoundaryFacts, 'trustedCode'>,
 ): boolean {
-  return extension !== null && (TRUSTED_EXTENSIONS.has(extension) || trustedCode.includes(extension));
+  if (extension === null) return false;
+  const isText = language === 'sql' || language === 'plpgsql';
+  return trustedCode.includes(extension) || (TRUSTED_EXTENSIONS.has(extension) && !isText);
 }
 
 /** An open outlet with everything a database administrator needs to close it. */

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { createFunction, FUNCTIONS } from '../provision/functions.ts';
-import { judgeBody } from './body.ts';
+import { findUnseenAct, judgeBody } from './body.ts';
 import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import { type Catalog, type FunctionRow, readRows, type TextReader } from './catalog.ts';
-import type { BoundaryFacts, Outlets } from './facts.ts';
+import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
 import { closeExecute, type Index, type Reach, type Route } from './reach.ts';
 import { USABLE_BY } from './role-queries.ts';
 
@@ -13,11 +13,18 @@ const OWN = new Map(FUNCTIONS.map((own) => [own.name, own]));
 
 /** What a review binds to: everything that decides what a function does. */
 export function digestFunction(row: FunctionRow): string {
-  const { language, owner, definer, config, source, sqlBody, library } = row;
-  return hash('sha256', JSON.stringify([language, owner, definer, config, source, sqlBody, library]), 'hex').slice(
-    0,
-    32,
-  );
+  const { language, owner, definer, config, source, sqlBody, library, defaults } = row;
+  const decisive = [
+    language,
+    owner,
+    definer,
+    config,
+    source,
+    sqlBody,
+    library,
+    ...(defaults === null ? [] : [defaults]),
+  ];
+  return hash('sha256', JSON.stringify(decisive), 'hex').slice(0, 32);
 }
 
 /** Functions that somebody other than a superuser may execute, and foreign tables they may use, by role. */
@@ -60,7 +67,7 @@ export function surveyFunctions(
         needs: `${quoteName(row.owner)} or a superuser`,
       });
     }
-    if (isTrusted) continue;
+    if (isVouchedFor(row, facts)) continue;
     const before = outlets.problems.length;
     const close = index.executable.has(row.oid) ? [...route.close, ...closeExecute(row, facts.executor)] : route.close;
     judge(row, { by: route.by, close: [...new Set(close)] }, facts, outlets);
@@ -177,7 +184,10 @@ function judge(row: FunctionRow, route: Route, facts: BoundaryFacts, outlets: Ou
     open(row.trusted ? `${why} ${hint}` : why, route.close);
     return;
   }
-  for (const reason of judgeBody(row.sqlBody ?? row.source)) open(`It ${reason} ${hint}`, route.close);
+  const reasons = judgeBody(row.sqlBody ?? row.source);
+  const ofDefaults = findUnseenAct(row.defaults ?? '');
+  for (const reason of new Set([...reasons, ...(ofDefaults === undefined ? [] : [ofDefaults])]))
+    open(`It ${reason} ${hint}`, route.close);
 }
 
 /** Native code and foreign tables within the rights of a role whose rights are lent. */

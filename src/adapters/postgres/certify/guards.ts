@@ -2,7 +2,8 @@ import { EffectMatchError } from '../../../errors.ts';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { refused } from '../options.ts';
 import { GUARD } from '../provision/tables.ts';
-import type { Catalog, TriggerRow } from './catalog.ts';
+import type { Catalog } from './catalog.ts';
+import { conditionOf } from './expressions.ts';
 import type { BoundaryFacts, Outlets, PostgresSurvey } from './facts.ts';
 import { closeUse, type Index } from './reach.ts';
 
@@ -37,10 +38,6 @@ export function surveyGuards(catalog: Catalog, { owner }: BoundaryFacts, outlets
       needs: `${quoteName(owner)} or a superuser`,
     });
   }
-}
-
-function conditionOf({ definition }: TriggerRow): string | undefined {
-  return /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(definition)?.[1];
 }
 
 const STRANGER = 'code on the evidence: ';

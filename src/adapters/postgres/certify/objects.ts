@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import { isHarmlessSetting, TRUSTED_EXTENSIONS, TRUSTED_LIBRARIES } from './builtins.ts';
+import { isHarmlessSetting, TRUSTED_LIBRARIES } from './builtins.ts';
 import type { Catalog } from './catalog.ts';
-import type { BoundaryFacts, Outlets } from './facts.ts';
+import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
 import type { Index, Reach } from './reach.ts';
 
 const REQUIRED: readonly (readonly [name: string, value: string, why: string])[] = [
@@ -225,9 +225,8 @@ function surveyCasts(catalog: Catalog, facts: BoundaryFacts, index: Index, outle
   for (const column of catalog.columns) if (index.registered.has(column.relation)) add(column.typeOid);
   for (const type of catalog.types) if (index.registered.has(type.relation)) add(type.oid);
   for (const cast of catalog.casts) {
-    const isTrusted =
-      cast.extension !== null &&
-      (TRUSTED_EXTENSIONS.has(cast.extension) || facts.trustedCode?.includes(cast.extension));
+    const called = index.function.get(cast.function);
+    const isTrusted = isVouchedFor(cast, facts) && (called === undefined || isVouchedFor(called, facts));
     const touches = types.has(cast.sourceOid) || types.has(cast.targetOid);
     if (isTrusted || cast.function === 0 || !touches) continue;
     outlets.open({

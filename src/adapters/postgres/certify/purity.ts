@@ -7,9 +7,12 @@ import { digestFunction } from './functions.ts';
 import type { Index } from './reach.ts';
 
 /** Statements that write, wherever they stand in a text; and those that do where a statement begins. */
-const WRITES = new Set(['insert', 'update', 'delete', 'merge', 'truncate', 'execute']);
+const WRITES = new Set(['insert', 'update', 'delete', 'merge', 'truncate', 'execute', 'explain']);
 const COMMANDS = new Set(
-  'create alter drop grant revoke comment security call lock refresh reindex cluster vacuum analyze import'.split(' '),
+  (
+    'create alter drop grant revoke comment security call lock refresh reindex cluster vacuum analyze import ' +
+    'reassign checkpoint'
+  ).split(' '),
 );
 const STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
 
@@ -25,6 +28,7 @@ export class Purity {
   readonly #functions: ReadonlyMap<string, readonly FunctionRow[]>;
   readonly #relations: ReadonlyMap<string, readonly RelationRow[]>;
   readonly #types: ReadonlyMap<string, Catalog['types']>;
+  readonly #columns: ReadonlyMap<number, Catalog['columns']>;
   readonly #seen = new Set<unknown>();
 
   /** `volatile` are the names of the server's own volatile functions. */
@@ -36,6 +40,7 @@ export class Purity {
     this.#functions = Map.groupBy(catalog.functions, (row) => row.name);
     this.#relations = Map.groupBy(catalog.relations, (row) => row.name);
     this.#types = Map.groupBy(catalog.types, (row) => row.short);
+    this.#columns = Map.groupBy(catalog.columns, (row) => row.relation);
   }
 
   /** Why calling this function may do more than read; undefined where it may not, or where a person has read it. */
@@ -52,6 +57,7 @@ export class Purity {
       return (
         this.ofFunctions(inner.map((use) => use.function)) ??
         first(row.types, (type) => this.ofType(type)) ??
+        (row.defaults === null ? undefined : this.ofExpression(row.defaults, [])) ??
         (row.kind === 'a' ? undefined : this.#ofBody(row.sqlBody ?? row.source))
       );
     });
@@ -71,26 +77,52 @@ export class Purity {
     if (type === undefined) return undefined;
     return this.#once(type, () => {
       const uses = this.#catalog.uses.filter((use) => use.type === oid);
-      const parts = [type.base, type.element, ...type.types];
-      return this.ofFunctions(uses.map((use) => use.function)) ?? first(parts, (part) => this.ofType(part));
+      const checks = this.#catalog.constraints.filter((row) => row.type === oid);
+      // The row of a table is a type as well.
+      const fields = (this.#columns.get(type.relation) ?? []).map((row) => row.typeOid);
+      const parts = [type.base, type.element, ...type.types, ...fields];
+      return (
+        this.ofFunctions(uses.map((use) => use.function)) ??
+        first(checks, ({ definition }) => this.ofExpression(definition, [])) ??
+        first(parts, (part) => this.ofType(part))
+      );
     });
   }
 
-  /** Why an expression that the server stored may do more than read. Its functions are known by their ids. */
-  ofExpression(definition: string, functions: readonly number[]): string | undefined {
-    const types = [...namesIn(definition)].flatMap((name) => this.#types.get(name) ?? []);
-    return this.ofFunctions(functions) ?? first(types, ({ oid }) => this.ofType(oid));
+  /**
+   * Why an expression that the server stored may do more than read. Its functions are known by their ids. `own` is the
+   * table that the definition names once because it is of that table.
+   */
+  ofExpression(definition: string, functions: readonly number[], own?: RelationRow): string | undefined {
+    const isOwn = (name: string) =>
+      name === own?.name && tokenize(definition).filter(({ text }) => text === name).length === 1;
+    const types = [...namesIn(definition)].flatMap((name) => (isOwn(name) ? [] : (this.#types.get(name) ?? [])));
+    const danger = first(callsIn(definition), (name) => this.#dangerOf(name));
+    return (
+      this.ofFunctions(functions) ??
+      (danger && `it ${danger}`) ??
+      this.#ofOperators(definition) ??
+      first(types, ({ oid }) => this.ofType(oid))
+    );
   }
 
-  /** Why reading this relation may do more than read: what a view calls, policies, rows of other servers. */
+  /**
+   * Why reading this relation may do more than read: what a view calls, policies, rows of other servers, and what the
+   * server computes of indexes and checks while it plans.
+   */
   ofRelation(row: RelationRow): string | undefined {
     return this.#once(row, () => {
       if (row.kind === 'f') return `${row.object} is a foreign table`;
       const uses = this.#catalog.uses.filter(({ relation }) => relation === row.oid);
-      const called = uses.filter(
-        ({ class: kind }) => kind === 'pg_policy' || (kind === 'pg_rewrite' && row.kind === 'v'),
+      const called = uses.filter(({ class: kind }) =>
+        kind === 'pg_rewrite' ? row.kind === 'v' : kind !== 'pg_attrdef',
       );
-      return this.ofFunctions(called.map((use) => use.function)) ?? (row.kind === 'v' ? this.ofQuery(row) : undefined);
+      const children = this.#catalog.relations.filter(({ parents }) => parents.includes(row.oid));
+      return (
+        this.ofFunctions(called.map((use) => use.function)) ??
+        (row.kind === 'v' ? this.ofQuery(row) : undefined) ??
+        first(children, (child) => this.ofRelation(child))
+      );
     });
   }
 
@@ -102,7 +134,7 @@ export class Purity {
       this.ofFunctions(uses.map((use) => use.function)) ??
       first(rules, ({ definition }) => {
         const danger = this.#builtinIn(definition);
-        return danger ? `it ${danger}` : this.#ofNames(definition, view);
+        return danger ? `it ${danger}` : (this.#ofOperators(definition) ?? this.#ofNames(definition, view));
       })
     );
   }
@@ -112,7 +144,7 @@ export class Purity {
     if (row.language !== 'sql' && row.language !== 'plpgsql')
       return `is written in ${row.language}, which is not judged`;
     const text = row.sqlBody ?? row.source;
-    return judgeBody(text)[0] ?? findWrite(text) ?? this.#builtinIn(text);
+    return judgeBody(text)[0] ?? findWrite(text, row.language) ?? this.#builtinIn(text);
   }
 
   #builtinIn(text: string): string | undefined {
@@ -124,6 +156,7 @@ export class Purity {
   #dangerOf(name: string): string | undefined {
     if (name === 'nextval' || name === 'setval') return `calls ${name}, which moves a sequence`;
     if (/_to_xml(?:schema|_and_xmlschema)?$/.test(name)) return `calls ${name}, which runs SQL that it is told`;
+    if (/^pg_input_(?:is_valid|error_info)$/.test(name)) return `calls ${name}, which reads a value as any type`;
     const danger = this.#volatile.has(name) ? dangerOf(name) : undefined;
     return danger && `calls ${name}, which ${danger}`;
   }
@@ -131,8 +164,16 @@ export class Purity {
   /** Everything that a body calls or names, and what can run in any text without being named. */
   #ofBody(text: string): string | undefined {
     const calls = first(callsIn(text), (name) => first(this.#functions.get(name) ?? [], (row) => this.ofFunction(row)));
+    return calls ?? this.#ofNames(text) ?? this.#ofOperators(text) ?? this.#ofCasts();
+  }
+
+  /** Operators of the application in a text: signs for its functions, or for those of the server. */
+  #ofOperators(text: string): string | undefined {
     const operators = this.#catalog.operators.filter((row) => text.includes(row.name));
-    return calls ?? this.#ofNames(text) ?? this.ofFunctions(operators.map((row) => row.function)) ?? this.#ofCasts();
+    return first(operators, ({ description, builtin, function: called }) => {
+      const danger = builtin === null ? undefined : this.#dangerOf(builtin);
+      return danger === undefined ? this.ofFunctions([called]) : `${description} ${danger}`;
+    });
   }
 
   /** The relations and types that a text names. */
@@ -175,13 +216,14 @@ function callsIn(text: string): ReadonlySet<string> {
   return new Set(names.flatMap(({ kind, text: name }) => [...namesIn(kind === 'word' ? name : quoteName(name))]));
 }
 
-function findWrite(text: string): string | undefined {
+/** In SQL, unlike PL/pgSQL, INTO can only be that of INSERT, MERGE or a SELECT that makes a table. */
+function findWrite(text: string, language: string): string | undefined {
   const tokens = tokenize(text);
   const found = tokens.find(({ kind, text: word }, at) => {
     if (kind !== 'word') return false;
     const before = tokens[at - 1];
     const starts = before === undefined || (before.kind !== 'string' && STARTS.has(before.text));
-    return WRITES.has(word) || (starts && COMMANDS.has(word));
+    return WRITES.has(word) || (word === 'into' && language === 'sql') || (starts && COMMANDS.has(word));
   });
   return found && `may write (${found.text.toUpperCase()})`;
 }

@@ -168,6 +168,7 @@ export const QUERIES = {
   functions: `select p.oid::int8 as oid, ${FUNCTION} as object, p.proname::text as name, n.nspname::text as schema, l.lanname::text as language,
     l.lanpltrusted as trusted, r.rolname::text as owner, p.prosecdef as definer, p.prorettype in ('trigger'::regtype, 'event_trigger'::regtype) as trigger, p.prokind::text as kind, p.provolatile::text as volatility,
     p.proconfig as config, p.prosrc as source, p.probin as library, pg_get_function_sqlbody(p.oid) as "sqlBody",
+    case when p.pronargdefaults > 0 then pg_get_function_arguments(p.oid) end as defaults,
     case when p.prokind <> 'a' then pg_get_functiondef(p.oid) else pg_get_function_result(p.oid) end as definition, ${extension('pg_proc', 'p.oid')} as extension,
     array(select distinct t::int8 from unnest(array_append(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.prorettype)) t where t >= ${USER}) as types,
     array(select distinct b.proname::text from pg_aggregate g join pg_proc b on b.oid = any(array[g.aggtransfn, g.aggfinalfn, g.aggcombinefn,
@@ -251,7 +252,7 @@ export const QUERIES = {
   ),
   types: sorted(
     `select t.oid::int8 as oid, format_type(t.oid, null) as name, t.typtype::text as kind, t.typbasetype::int8 as base, t.typelem::int8 as element,
-    t.typrelid::int8 as relation, t.typname::text as short,
+    t.typrelid::int8 as relation, t.typname::text as short, pg_get_expr(t.typdefaultbin, 0) as "defaultText",
     array(select a.atttypid::int8 from pg_attribute a join pg_class c on c.oid = a.attrelid where c.oid = t.typrelid and c.relkind = 'c'
       and a.attnum > 0 and not a.attisdropped and a.atttypid >= ${USER} order by a.attnum)
     || array(select r.rngsubtype::int8 from pg_range r where t.oid in (r.rngtypid, r.rngmultitypid) and r.rngsubtype >= ${USER}) as types

@@ -170,6 +170,8 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
       if (row) addFunction(row, { by: description, close: closeExecute(row, facts.executor) });
     }
   }
+  // A value may be read as any domain without a text that names it: as a default, or with the name put together.
+  for (const { oid, kind } of catalog.types) if (kind === 'd') addType(oid);
   addUses(
     catalog.uses.filter(({ class: kind }) => kind === 'pg_amproc' || kind === 'pg_conversion'),
     undefined,
@@ -224,7 +226,7 @@ export function closeUse(catalog: Catalog, use: Use, relation: RelationRow | und
     case 'pg_type':
       return [`DROP TYPE ${catalog.types.find(({ oid }) => oid === use.object)?.name ?? ''} CASCADE`];
     case 'pg_amproc': {
-      const family = /of operator family (.+) for access method (\w+)/.exec(use.description);
+      const family = /of operator family (.+) for access method (\w+)/s.exec(use.description);
       return family === null ? [] : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];
     }
     case 'pg_conversion':

@@ -13,6 +13,7 @@ import { surveyPrivileges } from './privileges.ts';
 import { computeReach, type Index } from './reach.ts';
 import { surveyReplaced } from './replaced.ts';
 import { surveyExecutor, surveyRights, surveyTrustedRoles } from './roles.ts';
+import { surveySequences } from './sequences.ts';
 import { surveyAttached, surveyRegistered } from './tables.ts';
 import { readVersions } from './versions.ts';
 import { surveyViews } from './views.ts';
@@ -50,6 +51,7 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyStrangers(catalog, index, outlets);
   surveyRegistered(catalog, facts, index, outlets);
   surveyViews(catalog, facts, index, outlets);
+  await surveySequences(control, facts, outlets);
   surveyAttached(catalog, facts, index, reach, outlets);
   surveyConstantCalls(catalog, facts, index, outlets);
   surveyComparisons(catalog, facts, index, outlets);

@@ -1,7 +1,7 @@
 import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
 import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
-import { movesSequence } from './body.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
+import { conditionOf, surveyExpressions } from './expressions.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets, type RegisteredRelation } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 import { ownerFor } from './roles.ts';
@@ -113,7 +113,7 @@ function surveyStorage(leaf: RelationRow, root: RelationRow, outlets: Outlets): 
 
 /** Whether a trigger's condition is exactly the one that lets other logins pass unrecorded. */
 function recordsOnly(trigger: TriggerRow, executor: string): boolean {
-  const condition = /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(trigger.definition)?.[1];
+  const condition = conditionOf(trigger);
   const literal = quoteLiteral(executor).trim();
   return condition === undefined || condition === `(SESSION_USER = ${literal}::name)`;
 }
@@ -152,47 +152,6 @@ function surveyRecorders(
         : 'It is missing, so writes would not be recorded',
       fix: createRecorders(relation, facts.executor),
       needs: `${quoteName(leaf.owner)} or a superuser`,
-    });
-  }
-}
-
-/** Expressions of reached relations that move a sequence, whoever evaluates them. */
-function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
-  const expressions = [
-    ...catalog.columns.map((row) => ({
-      relation: row.relation,
-      what: `default of ${quoteName(row.name)}`,
-      text: row.defaultText ?? '',
-      close: (table: string) => `ALTER TABLE ${table} ALTER COLUMN ${quoteName(row.name)} DROP DEFAULT`,
-    })),
-    ...catalog.constraints.map((row) => ({
-      relation: row.relation,
-      what: `constraint ${row.object}`,
-      text: row.definition,
-      close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}`,
-    })),
-    ...catalog.rules.map((row) => ({
-      relation: row.relation,
-      what: `rule ${row.object}`,
-      text: row.definition,
-      close: (table: string) => (row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`),
-    })),
-    ...catalog.policies.map((row) => ({
-      relation: row.relation,
-      what: `policy ${row.object}`,
-      text: `${row.using ?? ''} ${row.checking ?? ''}`,
-      close: (table: string) => `DROP POLICY ${row.object} ON ${table}`,
-    })),
-  ];
-  for (const { relation, what, text, close } of expressions) {
-    const row = index.relation.get(relation);
-    if (row === undefined || !reach.relations.has(row) || !movesSequence(text)) continue;
-    outlets.open({
-      outlet: `${what} of ${row.object}`,
-      object: row.object,
-      why: 'It moves a sequence (setval), which neither recorders nor counters see',
-      fix: [close(row.object)],
-      needs: `${quoteName(row.owner)} or a superuser`,
     });
   }
 }

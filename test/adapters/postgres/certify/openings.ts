@@ -138,6 +138,36 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /UPDATE ON SEQUENCE app.note_id_seq/,
   },
   {
+    name: 'setval in the default of a domain',
+    sql: "create domain app.ahead as bigint default setval('app.free', 9)",
+    outlet: /^default of domain app.ahead/,
+  },
+  {
+    name: 'setval in the check of a domain',
+    sql: "create domain app.moves as bigint constraint moving check (setval('app.free', 9) > 0)",
+    outlet: /^constraint moving/,
+  },
+  {
+    name: 'setval in the condition of a trigger',
+    sql: `${fn('conditional', 'null')}; create trigger conditional after update on app.invoice for each row when (setval('app.free', 9) > 0) execute function app.conditional()`,
+    outlet: /^trigger conditional of app.invoice/,
+  },
+  {
+    name: 'setval in the default of an argument',
+    sql: "create function app.by_default(n bigint default setval('app.free', 9)) returns void language sql as 'select'; grant execute on function app.by_default(bigint) to {exec}",
+    outlet: /^function app.by_default/,
+  },
+  {
+    name: 'a function that reads what it is told',
+    sql: `${entry('told', "perform table_to_xml(('app.' || 'hidden')::regclass, true, true, '')")}; grant execute on function app.told() to {exec}`,
+    outlet: /^function app.told/,
+  },
+  {
+    name: 'a registered sequence that cannot be read',
+    sql: 'revoke all on sequence app.note_id_seq from {owner}',
+    outlet: /^sequence "app"."note_id_seq"/,
+  },
+  {
     name: 'USAGE of a language',
     sql: 'grant usage on language plpgsql to public',
     outlet: /USAGE ON LANGUAGE plpgsql/,
