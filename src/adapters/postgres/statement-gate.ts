@@ -133,7 +133,7 @@ function describeStatement(node: string, content: Node): string {
   const words = node.slice(0, -'Stmt'.length).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
   const kind =
     node === 'TransactionStmt' ? String(content.kind).replace('TRANS_STMT_', '').replaceAll('_', ' ') : words;
-  return `${known[node] ?? kind.toUpperCase()}; only SELECT, INSERT, UPDATE, DELETE and MERGE are admitted`;
+  return `${known[node] ?? kind.toUpperCase()} is not admitted; only SELECT, INSERT, UPDATE, DELETE and MERGE are`;
 }
 
 /** Built-ins that act beyond the transaction or execute text. Their rights are revoked as well; this says it earlier. */

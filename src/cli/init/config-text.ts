@@ -52,7 +52,7 @@ function issuersText({ approver, adapter }: ConfigPlan): string {
   const body = (issuer: string, key: string) =>
     `    ${issuer}: { key: ${key}, may: [${literal(adapter)}], sources: ['manifest', 'contract', 'rehearsed'] },`;
   if (approver === undefined) {
-    const hint = `  // Nobody may yet. \`effectmatch keygen NAME\` makes a key and prints the line that belongs here:`;
+    const hint = `  // None yet. \`effectmatch keygen NAME\` makes a key and prints the line that belongs here:`;
     const example = body("'ap-team'", "'ed25519:…'").replace(/^ {4}/, '  //   ');
     return `${comment}\n${hint}\n${example}\n  issuers: {},`;
   }
