@@ -127,7 +127,9 @@ function print(found: Found, output: Output): void {
   }
   heading('Dependent work');
   for (const { at, state, continuation } of found.acknowledgements) {
-    const isOpen = !found.acknowledgements.some((done) => done.state === 'completed' && done.continuation === continuation);
+    const isOpen = !found.acknowledgements.some(
+      (done) => done.state === 'completed' && done.continuation === continuation,
+    );
     line(`  ${at}  ${state}  ${continuation}${isOpen ? '  (not completed)' : ''}`);
   }
   const released = found.acknowledgements.map(({ continuation }) => continuation);

@@ -41,6 +41,7 @@ function readSchema(db: DatabaseSync, file: string): FoundDatabase {
     suggestedName: basename(file, extname(file)),
     tables: own.map(({ name }) => describeTable(db, catalog, name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
     functions: [],
+    views: [],
   };
 }
 
