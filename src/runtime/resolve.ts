@@ -33,7 +33,7 @@ export async function resolveOccurrence(
   }
   if (evidenceDigest(evidence) !== resolution.evidence) throw refuse('the evidence is not the one that was signed for');
   const holder = await ledgers.holder(resolution.occurrence);
-  if (holder === undefined) throw refuse('this occurrence was never claimed, so there is nothing to resolve');
+  if (holder === undefined) throw refuse('nobody has claimed this occurrence, so there is nothing to resolve');
   const terminal = await ledgers.terminal(resolution.occurrence);
   if (terminal === undefined && !holder.leaseExpired) {
     throw refuse('the attempt may still be running; wait until its lease has run out, and recover first');
