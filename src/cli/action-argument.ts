@@ -83,7 +83,7 @@ function inexact(what: string, source: string): GuidedError {
   const next =
     what === '--input'
       ? `write it as text, "${shown}", and have the operation's schema make a BigInt of it`
-      : `write { "$int": "${shown}" }, which is bound as a BigInt, or { "$real": … } for a floating-point number`;
+      : `write { "$real": "${shown}" } for a floating-point number${/^-?\d+$/.test(source) ? `, or { "$int": "${shown}" } for an integer` : ''}`;
   return new GuidedError('ERR_EM_USAGE', message, next);
 }
 

@@ -3,7 +3,7 @@ import { approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
-import type { Proposal } from '../protocol/license.ts';
+import type { License, Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import type { Arguments } from './arguments.ts';
 import { canAsk, confirm, confirmShortened } from './ask.ts';
@@ -36,7 +36,7 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     key: { value: 'FILE', about: 'your key file, as `effectmatch keygen` writes it' },
     out: { value: 'FILE', about: 'where to write the license' },
     page: { value: 'N', about: 'show one page of every change in full, and sign nothing' },
-    yes: { about: 'sign without asking; for scripts, where somebody has decided already' },
+    yes: { about: 'sign without asking; for scripts that run after the decision was made' },
   },
   examples: [
     'effectmatch approve proposal.json --key ap-team.key.json --out license.json',
@@ -63,8 +63,8 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     output.line();
     if (!args.has('yes')) {
       if (!canAsk(output)) {
-        const next = 'run it on a terminal, or decide beforehand with --yes; nothing was signed';
-        throw new GuidedError('ERR_EM_USAGE', 'nobody is here to confirm', next);
+        const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
+        throw new GuidedError('ERR_EM_USAGE', 'it cannot ask for confirmation here: this is not a terminal', next);
       }
       const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
       const isShortened = !full && /^Shortened:/m.test(rendering);
@@ -81,10 +81,16 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     const { expiresAt } = license.license;
     output.document({ issuer: key.issuer, expiresAt, rendering, file: resolve(out) });
     output.line(`${output.paint('good', 'signed')}  ${out}, by ${key.issuer}, valid until ${expiresAt}`);
-    output.line(`next: effectmatch run ${out} --sql "…", with the action that was planned`);
+    output.line(`next: effectmatch run ${out} ${actionFlags(license.license)}`);
     return EXIT.done;
   },
 };
+
+/** How `run` is told the action that this license is for. */
+function actionFlags({ operation, action }: License): string {
+  if (operation !== undefined) return `--operation ${operation} --input '…'`;
+  return action === undefined ? '--sql "…"' : '--sql "…", with the action that was planned';
+}
 
 function printPage(proposal: Proposal, wanted: number, output: Output): ExitCode {
   const whole = renderLicense(proposal.draft, proposal.approved, { full: true });

@@ -2,7 +2,7 @@
 const ADVICE: Readonly<Record<string, string>> = {
   '28000':
     'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',
-  '28P01': 'correct the password in the address; `effectmatch provision` sets those of the two logins anew',
+  '28P01': 'correct the password in the address; `effectmatch provision` sets the passwords of the two logins again',
   '3F000': 'prepare the database with `effectmatch provision`',
   '3D000': 'correct the name of the database in the address, or create it',
   '42883': 'prepare the database with `effectmatch provision`',

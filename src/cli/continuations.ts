@@ -13,7 +13,7 @@ export const continuations: Verb = {
   about: `Dependent work is released once, before it runs, so that it never runs twice. Where its process dies, or the
 work throws, the release stays without its completion: this lists every one of them, oldest first, with since when. It
 may also be under way at this moment. It is never released again: look at what it has done, and do what is missing
-under a license of its own.`,
+under a new license.`,
   positionals: [],
   flags: { ...CONFIG_FLAG },
   examples: ['effectmatch continuations', 'effectmatch continuations --json'],

@@ -101,7 +101,7 @@ function describe(survey: Survey, proof: ServiceProof) {
 function reportProof(name: string, proof: ServiceProof, { line, paint }: Output): void {
   if (proof.kind === 'not-needed') return;
   if (proof.kind === 'unproven') {
-    line(`${paint('bad', 'unproven')} ${name}: every operation is refused; ${printableLine(proof.why)}`);
+    line(`${paint('bad', 'unproven')}  ${name}: every operation is refused; ${printableLine(proof.why)}`);
     return;
   }
   const when =

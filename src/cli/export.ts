@@ -22,7 +22,7 @@ export const exportReceipts: Verb = {
   name: 'export',
   summary: 'write signed receipts of what was decided, for people who cannot see this store',
   about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE envelope around an in-toto
-statement. Whoever has the public key checks it with \`effectmatch verify\`, without this store, its keyring or a
+statement. Anyone with the public key can check it with \`effectmatch verify\`, without this store, its keyring or a
 network. Give the public keys (--public-key) to that person by another way than the receipts. A receipt shows
 the stored verdict with its differences, so keep it as confidential as the journal. A shadow is no verdict: it has no
 receipt, and --shadow exports it as what it is.`,

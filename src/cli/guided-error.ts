@@ -12,7 +12,7 @@ export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchErr
 }
 
 const NEXT: Record<ErrorCode, string> = {
-  ERR_EM_ACTION_INVALID: 'correct the action; nothing was claimed, so the license can still be used',
+  ERR_EM_ACTION_INVALID: 'correct the action; nothing was run, and no license was used',
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE: 'check that the backend can be reached and is not locked, then run the command again',
@@ -23,7 +23,7 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_INPUT_INVALID: 'correct the input at the places named above',
   ERR_EM_INVARIANT: 'this is a defect of EffectMatch: run again with EFFECTMATCH_DEBUG=1 and report what it prints',
   ERR_EM_JOURNAL_TAMPERED: 'stop using this store, keep a copy as evidence, and restore it from a backup',
-  ERR_EM_KEYRING_INVALID: 'restore the keyring from a backup; a keyring made anew cannot read what the old one sealed',
+  ERR_EM_KEYRING_INVALID: 'restore the keyring from a backup; a new keyring cannot read what the old one sealed',
   ERR_EM_KEYRING_PERMISSIONS: 'make the file readable by its owner alone (chmod 600) and run the command again',
   ERR_EM_KEY_UNKNOWN: 'put the missing key generation back into the keyring; old records need the old keys',
   ERR_EM_MANIFEST_INVALID: 'correct the manifest and prepare it again',
@@ -39,7 +39,7 @@ const NEXT: Record<ErrorCode, string> = {
   ERR_EM_SEAL_INVALID: 'check that keyring and store belong together: `effectmatch journal --verify`',
   ERR_EM_SHADOW_REFUSED:
     'shadow an adapter that can hold a change; for a remote service compare its read-back after a real run',
-  ERR_EM_SIGNATURE_INVALID: 'believe nothing it says; check the key, then get the file again from whoever made it',
+  ERR_EM_SIGNATURE_INVALID: 'do not trust what it says; check the key, then get the file again from its sender',
   ERR_EM_STORE_BUSY: 'wait for the other writer to finish and run the command again',
   ERR_EM_STORE_NEWER: 'install the version of EffectMatch that last wrote this store, or a newer one',
   ERR_EM_STORE_UNAVAILABLE: 'check that the store exists and can be read and written by this user',

@@ -239,7 +239,7 @@ function nextSteps({ kind }: FoundDatabase, { adapter }: ConfigPlan, keyFile: st
   const key = keyFile === undefined ? 'NAME.key.json' : relative(process.cwd(), keyFile);
   return [
     ...(keyFile === undefined
-      ? ([['effectmatch keygen NAME', 'a key for whoever approves; put the line it prints into the configuration']] as [
+      ? ([['effectmatch keygen NAME', 'a key for an approver; put the line it prints into the configuration']] as [
           string,
           string,
         ][])

@@ -20,7 +20,7 @@ const DEFAULT_LIMIT = 50;
 /** Lists, verifies or seals the journal. It opens keyring and store only, never a backend. */
 export const journal: Verb = {
   name: 'journal',
-  summary: 'list what happened, or check that nobody altered it',
+  summary: 'list what happened, or check that it was not altered',
   about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every row and checkpoint and
 says whether the journal is intact. With --checkpoint it seals the rows since the last checkpoint. Keep an
 exported checkpoint on another machine: checked against it, even a journal whose end was cut off, or a whole

@@ -9,7 +9,7 @@ import type { Verb } from './verb.ts';
 /** A new key for a person who approves. It needs no configuration: it runs on that person's machine. */
 export const keygen: Verb = {
   name: 'keygen',
-  summary: 'make a key for somebody who approves',
+  summary: 'make a key for an approver',
   about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that only its owner can read,
 and prints the public key with the line that belongs into the configuration. The private key never leaves that file:
 run this where the approver works, and send only what is printed. An existing file is never overwritten.`,

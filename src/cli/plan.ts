@@ -38,7 +38,7 @@ configuration is not rehearsed: its contract computes the outcome from the input
     full: { about: 'show every change and every value in full, on a terminal in your pager' },
     out: { value: 'FILE', about: 'write the proposal to this file' },
     revision: { value: 'N', about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)' },
-    task: { value: 'TEXT', about: 'what this is for (default: a name of its own)' },
+    task: { value: 'TEXT', about: 'what this is for (default: a generated name)' },
     ...CONFIG_FLAG,
   },
   examples: [
@@ -122,6 +122,9 @@ async function propose(
 function adviseRehearsal(message: string): string {
   if (/boundary cannot be certified/.test(message)) {
     return 'run `effectmatch doctor`: it names what is open and the statements that close it';
+  }
+  if (/permission denied for view/.test(message)) {
+    return 'add the view to `views` and the tables it writes to `relations`, then run `effectmatch provision`, or leave it out of the action';
   }
   if (/not registered|permission denied|\b42501\b/.test(message)) {
     return 'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action';

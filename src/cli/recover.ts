@@ -1,3 +1,4 @@
+import type { Terminal } from '../protocol/terminal.ts';
 import type { Recovered, RecoverOptions } from '../runtime/recover.ts';
 import { createRuntime, type RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG } from './arguments.ts';
@@ -44,14 +45,20 @@ function describe(result: Recovered, { paint }: Output): string {
   switch (result.kind) {
     case 'settled': {
       const { terminal } = result;
-      const reason = terminal.kind === 'rejected' ? ` (${terminal.reason}: nothing became durable)` : '';
-      return `${paint('good', 'settled')}     ${about}  ${terminal.kind}${reason}`;
+      return `${paint('good', 'settled')}     ${about}  ${terminal.kind}${explain(terminal)}`;
     }
     case 'running':
       return `${paint('caution', 'running')}     ${about}  ${printableLine(result.why)}`;
     case 'unresolved':
       return `${paint('bad', 'unresolved')}  ${about}  ${printableLine(result.why)}`;
   }
+}
+
+/** Only an interrupted attempt is proof for the occurrence: what another attempt did may be durable. */
+function explain(terminal: Terminal): string {
+  if (terminal.kind !== 'rejected') return '';
+  const { reason, detail } = terminal;
+  return ` (${reason}: ${reason === 'interrupted' ? 'nothing became durable' : printableLine(detail)})`;
 }
 
 function exitCodeOfAll(results: readonly Recovered[]): ExitCode {

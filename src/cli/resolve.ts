@@ -48,7 +48,7 @@ later still counts. Whose keys may resolve is configured as \`operators\`.`,
     const resolution = await resolveOccurrence(parts, signed, evidence);
     output.document({ resolution });
     output.line(`${output.paint('good', 'resolved')}  ${occurrence}  ${finding}, says ${operator}`);
-    output.line('Nothing was sent and nothing is released by this; dependent work needs a license of its own.');
+    output.line('Nothing was sent and nothing is released by this; dependent work needs a new license.');
     return EXIT.done;
   },
 };

@@ -90,7 +90,9 @@ function adviseTerminal(terminal: Terminal): string {
       return `${look}; a receipt: effectmatch export --occurrence ${occurrence.slice(0, 16)} --out receipt.jsonl`;
     case 'rejected':
       return ADVICE[terminal.reason] ?? `${terminal.claim === undefined ? 'nothing' : 'no data'} was changed; ${look}`;
-    default:
-      return `do not run it again; ${look}, then \`effectmatch recover\``;
+    case 'diverged':
+      return `do not run it again; ${look}; undoing or completing it needs a new plan and a new license`;
+    case 'indeterminate':
+      return `do not run it again; \`effectmatch recover\` asks the backend, \`effectmatch resolve\` records what a person found out; ${look}`;
   }
 }

@@ -19,7 +19,7 @@ export const shadow: Verb = {
   name: 'shadow',
   summary: 'say what `run` would decide about an action, without deciding anything',
   about: `Runs the action once in a held transaction, always rolls it back, compares what it would leave behind with a license
-or with a proposal that nobody has signed, and records what would have been decided. Your application goes on writing by
+or with an unsigned proposal, and records what would have been decided. Your application goes on writing by
 its own path, whatever this says. Without a file there is nothing to compare with, and it shows what was seen. No license
 is spent, nothing is released, and the record is no verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
   positionals: [],

@@ -123,10 +123,15 @@ function print(found: Found, output: Output): void {
     const { at, finding, operator, evidence } = found.resolution;
     heading('Resolution');
     line(`  ${at}  ${finding}, says ${operator}; evidence ${evidence}`);
-    line('  It releases nothing: what has to be done next needs a license of its own.');
+    line('  It releases nothing: what has to be done next needs a new license.');
   }
   heading('Dependent work');
-  for (const { at, state, continuation } of found.acknowledgements) line(`  ${at}  ${state}  ${continuation}`);
+  for (const { at, state, continuation } of found.acknowledgements) {
+    const isOpen = !found.acknowledgements.some(
+      (done) => done.state === 'completed' && done.continuation === continuation,
+    );
+    line(`  ${at}  ${state}  ${continuation}${isOpen ? '  (not completed)' : ''}`);
+  }
   const released = found.acknowledgements.map(({ continuation }) => continuation);
   const waiting = (found.holder?.claim.record.continuations ?? []).filter((name) => !released.includes(name));
   for (const name of waiting) line(`  not released  ${name}`);

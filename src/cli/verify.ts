@@ -7,7 +7,7 @@ import { quote } from '../protocol/render-text.ts';
 import { renderShadow } from '../protocol/shadow.ts';
 import { readDocuments, readWhole } from './envelope-file.ts';
 import { EXIT } from './exit-code.ts';
-import { describeFault, GuidedError, usageError } from './guided-error.ts';
+import { describeFault, GuidedError, usageError, withNext } from './guided-error.ts';
 import { toneOf } from './journal-entries.ts';
 import { indent, type Output } from './output.ts';
 import { showProgress } from './progress.ts';
@@ -15,25 +15,28 @@ import type { Verb } from './verb.ts';
 
 const PROVES = {
   receipt:
-    'Whoever holds the key recorded this verdict about this attempt, with these digests, and nobody changed it since.',
+    'The holder of the key recorded this verdict about this attempt, with these digests, and it was not changed since.',
   checkpoint:
-    'Whoever holds the key vouches for these journal rows: a journal that has them must arrive at this chain.',
-  shadow: 'Whoever holds the key rehearsed an action and recorded what would have been decided about it.',
+    'The holder of the key vouches for these journal rows: a journal that has them must arrive at this chain.',
+  shadow: 'The holder of the key rehearsed an action and recorded what would have been decided about it.',
 };
 const NOT_PROVED = {
   receipt:
-    'That the key belongs to whom you think (compare it by another way), that the machine which held it was honest, ' +
-    'what the backend holds today, or that there is no other attempt or later settlement with a receipt of its own.',
+    'That the key belongs to the deployment you think it does (compare it over another channel), that its machine was honest, ' +
+    'what the backend holds today, or that there is no other attempt or later settlement with another receipt.',
   checkpoint:
     'That the rows are still there: only `effectmatch journal --verify --against` beside the store shows that.',
-  shadow: 'That anything was decided, committed or released: a shadow is no verdict, and nothing may depend on it.',
+  shadow: 'That anything was decided, committed or released: a shadow is not a verdict, and nothing may depend on it.',
 };
+
+const KEY_HELP =
+  'give --key what `effectmatch export --public-key` printed, or a file with it; an approver key is something else';
 
 /** Verifies receipts and signed checkpoints with a public key alone: no configuration, store, keyring or network. */
 export const verify: Verb = {
   name: 'verify',
   summary: 'verify receipts or a signed checkpoint with a public key alone',
-  about: `Checks every receipt and signed checkpoint in a file, whoever sent it, with the public key of the deployment.
+  about: `Checks every receipt and signed checkpoint in a file with the public key of the deployment.
 It needs no configuration, store, keyring or network. The exit code is ${EXIT.done} when everything in the file is verified,
 whatever the verdicts say, and ${EXIT.fault} when anything is not. The verdict itself is printed: a verified receipt of a
 rejection is still a rejection.`,
@@ -48,7 +51,9 @@ rejection is still a rejection.`,
     const key = args.value('key');
     if (key === undefined)
       throw usageError('--key is missing: without a key that you trust nothing can be verified', 'verify');
-    const keys = key.startsWith('ed25519:') ? [parseReceiptKey(key)] : parseReceiptKeys(readWhole(key));
+    const keys = withNext('ERR_EM_CONFIG_INVALID', KEY_HELP, () =>
+      key.startsWith('ed25519:') ? [parseReceiptKey(key)] : parseReceiptKeys(readWhole(key)),
+    );
     const kinds = new Set<Verified['kind']>();
     const documents: Verified[] = [];
     let count = 0;

@@ -28,6 +28,16 @@ export function refuseRounded(value: unknown, where: string, instead: string): v
   if (rounded !== undefined) throw refuseAction(`${where}: there is ${describeRounded(rounded, instead)}`);
 }
 
+/** A statement or call that was given more or fewer values than it takes. */
+export function refuseValueCount(
+  what: string,
+  takes: number,
+  given: number,
+): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
+  const values = takes === 1 ? '1 value' : `${takes === 0 ? 'no' : takes} values`;
+  return refuseAction(`${what} takes ${values}, but ${given} ${given === 1 ? 'was' : 'were'} given`);
+}
+
 /** An action that is not one, in words that say what to change. */
 export function refuseAction(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
   return new EffectMatchError('ERR_EM_ACTION_INVALID', what);

@@ -23,7 +23,7 @@ export function readFields<F extends string>(
   for (const field of fields) {
     const property = Object.getOwnPropertyDescriptor(value, field);
     if (property === undefined || count !== fields.length) {
-      throw invalid(what, `it has exactly the fields ${fields.join(', ')}`);
+      throw invalid(what, `expected exactly the fields ${fields.join(', ')}`);
     }
     if (property.get !== undefined || property.set !== undefined) throw invalid(what, `${field} is not a data field`);
     found[field] = property.value;

@@ -21,7 +21,7 @@ export function nonceReused(license: License): Refused {
 export function spent(license: License): Refused {
   const detail =
     license.occurrences === 1
-      ? 'the license has been used, and a repetition needs a new one; what became of the use is in the journal, or `recover` finds it out'
-      : `all ${license.occurrences} occurrences of the license have been used; a repetition needs a new license`;
+      ? 'the license has been used; the journal says with what result, and doing it again needs a new license'
+      : `all ${license.occurrences} occurrences of the license have been used; doing it again needs a new license`;
   return { kind: 'refused', reason: 'spent', detail };
 }

@@ -207,7 +207,7 @@ export function checkRequired(approved: Approved, readings: readonly StateReadin
 function storableBroken({ registration }: Approved, broken: BrokenRequirement): string {
   if (registration.values === 'plain') return describeBroken(broken);
   const { target, key, row } = broken.requirement;
-  return `what was required of ${target} (${Object.keys(row ?? key).join(', ')}) does not hold any more`;
+  return `what was required of ${target} (${Object.keys(row ?? key).join(', ')}) no longer holds`;
 }
 
 export type Authority =

@@ -38,5 +38,5 @@ function compareSurveys(before: Survey, after: Survey): readonly string[] {
   const parts = (['backend', 'executor', 'configuration', 'credentials', 'enforcement'] as const).filter(
     (part) => before[part] !== after[part],
   );
-  return parts.map((part) => `the ${part} of the backend is another`);
+  return parts.map((part) => `the backend's ${part} changed`);
 }

@@ -66,7 +66,8 @@ export async function recover(
 }
 
 async function recoverDue(deployment: Deployment, entry: ClaimEntry, { now }: RecoverOptions): Promise<Result> {
-  if (!entry.leaseExpired && now !== true) return running('its lease is live; wait for it or recover with `now`');
+  if (!entry.leaseExpired && now !== true)
+    return running('its lease is live; wait until it ends, or recover with --now');
   return recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)));
 }
 

@@ -210,7 +210,7 @@ function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
 
 /** The action ran: rows and files are as they were, but sequences are not taken back. */
 function rolledBack(why: string, residue: readonly Residue[] = []): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
-  const left = renderResidue(residue).map((line) => `; ${line}`);
+  const left = renderResidue(residue).map((line) => `. ${line}`);
   return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (rolled back: no data was changed)${left.join('')}`);
 }
 

@@ -29,6 +29,26 @@ test('a number that would be rounded is refused in values, actions and inputs, a
   });
 });
 
+test('a refused number comes with a form that is then accepted', () => {
+  for (const [number, forms] of [
+    ['9007199254740993', ['$real', '$int']],
+    ['1e20', ['$real']],
+  ] as const) {
+    assert.throws(
+      () => ask('--sql', 'select ?', '--values', `[${number}]`),
+      ({ next }) => {
+        const advised = [...next.matchAll(/\{ "(\$\w+)": "[^"]+" \}/g)];
+        assert.deepEqual(
+          advised.map(([, tag]) => tag),
+          forms,
+        );
+        for (const [form] of advised) ask('--sql', 'select ?', '--values', `[${form}]`);
+        return true;
+      },
+    );
+  }
+});
+
 test('a file that is not UTF-8 is refused', () => {
   writeFileSync(file, Buffer.concat([Buffer.from('{ "sql": "select \''), Buffer.from([0xff]), Buffer.from('\'" }')]));
   assert.throws(() => ask('--action', file), { code: 'ERR_EM_USAGE', message: /not UTF-8 text; nothing was done/ });

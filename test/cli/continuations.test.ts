@@ -29,6 +29,9 @@ test('the command lists what is open, oldest first, and says so when nothing is'
   const { code, stdout } = await call();
   assert.equal(code, 0);
   assert.match(stdout, new RegExp(`^since \\S+Z  ${terminal.occurrence}  reconcile  invoice-1\\n$`));
+  const shown = await runCommand(['show', terminal.occurrence], { cwd: office.folder });
+  assert.match(shown.stdout, /Z {2}released {2}reconcile {2}\(not completed\)\n/);
+  assert.match(shown.stdout, /Z {2}released {2}notify\n/);
   const { continuations } = JSON.parse((await call('--json')).stdout);
   const { occurrence, lineage } = terminal;
   const { releasedAt } = continuations[0];

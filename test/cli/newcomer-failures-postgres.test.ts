@@ -90,6 +90,8 @@ test('an unregistered table, a trigger that leads to one, and a view', async () 
   assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
   assert.deepEqual(await db.run('select * from outbox'), []);
   await db.run('drop trigger tell on invoice; drop function tell');
+  const through = await desk.run(['plan', '--sql', "update open_invoice set status = 'x' where id = 1"]);
+  assertFault(through, /permission denied for view open_invoice/, /add the view to `views`.*effectmatch provision/);
   const config = desk.read('effectmatch.config.ts');
   writeFileSync(desk.path('view.config.ts'), config.replace("'invoice', //", "'invoice', 'open_invoice', //"));
   const view = await desk.run(['provision', '--config', 'view.config.ts'], { env: env() });

@@ -76,13 +76,16 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.equal(JSON.parse(again.stdout).terminal.reason, 'spent');
 });
 
-test('without a terminal nothing is signed unless somebody decided before', async () => {
+test('without a terminal nothing is signed unless --yes was given', async () => {
   using desk = new Desk();
   await openShop(desk);
   assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
   const silent = await desk.run(['approve', 'proposal.json', '--key', 'alice.key.json', '--out', 'license.json']);
   assert.equal(silent.code, 1);
-  assert.match(silent.stderr, /nobody is here to confirm\nnext: .*nothing was signed/);
+  assert.match(
+    silent.stderr,
+    /it cannot ask for confirmation here: this is not a terminal\nnext: .*--yes.*nothing was signed/,
+  );
   assert.equal(existsSync(desk.path('license.json')), false);
 });
 
@@ -143,7 +146,9 @@ export default defineConfig({
   const planned = await calls(['plan', '--out', 'proposal.json'], '{"id": 2}');
   assert.equal(planned.code, 0, planned.stderr);
   assert.match(planned.stdout, /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*approved from: contract rename/);
-  assert.equal((await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json'])).code, 0);
+  const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  assert.equal(approved.code, 0, approved.stderr);
+  assert.match(approved.stdout, /next: effectmatch run license\.json --operation rename --input /);
   const other = await calls(['run', 'license.json'], '{"id": 3}');
   assert.equal(other.code, 2, other.stderr);
   assert.match(other.stdout, /\(other-action\)/);

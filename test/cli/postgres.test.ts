@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { freshDatabase } from '../postgres/server.ts';
 import { runCommand } from './command.ts';
+import { Desk } from './newcomer.ts';
 
 const SCHEMA = `
   create table invoice (id integer primary key, status text not null);
@@ -85,4 +86,25 @@ test('provision prints and applies, doctor names what is open and closes it, rem
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('what init suggests for functions that share a name and for writable views can be registered as it stands', async () => {
+  await using db = await freshDatabase();
+  await db.run(`${SCHEMA}
+    create function pay(integer) returns void language sql volatile as 'update invoice set status = 1 where id = $1';
+    create function pay(integer, text) returns void language sql volatile as 'update invoice set status = $2 where id = $1';
+    create function refund(integer) returns void language sql volatile as 'update invoice set status = 2 where id = $1';
+    create view open_invoice as select * from invoice where status = 'open';
+    create view total as select count(*) from invoice`);
+  using desk = new Desk();
+  const env = { EFFECTMATCH_ADMIN_URL: db.url() };
+  const init = await desk.run(['init', '--roles', 'unused_here'], { env });
+  assert.equal(init.code, 0, init.stderr);
+  const config = desk.read('effectmatch.config.ts');
+  assert.match(config, /\/\/ entryPoints: \['pay\(integer\)', 'pay\(integer, text\)', 'refund'\],\n/);
+  assert.match(config, /\/\/ views: \['open_invoice'\],\n/);
+  writeFileSync(desk.path('effectmatch.config.ts'), config.replace(/\/\/ (?=entryPoints|views)/g, ''));
+  const printed = await desk.run(['provision', '--print'], { env });
+  assert.equal(printed.code, 0, printed.stderr);
+  assert.match(printed.stdout, /grant execute on routine "public"."pay"\(.*text"?\) to "?effectmatch_execunused_here/);
 });

@@ -104,6 +104,7 @@ test('what is not verified has exit code 1 and names the place', async () => {
       const { error } = JSON.parse(ended[index]?.stdout ?? '');
       assert.equal(error.code, code, error.message);
       assert.match(error.message, message);
+      if (code === 'ERR_EM_CONFIG_INVALID') assert.match(error.next, /`effectmatch export --public-key` printed/);
     }
   } finally {
     other[Symbol.dispose]();

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createRuntime } from '../../src/index.ts';
 import { Office, runCommand } from './command.ts';
-import { proposePayment } from './payments.ts';
+import { paying, proposePayment } from './payments.ts';
 
 /** Signs a payment and has a process execute it that kills itself at the step. */
 async function killAt(office: Office, id: number, step: string): Promise<void> {
@@ -63,4 +63,18 @@ test('an attempt whose backend is not configured here needs a person: exit code 
     ended.stdout,
     /^unresolved {2}occ_[0-9a-f]{40} {2}invoice-1 {2}adapter "books" is not configured here$/m,
   );
+});
+
+test('an attempt whose license another machine used is settled with the words that it was committed there', async () => {
+  using office = new Office();
+  await killAt(office, 1, 'path:claimed');
+  {
+    await using there = await createRuntime({ ...office.config, store: office.path('other-machine.db') });
+    const terminal = await there.execute(readFileSync(office.path('license.json'), 'utf8'), paying(1));
+    assert.equal(terminal.kind, 'committed');
+  }
+  const { code, stdout, stderr } = await recover(office, '--now');
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /rejected \(decided-elsewhere: execution exe_[0-9a-f]{32} committed this occurrence; /);
+  assert.doesNotMatch(stdout, /nothing became durable/);
 });

@@ -481,7 +481,7 @@ test('a broken precondition says what was required and found, and only names col
     const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'precondition-broken');
     if (values === 'plain')
       assert.match(detail, /vendor \{"id":1\} must be \{"blocked":false\}, and it is .*"blocked":true/);
-    else assert.match(detail, /^what was required of vendor \(blocked\) does not hold any more/);
+    else assert.match(detail, /^what was required of vendor \(blocked\) no longer holds/);
   }
 });
 

@@ -257,8 +257,8 @@ test('an outlet that opens while a candidate is held is a changed boundary', asy
   assert.equal(world.books.writer, undefined);
 });
 
-test('a refusal says what the adapter found changed, and without its words which part of the certificate is another', async () => {
-  const another = 'the configuration of the backend is another';
+test('a refusal says what the adapter found changed, and without its words which part of the certificate changed', async () => {
+  const another = "the backend's configuration changed";
   const explanations: readonly (readonly [said: string, explainChange?: () => Promise<readonly string[]>])[] = [
     ['table invoice: owner "a" → "b"', async () => ['table invoice: owner "a" → "b"']],
     [another],

@@ -71,7 +71,7 @@ export async function ensureControl(
       if (meta.get('root') !== root) {
         throw new EffectMatchError(
           'ERR_EM_ADAPTER_REFUSED',
-          `files: the control folder serves the root "${meta.get('root')}"; give every root a control folder of its own`,
+          `files: the control folder serves the root "${meta.get('root')}"; give every root a separate control folder`,
         );
       }
       return meta.get('backend') ?? '';

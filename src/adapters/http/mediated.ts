@@ -63,7 +63,7 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
           const sample = samples[index];
           if (
             sample === undefined ||
-            !(await honoursKey(gateway, build(sample), operation, `${context.name} ${name}`))
+            !(await honoursKey(gateway, build(sample), operation, { adapter: context.name, name }))
           ) {
             return false;
           }
@@ -172,9 +172,9 @@ async function honoursKey(
   gateway: Gateway,
   content: Content,
   { identifier, ifMatch }: MediatedOperation,
-  place: string,
+  { adapter, name }: { readonly adapter: string; readonly name: string },
 ): Promise<boolean> {
-  const key = probeKey(`${place}\n${canonical(content)}`);
+  const key = probeKey(`${adapter} ${name}\n${canonical(content)}`);
   const made: (Value | undefined)[] = [];
   for (let times = 0; times < 2; times += 1) {
     const exchanged = await gateway.send(content, key);
@@ -182,10 +182,22 @@ async function honoursKey(
     // The sample of a conditional operation names a version that never was. A service that refuses it looks at the
     // condition, and then the same request cannot act twice, because the first one changes the version.
     if (ifMatch !== undefined) return exchanged.status === 412;
+    if (times === 0 && exchanged.status >= 300) throw sampleRefused(adapter, name, exchanged.status);
     const body = parseJson(exchanged.body);
     made.push(exchanged.status < 300 && body !== undefined ? fieldAt(body, identifier) : undefined);
   }
   return made[0] !== undefined && canonical(made[0]) === canonical(made[1] ?? null);
+}
+
+/** A service that does not do what the sample asks shows nothing about its keys. */
+function sampleRefused(adapter: string, name: string, status: number): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  const cause =
+    status === 401 || status === 403 ? 'check the credential' : 'its sample must be a request that the service accepts';
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_REFUSED',
+    `adapter "${adapter}" failed the admission probe idempotent-service: the service answered ${status} to the sample of ` +
+      `operation "${name}"; ${cause}`,
+  );
 }
 
 function probeKey(of: string): string {

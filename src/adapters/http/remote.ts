@@ -75,7 +75,7 @@ export function openShared(
       const toMs = context.clock.now();
       const fromMs = sentAtMs.get(occurrence);
       const window = { fromMs: fromMs ?? toMs, toMs };
-      const unknown = operation === undefined ? 'which operation was requested is not known any more' : timeUnknown();
+      const unknown = operation === undefined ? 'which operation was requested is no longer known' : timeUnknown();
       if (operation === undefined || unknown !== undefined) {
         return { candidate: `request ${occurrence}`, unattributed: 0, window, ...silence(unknown ?? '') };
       }
@@ -88,7 +88,7 @@ export function openShared(
         const timed = approved.effects.some(({ key, before, after }) =>
           [key, before, after].some((cells) => Object.values(cells ?? {}).some((cell) => 'now' in cell)),
         );
-        return timed && fromMs === undefined ? 'when the request ran is not known any more' : undefined;
+        return timed && fromMs === undefined ? 'when the request ran is no longer known' : undefined;
       }
     },
     close: async () => {},

@@ -1,4 +1,11 @@
-import { type Fields, readFields, refuseAction, refuseRounded, refuseUnknown } from '../../contract/action-input.ts';
+import {
+  type Fields,
+  readFields,
+  refuseAction,
+  refuseRounded,
+  refuseUnknown,
+  refuseValueCount,
+} from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
@@ -88,9 +95,7 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Ch
   const finding = tools.gate.check(sql, proceduresOf(tools.entries));
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
   if (finding.parameters !== values.length) {
-    throw refuseAction(
-      `${where}: sql has parameters up to $${finding.parameters}, and there are ${values.length} values`,
-    );
+    throw refuseValueCount(`${where}: the statement`, finding.parameters, values.length);
   }
   return { sql, values };
 }
@@ -122,8 +127,7 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): C
   }
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
-  if (values.length !== inputs)
-    throw refuseAction(`${where}: ${call} takes ${inputs} values, and there are ${values.length}`);
+  if (values.length !== inputs) throw refuseValueCount(`${where}: ${call}`, inputs, values.length);
   return { sql: writeCall(entry), values, call };
 }
 

@@ -159,7 +159,7 @@ async function rollBack(session: Connection): Promise<boolean> {
 const ALREADY_COMMITTED: Staged = {
   kind: 'failed',
   reason: 'already-committed',
-  detail: 'its changes are in the database since an earlier execution; do not approve again',
+  detail: 'already committed by an earlier execution; do not approve it again',
 };
 const ALREADY_VOID: Staged = {
   kind: 'failed',

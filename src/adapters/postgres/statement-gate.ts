@@ -73,7 +73,7 @@ function checkText(parse: (sql: string) => unknown, sql: string, procedures: Rea
     if (kind === undefined) return refused('it has no statement');
     if (kind !== 'CallStmt') return new Walk().read(only?.stmt ?? {});
     const name = readName((content as { readonly funccall: Node }).funccall.funcname);
-    if (!procedures.has(name)) return refused(`CALL of ${name}, which is not a registered entry point`);
+    if (!procedures.has(name)) return refused(`CALL of ${name} is not admitted: it is not a registered entry point`);
     return new Walk().read((content as Node).funccall as Node);
   } catch (error) {
     if (error instanceof RangeError) return refused('it is nested too deeply');
@@ -107,9 +107,9 @@ class Walk {
   }
 
   #judge(node: Node): void {
-    if (node.intoClause !== undefined) this.#why ??= 'SELECT INTO, which creates a table';
+    if (node.intoClause !== undefined) this.#why ??= 'SELECT INTO is not admitted: it creates a table';
     if (node.schemaname === 'effectmatch')
-      this.#why ??= 'a table of the schema effectmatch, which is not for operations';
+      this.#why ??= 'a table of the schema effectmatch is not admitted: it is not for operations';
     if (Array.isArray(node.funcname)) this.#why ??= judgeFunction(node.funcname);
     const parameter = (node.ParamRef as Node | undefined)?.number;
     if (typeof parameter === 'number') this.#parameters = Math.max(this.#parameters, parameter);
@@ -133,7 +133,7 @@ function describeStatement(node: string, content: Node): string {
   const words = node.slice(0, -'Stmt'.length).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
   const kind =
     node === 'TransactionStmt' ? String(content.kind).replace('TRANS_STMT_', '').replaceAll('_', ' ') : words;
-  return `${known[node] ?? kind.toUpperCase()}; only SELECT, INSERT, UPDATE, DELETE and MERGE are admitted`;
+  return `${known[node] ?? kind.toUpperCase()} is not admitted; only SELECT, INSERT, UPDATE, DELETE and MERGE are`;
 }
 
 /** Built-ins that act beyond the transaction or execute text. Their rights are revoked as well; this says it earlier. */
@@ -154,9 +154,11 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
   const parts = funcname.map(readPart);
   const name = parts.at(-1) ?? '';
   const schema = parts.at(-2) ?? 'pg_catalog';
-  if (schema === 'effectmatch') return 'a function of the schema effectmatch, which is not for operations';
+  if (schema === 'effectmatch') return 'a function of the schema effectmatch is not admitted: it is not for operations';
   const outside = schema === 'pg_catalog' ? OUTSIDE.test(name) : false;
-  return outside || name.startsWith('dblink') ? `${name}(), which acts outside the transaction` : undefined;
+  return outside || name.startsWith('dblink')
+    ? `${name}() is not admitted: it acts outside the transaction`
+    : undefined;
 }
 
 /** A name as registrations have it. */

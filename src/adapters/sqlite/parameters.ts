@@ -1,4 +1,4 @@
-import { refuseAction } from '../../contract/action-input.ts';
+import { refuseAction, refuseValueCount } from '../../contract/action-input.ts';
 
 /** What SQLite calls each parameter of a statement, by its number; null for a plain `?`, which has no name. */
 export type Parameters = readonly (string | null)[];
@@ -57,7 +57,7 @@ export function checkCount(parameters: Parameters, count: number, where: string)
     throw refuseAction(`${where}: the parameter ${named} has a name; give values as an object with the names`);
   }
   if (parameters.length === count) return;
-  throw refuseAction(`${where}: the statement has ${parameters.length} parameters, and there are ${count} values`);
+  throw refuseValueCount(`${where}: the statement`, parameters.length, count);
 }
 
 /** The same for values by name. A name may be given with or without its first character. */

@@ -96,16 +96,14 @@ async function stageAction(
   if (readBackend(db) !== tools.backend) return REPLACED;
   const marker = findMarker(db, under.claim.sealed.record.occurrence);
   if (marker?.disposition === 'committed') {
-    return failed(
-      'already-committed',
-      'its changes are in the database since an earlier execution; do not approve again',
-    );
+    return failed('already-committed', 'already committed by an earlier execution; do not approve it again');
   }
   if (marker !== undefined) {
     return failed('already-void', 'an earlier attempt was interrupted and recovered: it can no longer commit');
   }
   const rules = rulesFor(tools, candidate, action);
-  if (rules === undefined) return failed('boundary-changed', 'a registered table is no table any more; certify again');
+  if (rules === undefined)
+    return failed('boundary-changed', 'a registered table was dropped or replaced by a view; certify again');
   const relations = rules.writable;
   const session = db.createSession();
   const fromMs = readClock(db);

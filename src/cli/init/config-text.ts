@@ -52,7 +52,7 @@ function issuersText({ approver, adapter }: ConfigPlan): string {
   const body = (issuer: string, key: string) =>
     `    ${issuer}: { key: ${key}, may: [${literal(adapter)}], sources: ['manifest', 'contract', 'rehearsed'] },`;
   if (approver === undefined) {
-    const hint = `  // Nobody may yet. \`effectmatch keygen NAME\` makes a key and prints the line that belongs here:`;
+    const hint = `  // None yet. \`effectmatch keygen NAME\` makes a key and prints the line that belongs here:`;
     const example = body("'ap-team'", "'ed25519:…'").replace(/^ {4}/, '  //   ');
     return `${comment}\n${hint}\n${example}\n  issuers: {},`;
   }
@@ -93,26 +93,29 @@ export function describeTable({ key, volatile, triggers, cascadesFrom }: FoundTa
   ].join('; ');
 }
 
-function leftOutLines({ relations }: ConfigPlan, { tables, functions }: FoundDatabase): string {
+function leftOutLines({ relations }: ConfigPlan, { tables, functions, views }: FoundDatabase): string {
   const left = tables.filter(({ name }) => !relations.includes(name));
   const lines = [
     ...(left.length === 0 ? [] : ['// Left out:']),
     ...left.map(
       ({ name, unusable }) => `//   ${name}: ${unusable ?? 'not chosen; add it to `relations` to allow writes'}`,
     ),
-    ...(functions.length === 0
-      ? []
-      : [
-          '// Functions that agents may call. None unless you list them, for example:',
-          `// entryPoints: [${functions.slice(0, 5).map(literal).join(', ')}],`,
-        ]),
+    ...optional('Views that operations may write through', 'views', views),
+    ...optional('Functions that agents may call', 'entryPoints', functions),
   ];
   return lines.map((line) => `      ${printableLine(line)}\n`).join('');
 }
 
+/** An option that is closed until the reader fills it, with names that could stand there. */
+function optional(what: string, option: string, names: readonly string[]): readonly string[] {
+  if (names.length === 0) return [];
+  const listed = names.slice(0, 5).map(literal).join(', ');
+  return [`// ${what}. None unless you list them, for example:`, `// ${option}: [${listed}],`];
+}
+
 /** A name as TypeScript text, whatever characters it holds. */
 export function literal(text: string): string {
-  if (/^[\w .:/@-]*$/.test(text)) return `'${text}'`;
+  if (/^[\w .:/@(),-]*$/.test(text)) return `'${text}'`;
   const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'");
   return `'${escaped.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)}'`;
 }

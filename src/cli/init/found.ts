@@ -27,6 +27,8 @@ export interface FoundDatabase {
   readonly tables: readonly FoundTable[];
   /** Functions of the application that agents could be allowed to call. */
   readonly functions: readonly string[];
+  /** Views that agents could be allowed to write through. */
+  readonly views: readonly string[];
 }
 
 /** The tables that can be registered. */

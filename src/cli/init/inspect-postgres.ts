@@ -52,13 +52,16 @@ export async function inspectPostgres(url: string): Promise<FoundServer> {
       cascadesFrom: row.cascades.map(nameTarget),
     };
   });
-  const functions = (await connection.query(FUNCTIONS)).rows.map(([schema, name]) =>
-    nameTarget({ schema: schema ?? '', name: name ?? '' }),
+  const nameOf = (schema?: string | null, name?: string | null) =>
+    nameTarget({ schema: schema ?? '', name: name ?? '' });
+  const functions = (await connection.query(FUNCTIONS)).rows.map(
+    ([schema, name, types]) => nameOf(schema, name) + (types === null ? '' : `(${types})`),
   );
+  const views = (await connection.query(VIEWS)).rows.map(([schema, name]) => nameOf(schema, name));
   const taken = (await connection.query(ROLES)).rows.length > 0;
   await connection.query('rollback');
   const suffix = taken ? `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40) : '';
-  return { kind: 'postgres', suggestedName: database, tables, functions, roleSuffix: suffix };
+  return { kind: 'postgres', suggestedName: database, tables, functions, views, roleSuffix: suffix };
 }
 
 const NUMBER = 'number | bigint | string';
@@ -117,11 +120,22 @@ where c.relkind in ('r', 'p', 'f') and not c.relispartition and c.relpersistence
   and not exists (select from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype = 'e')
 order by n.nspname <> 'public', n.nspname, c.relname limit 1000`;
 
+/** With the types of the arguments where several functions have the name. */
 const FUNCTIONS = `
-select distinct n.nspname, p.proname from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+select n.nspname, p.proname, case when exists (select from pg_catalog.pg_proc o
+    where o.pronamespace = p.pronamespace and o.proname = p.proname and o.oid <> p.oid)
+  then pg_catalog.oidvectortypes(p.proargtypes) end
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where ${OF_APPLICATION} and p.prokind in ('f', 'p') and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
   and p.provolatile = 'v'
   and not exists (select from pg_catalog.pg_depend d where d.objid = p.oid and d.deptype = 'e')
+order by 1, 2, 3 limit 50`;
+
+/** Views that something can be written through, by the server itself or by an INSTEAD OF trigger. */
+const VIEWS = `
+select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where ${OF_APPLICATION} and c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, true) <> 0
+  and not exists (select from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype = 'e')
 order by 1, 2 limit 50`;
 
 const ROLES = `select from pg_catalog.pg_roles where rolname in ('effectmatch_owner', 'effectmatch_control', 'effectmatch_exec')`;

@@ -25,7 +25,7 @@ export function inspectSqlite(file: string): FoundDatabase {
     throw new GuidedError(
       'ERR_EM_ADAPTER_UNAVAILABLE',
       `${resolve(file)} cannot be read as an SQLite database: ${words}`,
-      'check that it is a database file and that nobody holds it locked; nothing was written',
+      'check that it is a database file and that no other program has it locked; nothing was written',
       { cause },
     );
   }
@@ -41,6 +41,7 @@ function readSchema(db: DatabaseSync, file: string): FoundDatabase {
     suggestedName: basename(file, extname(file)),
     tables: own.map(({ name }) => describeTable(db, catalog, name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
     functions: [],
+    views: [],
   };
 }
 

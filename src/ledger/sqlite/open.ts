@@ -123,7 +123,7 @@ function ownVersion(db: DatabaseSync, file: string): number {
   const objects = Number(db.prepare('select count(*) as objects from sqlite_schema').get()?.objects);
   if (application === APPLICATION_ID && version > 0) return version;
   if (application === 0 && version === 0 && objects === 0) return 0;
-  throw unavailable(file, 'it is a database of something else; give the ledger a file of its own');
+  throw unavailable(file, 'it belongs to another program; give the ledger a separate file');
 }
 
 function useWriteAheadLog(db: DatabaseSync, file: string): void {

@@ -142,8 +142,8 @@ for (const [what, input, message] of [
   ['a NUL character', { sql: 'select 1\0' }, /well-formed/],
   ['a long text', { sql: `select ${'1'.repeat(1024 * 1024)}` }, /longer than/],
   ['a refused statement', { statements: [{ sql: 'select 1' }, { sql: 'commit' }] }, /statement 2: COMMIT/],
-  ['too few values', { sql: 'select $1, $2', values: [1] }, /up to \$2, and there are 1/],
-  ['too many values', { sql: 'select 1', values: [1] }, /up to \$0, and there are 1/],
+  ['too few values', { sql: 'select $1, $2', values: [1] }, /the statement takes 2 values, but 1 was given/],
+  ['too many values', { sql: 'select 1', values: [1] }, /the statement takes no values, but 1 was given/],
   ['named values', { sql: 'select $1', values: { a: 1 } }, /no named parameters/],
   ['an integer that may have been rounded', { sql: 'select $1', values: [2 ** 53] }, /BigInt/],
   ['one in a list', { sql: 'select $1', values: [[1, 2 ** 53]] }, /BigInt/],
@@ -156,7 +156,7 @@ for (const [what, input, message] of [
   ['lists in lists without end', { sql: 'select $1', values: [[[[[[[[1]]]]]]]] }, /at most 6 dimensions/],
   ['an unknown entry point', { call: 'twice', values: [1] }, /registered are "My App"\."Add it", move/],
   ['a call with sql', { call: 'move', sql: 'x' }, /unknown field "sql"/],
-  ['a call with too few values', { call: 'move', values: [1] }, /move takes 2 values, and there are 1/],
+  ['a call with too few values', { call: 'move', values: [1] }, /move takes 2 values, but 1 was given/],
   ['a call that is no name', { call: 'move(1); commit' }, /must name a registered entry point/],
 ] as const) {
   test(`${what} is refused`, () => {

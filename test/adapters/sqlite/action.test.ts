@@ -61,13 +61,13 @@ test('whatever is not an action is refused with the one code', () => {
 });
 
 const MISCOUNTED: readonly (readonly [sql: string, values: unknown, message: RegExp])[] = [
-  ['select ?', undefined, /has 1 parameters, and there are 0 values/],
-  ['select ?', [], /has 1 parameters, and there are 0 values/],
-  ['select ?, ?', [1], /has 2 parameters, and there are 1 values/],
-  ['select ?', [1, 2], /has 1 parameters, and there are 2 values/],
-  ['select 1', [1], /has 0 parameters, and there are 1 values/],
-  ['select ?3', [1], /has 3 parameters, and there are 1 values/],
-  ['select ?2, ?', [1, 2], /has 3 parameters, and there are 2 values/],
+  ['select ?', undefined, /takes 1 value, but 0 were given/],
+  ['select ?', [], /takes 1 value, but 0 were given/],
+  ['select ?, ?', [1], /takes 2 values, but 1 was given/],
+  ['select ?', [1, 2], /takes 1 value, but 2 were given/],
+  ['select 1', [1], /takes no values, but 1 was given/],
+  ['select ?3', [1], /takes 3 values, but 1 was given/],
+  ['select ?2, ?', [1, 2], /takes 3 values, but 2 were given/],
   ['select ?0', [1], /numbered from \?1/],
   ['select ?32767', [1], /numbered from \?1/],
   ['select :a', [1], /:a has a name/],

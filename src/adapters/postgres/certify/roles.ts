@@ -95,7 +95,7 @@ export function surveyTrustedRoles(catalog: Catalog, facts: BoundaryFacts, outle
       fix: [`ALTER SCHEMA effectmatch OWNER TO ${sql}`],
       needs: 'superuser',
     });
-  } else if (schema) outlets.denied('schema effectmatch', `owned by ${sql}, which nobody logs in as`);
+  } else if (schema) outlets.denied('schema effectmatch', `owned by ${sql}, which cannot log in`);
 }
 
 /**
