@@ -40,7 +40,10 @@ const host = {
 const WRONG: readonly (readonly [Construction, RegExp])[] = [
   [{ ...host, expected: { kind: 'committed' } }, /rejected at boundary/],
   [{ ...host, expected: { kind: 'refused', at: 'boundary', open: /dblink/ } }, /open was .*pg_write_server_files/],
-  [{ ...host, close: '', expected: { kind: 'refused', at: 'boundary', open: /pg_write/ } }, /still refused/],
+  [
+    { ...host, close: '', expected: { kind: 'refused', at: 'boundary', open: /pg_write/ } },
+    /cannot be approved.*pg_write_server_files/,
+  ],
 ];
 
 test('a trial that does not end as expected, or for another reason, does not count', async () => {

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from '../../../src/adapters/files/index.ts';
 import type { AdapterFactory, CandidateFacts, PromotableAdapter, Stage } from '../../../src/contract/adapter.ts';
+import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { update } from '../../../src/protocol/draft.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
@@ -17,7 +18,7 @@ const write = (status: string) => ({ operations: [{ write: { path: PATH, text: `
 interface Swap {
   /** Whether another candidate of the same occurrence takes the place of the one that was observed. */
   readonly replaces: boolean;
-  /** Whether the final gate is told about the candidate that was observed, whichever is there now. */
+  /** Whether gate and adapter are told about the candidate that was observed, whichever is there now. */
   readonly removed: boolean;
 }
 
@@ -54,10 +55,17 @@ function presenting(first: Stage, last: Stage, removed: boolean): Stage {
       return evidence;
     },
     recheck: async () => (removed && checked !== undefined ? checked : await last.recheck()),
-    promote: (permit) => last.promote(permit),
+    promote: async (permit) => await last.promote(removed ? await unbound(permit, last) : permit),
     discard: end,
     [Symbol.asyncDispose]: end,
   });
+}
+
+/** The permit as if it named no candidate, so that the adapter finds nothing to compare either. */
+async function unbound(permit: ConsumedPermit, held: Stage): Promise<ConsumedPermit> {
+  const { candidate, evidence } = await held.observe();
+  const { record } = permit;
+  return { ...permit, record: { ...record, bound: { ...record.bound, candidate, evidence } } };
 }
 
 async function pay(swap: Swap) {

@@ -98,7 +98,7 @@ export const PRESENTED: Scenario = {
       !(again instanceof Error) &&
       again.kind === 'rejected' &&
       again.at === 'promotion' &&
-      again.detail.includes('the permit is for the occurrence that was staged');
+      again.reason === 'permit-mismatch';
     const wrong = expectCommitted(first) ?? (isRefused ? undefined : describe(again));
     return { wrong, paid: [id] };
   },

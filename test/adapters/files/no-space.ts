@@ -6,6 +6,7 @@ import { files } from '../../../src/adapters/files/index.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { insert, update } from '../../../src/protocol/draft.ts';
+import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { listFolder } from '../files-kit.ts';
 import { Site, write } from './site.ts';
@@ -48,6 +49,7 @@ async function fillAt(step: Step, spare: number): Promise<void> {
   const before = listFolder(site.root);
   const after = { ...before };
   let ended = '';
+  let occurrence: OccurrenceId | undefined;
   {
     await using runtime = await deploy();
     const effects = [
@@ -59,10 +61,9 @@ async function fillAt(step: Step, spare: number): Promise<void> {
     armed = true;
     const operations = [write('index', PAGE), write('docs/new', PAGE)];
     const attempt = runtime.execute(license, { operations });
-    ended = await attempt.then(
-      ({ kind }) => kind,
-      () => 'fault',
-    );
+    const terminal = await attempt.catch(() => undefined);
+    ended = terminal?.kind ?? 'fault';
+    occurrence = terminal?.occurrence;
   }
   rmSync(ballast, { force: true });
   await using runtime = await deploy();
@@ -72,7 +73,9 @@ async function fillAt(step: Step, spare: number): Promise<void> {
   const now = JSON.stringify(sorted(listFolder(site.root)));
   const shows =
     now === JSON.stringify(sorted(before)) ? 'old' : now === JSON.stringify(sorted(after)) ? 'new' : 'mixed';
-  const settled = recovered.map((one) => (one.kind === 'settled' ? one.terminal.kind : one.kind)).join();
+  // Opening may have settled it already.
+  const stands = occurrence && (await runtime.terminal(occurrence))?.kind;
+  const settled = stands ?? recovered.map((one) => (one.kind === 'settled' ? one.terminal.kind : one.kind)).join();
   const versions = readdirSync(site.versions).length;
   process.stdout.write(`${JSON.stringify({ step, spare, fired: !armed, ended, settled, shows, versions })}\n`);
 }

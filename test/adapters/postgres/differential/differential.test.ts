@@ -23,7 +23,9 @@ async function play(label: string, operations: number, version: 17 | 15): Promis
     await playSchema(`${label}/${schema}`, PER_SCHEMA, tally, version);
   }
   console.log(`differential ${version}: seed ${seed}: ${describe(tally)}`);
-  assert.ok(tally.effects > 0 && tally.discarded > 0, 'operations wrote, and some were discarded');
+  assert.ok(tally.effects > 0, 'operations wrote');
+  // Of a few dozen, none may happen to write where it must not.
+  if (tally.operations >= 200) assert.ok(tally.discarded > 0, 'some were discarded');
 }
 
 test('E is the difference between dumps before and after', async () => {
