@@ -103,7 +103,7 @@ export class Gateway {
     return exchanged;
   }
 
-  /** Asks for something, over a connection of its own; with a warrant, only with the credential that it names. */
+  /** Sends a GET over a new connection; with a warrant, only with the credential that it names. */
   async get(path: string, warrant?: Warrant): Promise<Answer> {
     const exchanged = await this.#exchange('GET', path, {}, { bare: false, warrant });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };

@@ -100,7 +100,7 @@ function isOneOf(allowed: readonly Value[], value: Value, { budget }: Constraint
 /** How many states the patterns of one outcome may need together; equal patterns count once. */
 const STATES_TOGETHER_MAX = 65_536;
 
-/** Refuses patterns that need too many states together, so that nobody can have them compiled for ever. */
+/** Refuses patterns that need too many states together, so that compiling them takes bounded time. */
 export function checkPatterns(sources: ReadonlySet<string>): void {
   let states = 0;
   for (const source of sources) {

@@ -67,7 +67,7 @@ export async function release<T>(
   }
 }
 
-/** Work that was released and has not completed: it is under way, or it was interrupted and nobody will run it again. */
+/** Work that was released and has not completed: it is running, or it was interrupted and will not run again. */
 export interface OpenContinuation extends Lineage {
   readonly continuation: string;
   readonly task: string;

@@ -13,13 +13,13 @@ const COUNTED_MAX = 10_000;
 /** Why a license counts as forged: no designated issuer signed it. */
 const FORGED: readonly string[] = ['issuer-unknown', 'signature-invalid'];
 
-/** Decides which refusals without a claim are kept, so that whoever repeats them cannot fill the journal. */
+/** Decides which refusals without a claim are kept, so that repeating them cannot fill the journal. */
 export interface RefusalBound {
   /** Whether one more refusal of this occurrence is kept; it is counted either way. */
   keeps(occurrence: OccurrenceId, reason: string): Promise<boolean>;
 }
 
-/** Forged licenses are counted apart: whoever presents them takes no room from those that were signed. */
+/** Forged licenses are counted separately, so that they take no room from signed ones. */
 export function openRefusalBound(ledgers: Ledgers, clock: Clock): RefusalBound {
   const counted = new Map<string, number>();
   let forged = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 };

@@ -100,7 +100,7 @@ export interface Runtime extends AsyncDisposable {
   continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /**
    * Work that was released and has not completed, oldest first: it is under way, or its process died in it. It is never
-   * released again, so that somebody has to look at what it did.
+   * released again, so a person has to check what it did.
    */
   continuations(): Promise<readonly OpenContinuation[]>;
   /**

@@ -7,7 +7,7 @@ import type { Deployment } from './deployment.ts';
 /** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
 export type SignedAttempt = Proof<'signed', Attempt>;
 
-/** Whether a designated issuer signed the license. Until that is known, nothing is done for whoever presents it. */
+/** Whether a designated issuer signed the license. Until that is known, nothing else is done with it. */
 export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,

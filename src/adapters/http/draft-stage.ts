@@ -116,7 +116,7 @@ export class DraftStage implements Stage {
   async discard(): Promise<void> {
     if (this.#over) return;
     const { gateway, options } = this.#tools;
-    // Left behind without effect: another credential may be that of another account, which has drafts of its own.
+    // Left behind without effect: another credential may belong to a different account with different drafts.
     if (gateway.fingerprint() !== this.#warrant.credentials) return this.#end();
     const path = fillPath(options.draft.path, { id: this.#id });
     let why = '';
@@ -134,7 +134,7 @@ export class DraftStage implements Stage {
     await this.discard();
   }
 
-  /** A draft of this number on the account of another credential is another draft. */
+  /** The same number under a different credential may name a different draft. */
   get #warrant(): Warrant {
     return { credentials: this.#tools.under.certificate.credentials };
   }

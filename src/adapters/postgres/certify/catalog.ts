@@ -142,7 +142,7 @@ export interface FunctionRow {
   readonly source: string;
   readonly library: string | null;
   readonly sqlBody: string | null;
-  /** Its arguments, where some have a default: whoever leaves them out evaluates that. */
+  /** Its arguments, if some have a default: a call that omits them evaluates it. */
   readonly defaults: string | null;
   readonly definition: string;
   readonly extension: string | null;

@@ -5,7 +5,7 @@ import type { Outlets } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 
 /**
- * Expressions that act where nothing sees it, whoever evaluates them: those of reached relations, and of every domain.
+ * Expressions with effects that are not observed: those of reached relations, and of every domain.
  */
 export function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
   const expressions = [
@@ -62,7 +62,7 @@ export function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, 
   }
 }
 
-/** The condition of a trigger, which is evaluated with the rights of whoever writes. */
+/** The condition of a trigger, which is evaluated with the rights of the writing role. */
 export function conditionOf({ definition }: TriggerRow): string | undefined {
   return /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(definition)?.[1];
 }
