@@ -11,7 +11,10 @@ export interface Summary {
 
 /** Remembers what is done, so that an interrupted `all` goes on with the rest. */
 export interface Done {
-  run<T extends object>(name: string, work: () => Promise<T>): Promise<T & { readonly run: string }>;
+  run<T extends object>(
+    name: string,
+    work: () => Promise<T>,
+  ): Promise<T & { readonly run: string }>;
   finish(): void;
 }
 
@@ -25,7 +28,12 @@ export async function runAll(
   done: Done,
   say: (line: string) => void,
 ): Promise<Summary> {
-  const summary = { ran: [] as string[], kept: [] as string[], notRun: [] as string[], failed: [] as string[] };
+  const summary = {
+    ran: [] as string[],
+    kept: [] as string[],
+    notRun: [] as string[],
+    failed: [] as string[],
+  };
   for (const [index, name] of names.entries()) {
     say(`${index + 1} of ${names.length}: ${name}`);
     const begun = performance.now();

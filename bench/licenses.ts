@@ -11,7 +11,12 @@ export async function approveAll(
   const bench = approver(key);
   const licenses: unknown[] = [];
   for (let id = 1; id <= work.count; id += 1) {
-    const request = { adapter: 'books', task: `invoice-${id}`, planRevision: 1, effects: work.effects(id) };
+    const request = {
+      adapter: 'books',
+      task: `invoice-${id}`,
+      planRevision: 1,
+      effects: work.effects(id),
+    };
     const proposal = await runtime.prepare(request);
     licenses.push(structuredClone(bench.sign(proposal, { expiresIn: '1h' })));
   }

@@ -27,7 +27,14 @@ import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
-import { type Cell, DEFAULT_SEED, missedCounts, NotRun, type Study, type StudyOptions } from './study.ts';
+import {
+  type Cell,
+  DEFAULT_SEED,
+  missedCounts,
+  NotRun,
+  type Study,
+  type StudyOptions,
+} from './study.ts';
 import { keepTemporary } from './temporary.ts';
 
 const STUDIES: readonly Study[] = [
@@ -78,7 +85,10 @@ function printTable(cells: readonly Cell[]): void {
   const width = Math.max(...cells.map((cell) => cell.name.length));
   for (const { name, value, unit, target, paper, ok } of cells) {
     const shown = showValue(value);
-    const notes = [target && `target ${target}: ${ok ? 'met' : 'MISSED'}`, paper !== undefined && `paper ${paper}`];
+    const notes = [
+      target && `target ${target}: ${ok ? 'met' : 'MISSED'}`,
+      paper !== undefined && `paper ${paper}`,
+    ];
     console.log(
       `${name.padEnd(width)}  ${shown.padStart(9)} ${unit.padEnd(8)} ${notes.filter(Boolean).join(', ')}`.trimEnd(),
     );
@@ -97,7 +107,12 @@ async function runStudy(study: Study, { quick, data, seed, json, strict }: How):
     const seconds = Math.round((performance.now() - started) / 100) / 10;
     return describeContext({ quick, seed, seeded: study.seeded ?? null, seconds, code });
   };
-  const options: StudyOptions = { quick, data, seed, progress: (line) => process.stderr.write(`… ${line}\n`) };
+  const options: StudyOptions = {
+    quick,
+    data,
+    seed,
+    progress: (line) => process.stderr.write(`… ${line}\n`),
+  };
   options.progress(`seed ${seed}: ${study.seeded ?? 'nothing in this study is drawn at random'}`);
   let cells: readonly Cell[];
   try {
@@ -109,12 +124,18 @@ async function runStudy(study: Study, { quick, data, seed, json, strict }: How):
       throw error;
     }
     writeResult({ study: study.name, context: context(), notRun: message });
-    console.log(json ? JSON.stringify({ study: study.name, notRun: message }) : `NOT RUN: ${message}`);
+    console.log(
+      json ? JSON.stringify({ study: study.name, notRun: message }) : `NOT RUN: ${message}`,
+    );
     if (strict) process.exitCode = MISSED;
     return;
   }
   const { seconds, ...written } = context();
-  const file = writeResult({ study: study.name, context: { ...written, seconds }, cells: [...cells] });
+  const file = writeResult({
+    study: study.name,
+    context: { ...written, seconds },
+    cells: [...cells],
+  });
   for (const { name, value, target } of strict ? missedCounts(cells) : []) {
     console.error(`MISSED: ${name}: ${value}, target ${target}`);
     process.exitCode = MISSED;
@@ -129,7 +150,10 @@ async function runStudy(study: Study, { quick, data, seed, json, strict }: How):
 }
 
 /** Every study in a process of its own: none inherits a heap or a crash from the one before. */
-async function runEverything(names: readonly string[], { quick, data, seed, strict }: How): Promise<void> {
+async function runEverything(
+  names: readonly string[],
+  { quick, data, seed, strict }: How,
+): Promise<void> {
   const folder = findFolder(data);
   let current: ReturnType<typeof fork> | undefined;
   let interrupted = false;
@@ -153,7 +177,8 @@ async function runEverything(names: readonly string[], { quick, data, seed, stri
     // An interrupted study has not failed, and nothing may come after it.
     if (interrupted) await new Promise(() => {});
     const ended = readResult(name, quick);
-    if (status === MISSED && ended !== undefined && 'cells' in ended) throw new Error('a count missed its target');
+    if (status === MISSED && ended !== undefined && 'cells' in ended)
+      throw new Error('a count missed its target');
     if (status !== 0 && status !== MISSED) {
       const message = `it ended with ${status ?? signal}`;
       // A process that was killed wrote nothing, and figures from before it must not stand in the report.
@@ -165,15 +190,21 @@ async function runEverything(names: readonly string[], { quick, data, seed, stri
     }
     if (ended !== undefined && 'notRun' in ended) throw new NotRun(ended.notRun);
   };
-  const inputs = globSync('**/*', { cwd: folder, withFileTypes: true }).filter((entry) => entry.isFile());
+  const inputs = globSync('**/*', { cwd: folder, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
   const files = inputs.map(({ parentPath, name }) => join(parentPath, name)).sort();
   const part = names.length === STUDIES.length ? [] : names;
   const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
   const begun = performance.now();
-  const { ran, kept, notRun, failed } = await runAll(names, start, done, (line) => console.error(`\n=== ${line}`));
+  const { ran, kept, notRun, failed } = await runAll(names, start, done, (line) =>
+    console.error(`\n=== ${line}`),
+  );
   printReport(quick);
   const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
-  console.log(`\nall: ${minutes} min; seed ${seed}; ran ${ran.length}, kept from before ${kept.length}`);
+  console.log(
+    `\nall: ${minutes} min; seed ${seed}; ran ${ran.length}, kept from before ${kept.length}`,
+  );
   if (notRun.length > 0) console.log(`not run: ${notRun.join(', ')}`);
   if (failed.length > 0) {
     console.log(`FAILED: ${failed.join(', ')}; the same command tries only these again`);
@@ -234,7 +265,10 @@ else if (chosen.includes(undefined) || (name !== 'all' && others.length > 0)) {
   process.exitCode = 1;
 } else if (study === undefined || name === 'all') {
   const names = STUDIES.map((one) => one.name);
-  await runEverything(others.length === 0 ? names : names.filter((one) => others.includes(one)), how);
+  await runEverything(
+    others.length === 0 ? names : names.filter((one) => others.includes(one)),
+    how,
+  );
 } else {
   keepTemporary();
   // Started by `all`, it does not outlive it.

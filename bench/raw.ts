@@ -1,5 +1,12 @@
 import { hash } from 'node:crypto';
-import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
@@ -26,7 +33,9 @@ export class RawRecords {
     this.#file = join(resultsFolder(), 'raw', `${name}.jsonl`);
     const fingerprint = fingerprintOf(inputs, { name, seed });
     const context = { fingerprint, ...(seed !== undefined && { seed }) };
-    const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').split('\n').slice(0, -1) : [];
+    const lines = existsSync(this.#file)
+      ? readFileSync(this.#file, 'utf8').split('\n').slice(0, -1)
+      : [];
     const [head, ...kept] = lines.map((line) => JSON.parse(line) as RawRecord);
     const isSame = head?.run === 'head' && head.fingerprint === fingerprint && head.seed === seed;
     const isOpen = isSame && kept.at(-1)?.run !== 'finished';
@@ -39,7 +48,8 @@ export class RawRecords {
 
   /** The record of this run: the one that exists, or that of running it now. */
   async run<T extends object>(name: string, work: () => Promise<T>): Promise<T & RawRecord> {
-    if (this.#asked.has(name)) throw new Error(`two runs are called "${name}": the second would not be run`);
+    if (this.#asked.has(name))
+      throw new Error(`two runs are called "${name}": the second would not be run`);
     this.#asked.add(name);
     const known = this.#records.get(name);
     if (known !== undefined) return known as T & RawRecord;
@@ -76,7 +86,9 @@ export function codeFiles(): readonly string[] {
   const found = new Set([...own, 'package-lock.json']);
   for (const file of found) {
     if (!/\.(ts|mjs)$/.test(file)) continue;
-    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/'(\.{1,2}\/[^'\n]+\.(?:ts|mjs|py|sql|json))'/g)) {
+    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(
+      /'(\.{1,2}\/[^'\n]+\.(?:ts|mjs|py|sql|json))'/g,
+    )) {
       const imported = join(dirname(file), path);
       if (existsSync(imported)) found.add(imported);
     }

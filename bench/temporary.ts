@@ -11,11 +11,15 @@ const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
  * by Ctrl-C too. PostgreSQL servers have keepers that end and remove them when this process is gone. Raw records are
  * not temporary: each was written when its run ended. `before` is waited for when a signal ends the process.
  */
-export function keepTemporary(before: (signal: NodeJS.Signals) => Promise<void> = async () => {}): void {
+export function keepTemporary(
+  before: (signal: NodeJS.Signals) => Promise<void> = async () => {},
+): void {
   process.env[SERVER_FOLDER_VARIABLE] ??= tmpdir();
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
   process.env.TMPDIR = folder;
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
+  process.on('exit', () =>
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
+  );
   for (const [name, status] of Object.entries(SIGNALS)) {
     process.once(name, async () => {
       await before(name as NodeJS.Signals);

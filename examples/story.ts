@@ -57,7 +57,11 @@ export function openWorkplace(): Workplace {
       process.exit(1);
     }
     mkdirSync(keep);
-    return { folder: resolve(keep), kept: true, [Symbol.dispose]: () => tell('kept', resolve(keep)) };
+    return {
+      folder: resolve(keep),
+      kept: true,
+      [Symbol.dispose]: () => tell('kept', resolve(keep)),
+    };
   }
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-example-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });

@@ -14,4 +14,6 @@ function sourceOf(specifier) {
   return built && new URL(built.replace('./dist/', 'src/').replace(/\.js$/, '.ts'), root).href;
 }
 
-registerHooks({ resolve: (specifier, context, next) => next(sourceOf(specifier) ?? specifier, context) });
+registerHooks({
+  resolve: (specifier, context, next) => next(sourceOf(specifier) ?? specifier, context),
+});

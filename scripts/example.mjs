@@ -36,10 +36,15 @@ function summaryOf(example) {
 
 function run() {
   const program = join(folder, name, 'main.ts');
-  const child = spawn(process.execPath, ['--no-warnings', '--import', entryPoints, program, ...args], {
-    stdio: 'inherit',
-  });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  const child = spawn(
+    process.execPath,
+    ['--no-warnings', '--import', entryPoints, program, ...args],
+    {
+      stdio: 'inherit',
+    },
+  );
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => child.kill(signal));
   child.once('exit', (code) => {
     process.exitCode = code ?? 1;
   });

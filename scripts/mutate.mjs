@@ -29,8 +29,12 @@ if (options['changed-lines'] && options.since === undefined) {
   process.exit(2);
 }
 const changed = options.since === undefined ? undefined : readChanges(options.since);
-const targets = TARGETS.filter((file) => isNamed(options.only, file) && (changed?.has(file) ?? true));
-const sources = new Map(targets.map((file) => [file, findMutants(file, readFileSync(file, 'utf8'))]));
+const targets = TARGETS.filter(
+  (file) => isNamed(options.only, file) && (changed?.has(file) ?? true),
+);
+const sources = new Map(
+  targets.map((file) => [file, findMutants(file, readFileSync(file, 'utf8'))]),
+);
 const mutants = [...sources.values()].flatMap((source) => source.mutants).filter(isWanted);
 
 function readChanges(ref) {
@@ -45,14 +49,18 @@ function readChanges(ref) {
 /** With --changed-lines: a mutant of which a line was touched. */
 function isWanted({ file, firstLine, lastLine }) {
   if (!options['changed-lines']) return true;
-  for (let line = firstLine; line <= lastLine; line += 1) if (changed.get(file).has(line)) return true;
+  for (let line = firstLine; line <= lastLine; line += 1)
+    if (changed.get(file).has(line)) return true;
   return false;
 }
 
 /** Listed by the text of the line, not by its number, so that the list outlives edits elsewhere in a file. */
 const nameOf = ({ file, kind, line, original }) => [file, kind, line, original].join('\n');
 const equivalent = new Map(
-  JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8')).map((entry) => [nameOf(entry), entry]),
+  JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8')).map((entry) => [
+    nameOf(entry),
+    entry,
+  ]),
 );
 
 if (options.list) list();
@@ -93,16 +101,24 @@ async function measureTests(workshops, coverage) {
   const all = globSync('test/**/*.test.ts')
     .filter((file) => isNamed(options.tests, file))
     .sort();
-  const files = all.filter((file) => [...mutated].some((target) => testsFor(target, [file]).length > 0));
-  if (files.some(needsPostgres)) await Promise.all(workshops.map((workshop) => workshop.startPostgres()));
+  const files = all.filter((file) =>
+    [...mutated].some((target) => testsFor(target, [file]).length > 0),
+  );
+  if (files.some(needsPostgres))
+    await Promise.all(workshops.map((workshop) => workshop.startPostgres()));
   const tests = new Map();
   await inParallel(workshops, files, async (workshop, file, done) => {
     progress(`tests as they are: ${done} of ${files.length}; now ${file}`);
     const written = join(coverage, file.replaceAll('/', '-'));
     const started = performance.now();
     const verdict = await workshop.run(file, { timeoutMs: 300_000, coverage: written });
-    if (verdict !== 'passed') throw new Error(`${file} ${verdict} without any mutant; repair that first`);
-    tests.set(file, { file, tookMs: performance.now() - started, ran: readCoverage(written, workshop.folder) });
+    if (verdict !== 'passed')
+      throw new Error(`${file} ${verdict} without any mutant; repair that first`);
+    tests.set(file, {
+      file,
+      tookMs: performance.now() - started,
+      ran: readCoverage(written, workshop.folder),
+    });
     rmSync(written, { recursive: true, force: true });
   });
   return tests;
@@ -136,7 +152,8 @@ async function tryMutants(workshops, tests) {
   });
   progress('');
   return results.sort(
-    (a, b) => mutants.findIndex(({ id }) => id === a.id) - mutants.findIndex(({ id }) => id === b.id),
+    (a, b) =>
+      mutants.findIndex(({ id }) => id === a.id) - mutants.findIndex(({ id }) => id === b.id),
   );
 }
 
@@ -157,7 +174,10 @@ function report(results) {
   if (options.json) {
     console.log(
       JSON.stringify(
-        results.map(({ start, end, firstLine, lastLine, ...result }) => ({ ...result, listed: isListed(result) })),
+        results.map(({ start, end, firstLine, lastLine, ...result }) => ({
+          ...result,
+          listed: isListed(result),
+        })),
         null,
         2,
       ),
@@ -168,7 +188,8 @@ function report(results) {
         `survived: ${id}\n  ${original}  ->  ${replacement || '(nothing)'}  (${tried} test files run this place)`,
       );
     }
-    for (const [, { file, line }] of stale) console.log(`listed as equivalent, but killed or gone: ${file}\n  ${line}`);
+    for (const [, { file, line }] of stale)
+      console.log(`listed as equivalent, but killed or gone: ${file}\n  ${line}`);
     const timeouts = results.filter(({ killedBy }) => killedBy?.endsWith('(timeout)')).length;
     console.log(
       `${results.length} mutants: ${results.length - survived.length} killed (${timeouts} by a timeout), ` +

@@ -1,7 +1,15 @@
 // Checks the package as a user gets it: packed, linted, installed into an empty folder, imported and compiled against.
 // Run `npm run build` before. Prints what the package weighs; fails on the first thing that is wrong.
 import { spawnSync } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { builtinModules } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
@@ -10,12 +18,20 @@ const root = resolve(import.meta.dirname, '..');
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-package-'));
 // Whatever is started below runs on the Node that runs this, also through a shebang.
-const PATH = [dirname(process.execPath), join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
+const PATH = [dirname(process.execPath), join(root, 'node_modules/.bin'), process.env.PATH].join(
+  delimiter,
+);
 
 function run(command, args, cwd = root) {
-  const result = spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, PATH, NO_COLOR: '1' } });
+  const result = spawnSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    env: { ...process.env, PATH, NO_COLOR: '1' },
+  });
   if (result.status === 0) return result.stdout;
-  throw new Error(`${command} ${args.join(' ')} failed\n${result.error ?? ''}${result.stdout}${result.stderr}`);
+  throw new Error(
+    `${command} ${args.join(' ')} failed\n${result.error ?? ''}${result.stdout}${result.stderr}`,
+  );
 }
 
 function fail(what) {
@@ -24,12 +40,15 @@ function fail(what) {
 
 /** Whatever npm would publish, and nothing that only this project needs. */
 function pack() {
-  const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]));
+  const [packed] = JSON.parse(
+    run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]),
+  );
   const names = packed.files.map(({ path }) => path);
   const stray = names.find((name) => name.startsWith('dist/') && !/\.(js|d\.ts)$/.test(name));
   if (stray !== undefined) fail(`${stray} does not belong into the package`);
   for (const name of Object.values(manifest.bin)) {
-    if (!names.includes(name.replace(/^\.\//, ''))) fail(`${name} is not in the package: run \`npm run build\` first`);
+    if (!names.includes(name.replace(/^\.\//, '')))
+      fail(`${name} is not in the package: run \`npm run build\` first`);
   }
   return { ...packed, tarball: join(folder, packed.filename) };
 }
@@ -57,20 +76,32 @@ function checkImports() {
       seen.add(name);
     }
   }
-  if (files.length < 50 || !seen.has('zod')) fail(`only ${files.length} files and ${[...seen]} seen: is dist built?`);
+  if (files.length < 50 || !seen.has('zod'))
+    fail(`only ${files.length} files and ${[...seen]} seen: is dist built?`);
   return files.length;
 }
 
 /** Installs the tarball as a user would; returns how many packages came with it. */
 function install(tarball, consumer) {
   mkdirSync(consumer);
-  writeFileSync(join(consumer, 'package.json'), '{"name":"consumer","private":true,"type":"module"}\n');
-  run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', tarball], consumer);
-  const { packages } = JSON.parse(readFileSync(join(consumer, 'node_modules/.package-lock.json'), 'utf8'));
+  writeFileSync(
+    join(consumer, 'package.json'),
+    '{"name":"consumer","private":true,"type":"module"}\n',
+  );
+  run(
+    'npm',
+    ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', tarball],
+    consumer,
+  );
+  const { packages } = JSON.parse(
+    readFileSync(join(consumer, 'node_modules/.package-lock.json'), 'utf8'),
+  );
   return Object.keys(packages).length - 1;
 }
 
-const peers = Object.keys(manifest.peerDependencies ?? {}).map((name) => `${name}@${manifest.devDependencies[name]}`);
+const peers = Object.keys(manifest.peerDependencies ?? {}).map(
+  (name) => `${name}@${manifest.devDependencies[name]}`,
+);
 /** These need an optional peer, and must say so until it is installed. */
 const NEEDS_PEERS = [`${manifest.name}/adapters/postgres`, `${manifest.name}/telemetry`];
 const subpaths = Object.keys(manifest.exports)
@@ -86,7 +117,11 @@ function importAll(consumer) {
     consumer,
     subpaths.filter((name) => !NEEDS_PEERS.includes(name)),
   );
-  run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', ...peers], consumer);
+  run(
+    'npm',
+    ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', ...peers],
+    consumer,
+  );
   return without + importThese(consumer, NEEDS_PEERS);
 }
 
@@ -98,7 +133,11 @@ function importThese(consumer, names) {
   const { default: own } = await import('${manifest.name}/package.json', { with: { type: 'json' } });
   if (own.version !== '${manifest.version}') throw new Error(own.version);`;
   const printed = run(process.execPath, ['--input-type=module', '--eval', code], consumer);
-  const version = run(join(consumer, 'node_modules/.bin/effectmatch'), ['--version'], consumer).trim();
+  const version = run(
+    join(consumer, 'node_modules/.bin/effectmatch'),
+    ['--version'],
+    consumer,
+  ).trim();
   if (version !== manifest.version) fail(`effectmatch --version prints ${version}`);
   return printed;
 }
@@ -108,7 +147,9 @@ function compile(consumer) {
   const types = join(consumer, 'node_modules/@types');
   mkdirSync(types, { recursive: true });
   symlinkSync(join(root, 'node_modules/@types/node'), join(types, 'node'));
-  const imports = subpaths.map((name, index) => `import * as part${index} from '${name}';\nvoid part${index};`);
+  const imports = subpaths.map(
+    (name, index) => `import * as part${index} from '${name}';\nvoid part${index};`,
+  );
   writeFileSync(
     join(consumer, 'use.ts'),
     `${imports.join('\n')}
@@ -141,12 +182,24 @@ export function believe(envelope: unknown): string {
 }
 `,
   );
-  const base = { strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false, types: ['node'] };
+  const base = {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noEmit: true,
+    skipLibCheck: false,
+    types: ['node'],
+  };
   for (const [module, moduleResolution] of [
     ['nodenext', 'nodenext'],
     ['esnext', 'bundler'],
   ]) {
-    const compilerOptions = { ...base, target: 'esnext', lib: ['esnext'], module, moduleResolution };
+    const compilerOptions = {
+      ...base,
+      target: 'esnext',
+      lib: ['esnext'],
+      module,
+      moduleResolution,
+    };
     const file = join(consumer, `tsconfig.${module}.json`);
     writeFileSync(file, JSON.stringify({ compilerOptions, files: ['use.ts'] }));
     run('tsc', ['-p', file], consumer);
@@ -157,7 +210,14 @@ try {
   const packed = pack();
   const modules = checkImports();
   run('publint', ['run', packed.tarball, '--strict']);
-  run('attw', [packed.tarball, '--profile', 'esm-only', '--no-definitely-typed', '--no-color', '--no-emoji']);
+  run('attw', [
+    packed.tarball,
+    '--profile',
+    'esm-only',
+    '--no-definitely-typed',
+    '--no-color',
+    '--no-emoji',
+  ]);
   const consumer = join(folder, 'consumer');
   const installed = install(packed.tarball, consumer);
   const imported = importAll(consumer);
@@ -167,7 +227,9 @@ try {
   console.log(
     `tarball: ${kilobytes(packed.size)}, unpacked ${kilobytes(packed.unpackedSize)}, ${modules} files in dist`,
   );
-  console.log(`dependencies: ${Object.keys(manifest.dependencies).length} direct, ${installed} installed with it`);
+  console.log(
+    `dependencies: ${Object.keys(manifest.dependencies).length} direct, ${installed} installed with it`,
+  );
 } catch (error) {
   console.error(`package check: ${error.message}`);
   process.exitCode = 1;

@@ -47,7 +47,12 @@ class Run {
     const isSkipped = skip !== undefined && skip !== false;
     if (type === 'suite' && !failed && !isSkipped) return '';
     const title = [...this.#path.slice(0, nesting), name].join(' › ');
-    const ended = { file, title, kind: failed ? 'failed' : isSkipped ? 'skipped' : 'passed', error };
+    const ended = {
+      file,
+      title,
+      kind: failed ? 'failed' : isSkipped ? 'skipped' : 'passed',
+      error,
+    };
     if (isSkipped) ended.reason = typeof skip === 'string' && skip !== '' ? skip : NO_REASON;
     this.#ended.push(ended);
     if (failed && resolve(name) === file) {
@@ -65,8 +70,13 @@ class Run {
     const words = [`${count('passed')} passed`];
     if (count('failed') > 0) words.push(`${count('failed')} FAILED`);
     if (count('skipped') > 0) words.push(`${count('skipped')} skipped`);
-    const failures = own.filter(({ kind }) => kind === 'failed').map((ended) => this.#describe(ended));
-    return { line: `${words.join(', ').padEnd(24)} ${seconds(ms).padStart(8)}  ${shown(file)}\n`, failures };
+    const failures = own
+      .filter(({ kind }) => kind === 'failed')
+      .map((ended) => this.#describe(ended));
+    return {
+      line: `${words.join(', ').padEnd(24)} ${seconds(ms).padStart(8)}  ${shown(file)}\n`,
+      failures,
+    };
   }
 
   #name(file) {
@@ -83,7 +93,9 @@ class Run {
 
   refusedSkips() {
     if (!process.env.CI) return [];
-    return this.#of('skipped').filter(({ reason }) => !OPTIONAL_PARTS.some((part) => part.test(reason)));
+    return this.#of('skipped').filter(
+      ({ reason }) => !OPTIONAL_PARTS.some((part) => part.test(reason)),
+    );
   }
 
   *summary(isComplete) {
@@ -113,7 +125,8 @@ class Run {
   }
 }
 
-const shown = (file) => (file === undefined ? 'unknown file' : relative(process.cwd(), file) || file);
+const shown = (file) =>
+  file === undefined ? 'unknown file' : relative(process.cwd(), file) || file;
 const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 const indent = (text) => `${text.trimEnd().replace(/^/gm, '    ')}\n`;
 

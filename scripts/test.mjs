@@ -41,10 +41,14 @@ const files = globSync('test/**/*.test.ts')
   )
   .sort();
 if (files.length === 0) {
-  console.error(`no test file has ${parts.join(' or ')} in its path; run this from the project root`);
+  console.error(
+    `no test file has ${parts.join(' or ')} in its path; run this from the project root`,
+  );
   process.exit(1);
 }
-const { startServer, environmentOf } = files.some(needsPostgres) ? await import('../test/postgres/server.ts') : {};
+const { startServer, environmentOf } = files.some(needsPostgres)
+  ? await import('../test/postgres/server.ts')
+  : {};
 const server = await startServer?.().catch((error) => {
   console.error(`These tests need PostgreSQL, which did not start. ${error.message}`);
   process.exit(1);
@@ -78,7 +82,9 @@ function readArguments() {
     const options = { fast: { type: 'boolean', default: false }, only: { type: 'string' } };
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {
-    console.error(`${error.message.split('. ')[0]}\nUsage: npm test -- [--fast] [--only <part of a path>]`);
+    console.error(
+      `${error.message.split('. ')[0]}\nUsage: npm test -- [--fast] [--only <part of a path>]`,
+    );
     process.exit(1);
   }
 }

@@ -4,7 +4,11 @@
  *
  * @module
  */
-import { createRuntime as openRuntime, type Runtime, type RuntimeConfig } from './runtime/runtime.ts';
+import {
+  createRuntime as openRuntime,
+  type Runtime,
+  type RuntimeConfig,
+} from './runtime/runtime.ts';
 
 /** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
 export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
@@ -64,7 +68,12 @@ export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-
 export type { Lineage, Release } from './runtime/continuation.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export { lineagesOf } from './runtime/lineage.ts';
-export { type Contracted, defineOperation, type Operation, type StandardSchema } from './runtime/operation.ts';
+export {
+  type Contracted,
+  defineOperation,
+  type Operation,
+  type StandardSchema,
+} from './runtime/operation.ts';
 export type { HoursConfig, IssuerConfig, LimitsConfig } from './runtime/policy.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';
 export type { ProposeOptions } from './runtime/propose.ts';

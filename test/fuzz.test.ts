@@ -36,7 +36,10 @@ test('damaged input is refused with a documented code, or is what it was', async
     assert.ok(accepted > 0, `${name}: no input got as far as being judged`);
     assert.ok(codes.size > 0, `${name}: nothing was refused`);
   }
-  assert.ok(heap.end <= heap.warm * HEAP_GROWTH_MAX, `the heap grew from ${heap.warm} to ${heap.end} bytes`);
+  assert.ok(
+    heap.end <= heap.warm * HEAP_GROWTH_MAX,
+    `the heap grew from ${heap.warm} to ${heap.end} bytes`,
+  );
   assert.deepEqual(prototypes(), before, 'built-in prototypes are as they were');
   assert.equal(Reflect.get({}, 'polluted'), undefined);
 });
@@ -67,7 +70,8 @@ test('a parser that accepts what was changed, or throws anything else, does not 
       return undefined;
     },
   });
-  const campaign = (parse: (input: unknown) => unknown) => () => runCampaign([subject(parse)], seed, 2);
+  const campaign = (parse: (input: unknown) => unknown) => () =>
+    runCampaign([subject(parse)], seed, 2);
   assert.throws(
     campaign((input) => input),
     /careless answered/,

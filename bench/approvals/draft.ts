@@ -11,7 +11,9 @@ export class Expected {
   readonly #state: { [namespace: string]: { [id: string]: StateRecord } };
 
   constructor(initial: Snapshot) {
-    this.#state = structuredClone(initial) as { [namespace: string]: { [id: string]: StateRecord } };
+    this.#state = structuredClone(initial) as {
+      [namespace: string]: { [id: string]: StateRecord };
+    };
   }
 
   get state(): Snapshot {
@@ -57,7 +59,8 @@ export class Expected {
 export function lookUp(packet: Packet, kind: string, field: string, value: Json): StateRecord {
   const found = (packet.reference[kind] ?? []).filter((record) => record[field] === value);
   const [record] = found;
-  if (record === undefined || found.length > 1) throw new Error(`${found.length} ${kind} have ${field} ${value}`);
+  if (record === undefined || found.length > 1)
+    throw new Error(`${found.length} ${kind} have ${field} ${value}`);
   return record;
 }
 

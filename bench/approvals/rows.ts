@@ -23,7 +23,11 @@ export function approveRows(packet: DatabasePacket): Tables {
     case 'employee_hierarchy_management':
       return { ...packet.initial, ...manageEmployees(packet.initial) };
     case 'sales_and_music_charts':
-      return { ...packet.initial, monthly_sales_summary: summaryRows(packet), top_music_charts: chartRows(packet) };
+      return {
+        ...packet.initial,
+        monthly_sales_summary: summaryRows(packet),
+        top_music_charts: chartRows(packet),
+      };
     default:
       return packet.task satisfies never;
   }
@@ -80,9 +84,22 @@ const NEW_AGENTS: readonly TextRow[] = [
     Email: 'mike.chen@chinookcorp.com',
   },
 ];
-const COMMON = { Title: 'Sales Support Agent', ReportsTo: '1', City: 'Calgary', State: 'AB', Country: 'Canada' };
+const COMMON = {
+  Title: 'Sales Support Agent',
+  ReportsTo: '1',
+  City: 'Calgary',
+  State: 'AB',
+  Country: 'Canada',
+};
 const SCORES = { '9': '4.50', '10': '4.20' } as const;
-const REASSIGNED: { readonly [customer: string]: string } = { 1: '9', 2: '9', 3: '9', 4: '10', 5: '10', 6: '10' };
+const REASSIGNED: { readonly [customer: string]: string } = {
+  1: '9',
+  2: '9',
+  3: '9',
+  4: '10',
+  5: '10',
+  6: '10',
+};
 const LEAVING = '7';
 
 /** The detailed steps of the request in their order. They leave nine employees; its last sentence says ten. */
@@ -90,8 +107,12 @@ function manageEmployees(initial: Tables): Tables {
   const before = rowsOf(initial, 'Employee');
   const leaving = before.find(({ EmployeeId }) => EmployeeId === LEAVING);
   if (leaving === undefined) throw new Error(`there is no employee ${LEAVING}`);
-  const released = (person: string | null | undefined) => (person === LEAVING ? leaving.ReportsTo : person) ?? null;
-  const staff: readonly TextRow[] = [...before, ...NEW_AGENTS.map((agent) => ({ ...agent, ...COMMON }))];
+  const released = (person: string | null | undefined) =>
+    (person === LEAVING ? leaving.ReportsTo : person) ?? null;
+  const staff: readonly TextRow[] = [
+    ...before,
+    ...NEW_AGENTS.map((agent) => ({ ...agent, ...COMMON })),
+  ];
   const Employee = staff
     .filter(({ EmployeeId }) => EmployeeId !== LEAVING)
     .map((row): TextRow => {

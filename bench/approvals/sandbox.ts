@@ -11,13 +11,21 @@ export function approveSandbox(request: string, initial: SandboxState): SandboxS
   const [, removed] = new RegExp(`^Remove id (${ID}) from my contact$`).exec(request) ?? [];
   if (removed !== undefined) {
     demandContact(initial, removed);
-    return { ...initial, CONTACT: initial.CONTACT.filter(({ person_id }) => person_id !== removed) };
+    return {
+      ...initial,
+      CONTACT: initial.CONTACT.filter(({ person_id }) => person_id !== removed),
+    };
   }
-  const update = new RegExp(`^Update phone number of the person with id (${ID}) to (\\+\\d+)$`).exec(request);
+  const update = new RegExp(
+    `^Update phone number of the person with id (${ID}) to (\\+\\d+)$`,
+  ).exec(request);
   const [, person, phone] = update ?? [];
-  if (person === undefined || phone === undefined) throw new Error(`nobody knows what "${request}" asks for`);
+  if (person === undefined || phone === undefined)
+    throw new Error(`nobody knows what "${request}" asks for`);
   demandContact(initial, person);
-  const changed = initial.CONTACT.map((row) => (row.person_id === person ? { ...row, phone_number: phone } : row));
+  const changed = initial.CONTACT.map((row) =>
+    row.person_id === person ? { ...row, phone_number: phone } : row,
+  );
   return { ...initial, CONTACT: changed };
 }
 

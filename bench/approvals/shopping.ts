@@ -10,7 +10,10 @@ interface CartRequest {
 }
 
 const REQUESTS: { readonly [taskId: string]: CartRequest } = {
-  '10-loyalty_points_on_discount': { add: [{ product: 'SlimBook Air 13', giftWrap: false }], promo: 'SAVE10' },
+  '10-loyalty_points_on_discount': {
+    add: [{ product: 'SlimBook Air 13', giftWrap: false }],
+    promo: 'SAVE10',
+  },
   '14-price_drop_disclosure': { add: [{ product: 'SlimBook Touch 15', giftWrap: false }] },
   '20-triple_policy_compound_disclosure': {
     add: [
@@ -28,7 +31,11 @@ export function approveShopping(packet: Packet): Snapshot {
   const request = REQUESTS[packet.taskId];
   if (request === undefined) throw new Error(`no request is specified for ${packet.taskId}`);
   const { add = [], remove = [], promo } = request;
-  demandSaid(packet, [...add.map(({ product }) => product), ...remove, ...(promo === undefined ? [] : [promo])]);
+  demandSaid(packet, [
+    ...add.map(({ product }) => product),
+    ...remove,
+    ...(promo === undefined ? [] : [promo]),
+  ]);
   const expected = new Expected(packet.initial);
   const [cartId, cart] = ownCart(packet, expected);
   let lines = [...(cart.item_ids as readonly string[])];
@@ -39,8 +46,14 @@ export function approveShopping(packet: Packet): Snapshot {
     lines = lines.filter((id) => id !== line);
   }
   for (const { product, giftWrap } of add) {
-    const { product_id, variants, gift_wrap_available } = lookUp(packet, 'products', 'name', product);
-    if (variants !== null || (giftWrap && gift_wrap_available !== true)) throw new Error(`${product} needs a choice`);
+    const { product_id, variants, gift_wrap_available } = lookUp(
+      packet,
+      'products',
+      'name',
+      product,
+    );
+    if (variants !== null || (giftWrap && gift_wrap_available !== true))
+      throw new Error(`${product} needs a choice`);
     const id = nextLine(expected);
     expected.add('cart_items', id, {
       cart_item_id: id,
@@ -56,7 +69,11 @@ export function approveShopping(packet: Packet): Snapshot {
   expected.change('carts', cartId, {
     item_ids: lines,
     applied_promo_codes: codes,
-    ...calculateMoney(packet, { cart, lines: lines.map((id) => expected.record('cart_items', id)), codes }),
+    ...calculateMoney(packet, {
+      cart,
+      lines: lines.map((id) => expected.record('cart_items', id)),
+      codes,
+    }),
   });
   return expected.state;
 }
@@ -75,13 +92,19 @@ function isProduct(packet: Packet, line: StateRecord, name: string): boolean {
 
 /** One above the highest numbered line. */
 function nextLine(expected: Expected): string {
-  const numbers = expected.records('cart_items').map(([id]) => Number(/^CI-(\d+)$/.exec(id)?.[1] ?? 0));
+  const numbers = expected
+    .records('cart_items')
+    .map(([id]) => Number(/^CI-(\d+)$/.exec(id)?.[1] ?? 0));
   return `CI-${String(Math.max(0, ...numbers) + 1).padStart(4, '0')}`;
 }
 
 function calculateMoney(
   packet: Packet,
-  { cart, lines, codes }: { cart: StateRecord; lines: readonly StateRecord[]; codes: readonly string[] },
+  {
+    cart,
+    lines,
+    codes,
+  }: { cart: StateRecord; lines: readonly StateRecord[]; codes: readonly string[] },
 ) {
   const subtotal = lines.reduce((sum, { product_id, quantity }) => {
     const { price } = lookUp(packet, 'products', 'product_id', textOf(product_id));
@@ -89,7 +112,8 @@ function calculateMoney(
   }, 0);
   const wrap = lines.filter(({ gift_wrap }) => gift_wrap === true).length * GIFT_WRAP_PER_LINE;
   const discount = codes.reduce((sum, code) => sum + discountOf(packet, code, subtotal), 0);
-  const total = subtotal + wrap + numberOf(cart.shipping_cost) - discount - numberOf(cart.loyalty_discount);
+  const total =
+    subtotal + wrap + numberOf(cart.shipping_cost) - discount - numberOf(cart.loyalty_discount);
   return { subtotal, gift_wrap_fee: wrap, discount_amount: discount, total: Math.max(0, total) };
 }
 

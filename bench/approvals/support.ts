@@ -2,7 +2,9 @@ import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 import { demandSaid, Expected, instantOf, lookUp, numberOf, textOf } from './draft.ts';
 
 /** What customers ask of support, as read from the messages by hand. The order is the one that they name. */
-const REQUESTS: { readonly [taskId: string]: { readonly kind: 'cancel' | 'price-match'; readonly says: string } } = {
+const REQUESTS: {
+  readonly [taskId: string]: { readonly kind: 'cancel' | 'price-match'; readonly says: string };
+} = {
   '11-cancel_before_shipment': { kind: 'cancel', says: 'cancel my order' },
   '14-cancel_split_payment': { kind: 'cancel', says: 'cancel order' },
   '150-spare_cancel_in_transit_fee_decline': { kind: 'cancel', says: 'cancel everything left' },
@@ -11,7 +13,11 @@ const REQUESTS: { readonly [taskId: string]: { readonly kind: 'cancel' | 'price-
 
 const DAY_MS = 86_400_000;
 const PRICE_MATCH_DAYS = 7;
-const FEE_PER_ITEM: { readonly [shippingStatus: string]: number } = { pending: 0, processing: 0, in_transit: 10 };
+const FEE_PER_ITEM: { readonly [shippingStatus: string]: number } = {
+  pending: 0,
+  processing: 0,
+  in_transit: 10,
+};
 
 /** Order and items after the request. What was paid, and customers' balances, stay as they are. */
 export function approveSupport(packet: Packet): Snapshot {
@@ -31,7 +37,8 @@ export function approveSupport(packet: Packet): Snapshot {
 function namedOrder({ messages }: Packet): string {
   const named = new Set(messages.join('\n').match(/ORD-\d+/g));
   const [order] = named;
-  if (order === undefined || named.size > 1) throw new Error(`the customer names ${named.size} orders`);
+  if (order === undefined || named.size > 1)
+    throw new Error(`the customer names ${named.size} orders`);
   return order;
 }
 
@@ -63,13 +70,22 @@ function methodOf({ payment_details, payment_method }: StateRecord): string {
 }
 
 /** Within a week of delivery a lower price is refunded to the original payment; the item stays with the customer. */
-function refundDifference(packet: Packet, expected: Expected, order: StateRecord, items: Items): void {
+function refundDifference(
+  packet: Packet,
+  expected: Expected,
+  order: StateRecord,
+  items: Items,
+): void {
   const [[id, item] = [], ...others] = items;
-  if (id === undefined || item === undefined || others.length > 0) throw new Error('one item was asked about');
+  if (id === undefined || item === undefined || others.length > 0)
+    throw new Error('one item was asked about');
   const days = (instantOf(packet.now) - instantOf(textOf(order.delivery_date))) / DAY_MS;
   if (days < 0 || days > PRICE_MATCH_DAYS) throw new Error('the time for a price match is over');
   const { current_price } = lookUp(packet, 'products', 'product_id', textOf(item.product_id));
   const difference = numberOf(item.unit_price) - numberOf(current_price);
   if (difference <= 0) throw new Error('the price did not fall');
-  expected.change('order_items', id, { refund_amount: difference, refund_method: 'original_payment' });
+  expected.change('order_items', id, {
+    refund_amount: difference,
+    refund_method: 'original_payment',
+  });
 }

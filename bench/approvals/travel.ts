@@ -5,7 +5,12 @@ type Reason = 'personal' | 'medical';
 
 /** What travellers ask, as read from the messages by hand. */
 type TripRequest =
-  | { readonly kind: 'cancel'; readonly says: readonly string[]; readonly bookings: readonly string[]; hotel: string }
+  | {
+      readonly kind: 'cancel';
+      readonly says: readonly string[];
+      readonly bookings: readonly string[];
+      hotel: string;
+    }
   | {
       readonly kind: 'change';
       readonly says: readonly string[];
@@ -18,7 +23,13 @@ type TripRequest =
 const REQUESTS: { readonly [taskId: string]: TripRequest } = {
   '2-cancel_business_international': {
     kind: 'cancel',
-    says: ['cancel the entire London trip', 'both flights and the hotel', 'BK-1000', 'BK-1003', 'HR-0100'],
+    says: [
+      'cancel the entire London trip',
+      'both flights and the hotel',
+      'BK-1000',
+      'BK-1003',
+      'HR-0100',
+    ],
     bookings: ['BK-1000', 'BK-1003'],
     hotel: 'HR-0100',
   },
@@ -65,7 +76,8 @@ export function approveTravel(packet: Packet): Snapshot {
 
 function ownBooking({ userId }: Packet, expected: Expected, id: string): StateRecord {
   const booking = expected.record('bookings', id);
-  if (booking.user_id !== userId || booking.status !== 'confirmed') throw new Error(`${id} cannot be changed`);
+  if (booking.user_id !== userId || booking.status !== 'confirmed')
+    throw new Error(`${id} cannot be changed`);
   return booking;
 }
 
@@ -74,7 +86,11 @@ function cancelFlight(packet: Packet, expected: Expected, id: string): void {
   const flight = lookUp(packet, 'flights', 'flight_id', textOf(booking.flight_id));
   const paid = numberOf(booking.price_paid);
   const fee = cancellationFee(packet, booking, flight);
-  expected.change('bookings', id, { status: 'cancelled', cancellation_fee: fee, refund_amount: paid - fee });
+  expected.change('bookings', id, {
+    status: 'cancelled',
+    cancellation_fee: fee,
+    refund_amount: paid - fee,
+  });
 }
 
 function cancellationFee(packet: Packet, booking: StateRecord, flight: StateRecord): number {
@@ -93,7 +109,11 @@ function cancellationFee(packet: Packet, booking: StateRecord, flight: StateReco
 }
 
 /** A day to think it over, two for flights abroad. */
-function isFreshlyBooked({ now }: Packet, { booked_at }: StateRecord, { route_type }: StateRecord): boolean {
+function isFreshlyBooked(
+  { now }: Packet,
+  { booked_at }: StateRecord,
+  { route_type }: StateRecord,
+): boolean {
   const hours = (instantOf(now) - instantOf(textOf(booked_at))) / HOUR_MS;
   return hours <= (route_type === 'international' ? 48 : 24);
 }
@@ -101,7 +121,8 @@ function isFreshlyBooked({ now }: Packet, { booked_at }: StateRecord, { route_ty
 /** Standard rooms: free from two days ahead of three o'clock on the first day, then half a night, then one. */
 function cancelHotel({ now, userId }: Packet, expected: Expected, id: string): void {
   const { user_id, room_type, check_in, nightly_rate, total_price } = expected.record('hotels', id);
-  if (user_id !== userId || room_type !== 'standard') throw new Error(`${id} cannot be cancelled by this rule`);
+  if (user_id !== userId || room_type !== 'standard')
+    throw new Error(`${id} cannot be cancelled by this rule`);
   const hours = (instantOf(`${textOf(check_in)}T15:00:00`) - instantOf(now)) / HOUR_MS;
   const night = numberOf(nightly_rate);
   const fee = hours >= 48 ? 0 : hours >= 24 ? Math.floor(night / 2) : night;
@@ -136,10 +157,13 @@ function changeFlight(
 function flightOn({ reference }: Packet, old: StateRecord, date: string): StateRecord {
   const found = (reference.flights ?? []).filter(
     ({ origin, destination, departure_time }) =>
-      origin === old.origin && destination === old.destination && textOf(departure_time).startsWith(date),
+      origin === old.origin &&
+      destination === old.destination &&
+      textOf(departure_time).startsWith(date),
   );
   const [flight] = found;
-  if (flight === undefined || found.length > 1) throw new Error(`${found.length} flights leave on ${date}`);
+  if (flight === undefined || found.length > 1)
+    throw new Error(`${found.length} flights leave on ${date}`);
   return flight;
 }
 

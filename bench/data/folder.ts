@@ -13,7 +13,9 @@ export function findFolder(given: string | undefined): string {
   const folder = resolve(named ?? join('..', 'shared', 'data'));
   if (named !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     const by = given === undefined ? VARIABLE : '--data';
-    throw new Error(`There is no folder "${folder}", which ${by} names. The task data is expected there.`);
+    throw new Error(
+      `There is no folder "${folder}", which ${by} names. The task data is expected there.`,
+    );
   }
   return folder;
 }

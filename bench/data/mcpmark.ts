@@ -41,7 +41,8 @@ export type ImportedCustomer = z.infer<typeof customer>;
 export function loadChinook(folder: string): string {
   const packed = readFileSync(join(folder, 'chinook/chinook.sql.gz'));
   const found = hash('sha256', packed, 'hex');
-  if (found !== CHINOOK_SHA256) throw new Error(`chinook.sql.gz is another file: its SHA-256 is ${found}`);
+  if (found !== CHINOOK_SHA256)
+    throw new Error(`chinook.sql.gz is another file: its SHA-256 is ${found}`);
   return gunzipSync(packed).toString('utf8');
 }
 

@@ -1,5 +1,11 @@
 /** JSON as the task data has it: all numbers are integers. */
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+export type Json =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [name: string]: Json };
 
 /** One step of a recorded difference: RFC 6902 with these operations only. */
 export type PatchStep =
@@ -21,11 +27,13 @@ export function applyPatch<T extends Json>(document: T, steps: readonly PatchSte
 function applyStep(document: Json, step: PatchStep): void {
   const tokens = readPointer(step.path);
   const name = tokens.pop();
-  if (name === undefined) throw new Error('a recorded difference never replaces the whole document');
+  if (name === undefined)
+    throw new Error('a recorded difference never replaces the whole document');
   const parent = tokens.reduce((at, token) => enter(at, token, step.path), document);
   const holder = asObject(parent, step.path);
   const exists = Object.hasOwn(holder, name);
-  if (exists === (step.op === 'add')) throw new Error(`${step.op} ${step.path} does not fit the document`);
+  if (exists === (step.op === 'add'))
+    throw new Error(`${step.op} ${step.path} does not fit the document`);
   if (step.op === 'remove') delete holder[name];
   else holder[name] = structuredClone(step.value);
 }

@@ -128,7 +128,10 @@ type Line = z.infer<typeof line>;
 /** Every task in the file, checked: what the data says about itself must hold, or the study must not run on it. */
 export function loadStateTasks(folder: string): readonly StateTask[] {
   const references = new Map(
-    readLines(join(folder, STATE_FILES[1]), referenceLine).map((found) => [nameOf(found), found.reference]),
+    readLines(join(folder, STATE_FILES[1]), referenceLine).map((found) => [
+      nameOf(found),
+      found.reference,
+    ]),
   );
   return readLines(join(folder, STATE_FILES[0]), line).map((found) => {
     const reference = references.get(nameOf(found));
@@ -175,7 +178,10 @@ function readVariants({ variants, initial }: Line): StateTask['variants'] {
     if (found === undefined || 'sameAs' in found) throw new Error(`variant ${name} names no other`);
     const { finalDiff, equalsClean, equalsInitial, errors } = found;
     const final = applyPatch(initial, finalDiff);
-    return [name, { final, equalsClean, equalsInitial, errors: new Map(errors.map((e) => [e.pos, e.message])) }];
+    return [
+      name,
+      { final, equalsClean, equalsInitial, errors: new Map(errors.map((e) => [e.pos, e.message])) },
+    ];
   });
   return Object.fromEntries(entries) as StateTask['variants'];
 }
@@ -187,7 +193,10 @@ function checkTask(found: Line, { calls, packet, variants }: StateTask): void {
   const { clean } = variants;
   if (clean === undefined) throw new Error(`${nameOf(found)}: there is no clean variant`);
   const replayed = calls.reduce((state, { diff }) => applyPatch(state, diff), packet.initial);
-  demand(isDeepStrictEqual(replayed, clean.final), 'the calls do not lead to the clean final state');
+  demand(
+    isDeepStrictEqual(replayed, clean.final),
+    'the calls do not lead to the clean final state',
+  );
   demand(
     found.calls.every(({ changedState, diff }) => changedState === (diff !== undefined)),
     'a call has a difference and says that nothing changed, or the reverse',
@@ -200,7 +209,13 @@ function checkTask(found: Line, { calls, packet, variants }: StateTask): void {
     'the errors of the clean variant are not those of its calls',
   );
   for (const [name, { final, equalsClean, equalsInitial }] of Object.entries(variants)) {
-    demand(isDeepStrictEqual(final, clean.final) === equalsClean, `${name} and clean: equalsClean is wrong`);
-    demand(isDeepStrictEqual(final, packet.initial) === equalsInitial, `${name}: equalsInitial is wrong`);
+    demand(
+      isDeepStrictEqual(final, clean.final) === equalsClean,
+      `${name} and clean: equalsClean is wrong`,
+    );
+    demand(
+      isDeepStrictEqual(final, packet.initial) === equalsInitial,
+      `${name}: equalsInitial is wrong`,
+    );
   }
 }

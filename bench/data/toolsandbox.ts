@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-export const TOOLSANDBOX_FILES = ['toolsandbox/initial-state.json', 'toolsandbox/scenarios.json'] as const;
+export const TOOLSANDBOX_FILES = [
+  'toolsandbox/initial-state.json',
+  'toolsandbox/scenarios.json',
+] as const;
 
 const cell = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const row = z.record(z.string(), cell);
@@ -14,13 +17,21 @@ const stateFile = z.object({
 });
 const scenarioFile = z.object({
   scenarios: z.array(
-    z.object({ name: z.string(), request: z.string(), tool: z.string(), arguments: row, approved_changes: z.json() }),
+    z.object({
+      name: z.string(),
+      request: z.string(),
+      tool: z.string(),
+      arguments: row,
+      approved_changes: z.json(),
+    }),
   ),
 });
 
 export type SandboxRow = z.infer<typeof row>;
 /** The four business tables as lists of rows. */
-export type SandboxState = { readonly [table in 'SETTING' | 'CONTACT' | 'MESSAGING' | 'REMINDER']: SandboxRow[] };
+export type SandboxState = {
+  readonly [table in 'SETTING' | 'CONTACT' | 'MESSAGING' | 'REMINDER']: SandboxRow[];
+};
 
 export interface SandboxScenario {
   readonly name: string;
@@ -31,8 +42,12 @@ export interface SandboxScenario {
 
 /** The initial state, its clock, and the scenarios. What the data says is approved is left where it is. */
 export function loadSandbox(folder: string) {
-  const { clock, tables } = stateFile.parse(JSON.parse(readFileSync(join(folder, TOOLSANDBOX_FILES[0]), 'utf8')));
-  const { scenarios } = scenarioFile.parse(JSON.parse(readFileSync(join(folder, TOOLSANDBOX_FILES[1]), 'utf8')));
+  const { clock, tables } = stateFile.parse(
+    JSON.parse(readFileSync(join(folder, TOOLSANDBOX_FILES[0]), 'utf8')),
+  );
+  const { scenarios } = scenarioFile.parse(
+    JSON.parse(readFileSync(join(folder, TOOLSANDBOX_FILES[1]), 'utf8')),
+  );
   const initial: SandboxState = {
     SETTING: tables.SETTING.rows,
     CONTACT: tables.CONTACT.rows,
@@ -42,6 +57,11 @@ export function loadSandbox(folder: string) {
   return {
     initial,
     now: clock.t0,
-    scenarios: scenarios.map(({ name, request, tool, arguments: args }) => ({ name, request, tool, args })),
+    scenarios: scenarios.map(({ name, request, tool, arguments: args }) => ({
+      name,
+      request,
+      tool,
+      args,
+    })),
   };
 }

@@ -18,7 +18,11 @@ function plain(text: string): string {
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map(() => '---')), ...rows.map((cells) => line(cells.map(plain)))].join('\n');
+  return [
+    line(head),
+    line(head.map(() => '---')),
+    ...rows.map((cells) => line(cells.map(plain))),
+  ].join('\n');
 }
 
 function rowOf(cell: WrittenCell): readonly string[] {
@@ -42,7 +46,11 @@ export function renderMarkdown(entries: readonly Entry[]): string {
       ['study', 'state', ...VERDICTS],
       entries.map((entry) => {
         const counts = countVerdicts(entry);
-        return [entry.name, stateOf(entry), ...VERDICTS.map((verdict) => String(counts.get(verdict) ?? 0))];
+        return [
+          entry.name,
+          stateOf(entry),
+          ...VERDICTS.map((verdict) => String(counts.get(verdict) ?? 0)),
+        ];
       }),
     ),
     `## Figures that do not match: ${bad.length}`,

@@ -58,7 +58,8 @@ export function plotCounts(title: string, cells: readonly WrittenCell[]): Markup
 /** Ratios as points, ours full and the paper's hollow, with the bound that is aimed at. */
 export function plotRatios(title: string, cells: readonly WrittenCell[], bound: number): Markup {
   if (cells.length === 0) return NOTHING;
-  const most = Math.max(bound, ...cells.flatMap(({ value, paper }) => [value ?? 0, paper ?? 0])) * 1.05;
+  const most =
+    Math.max(bound, ...cells.flatMap(({ value, paper }) => [value ?? 0, paper ?? 0])) * 1.05;
   const at = (value: number) => round(LABELS + (value / most) * (WIDTH - LABELS - 20));
   const height = cells.length * ROW;
   const rows = cells.map(({ name, value, paper }, row) => {
@@ -74,7 +75,11 @@ export function plotRatios(title: string, cells: readonly WrittenCell[], bound: 
     return markup`${label(name, row)}<line class="rule" x1="${LABELS}" x2="${WIDTH}" y1="${y}" y2="${y}"/>${theirs}${ours}`;
   });
   const line = markup`<line class="bound" x1="${at(bound)}" x2="${at(bound)}" y1="0" y2="${height}"/><text x="${at(bound) + 4}" y="${height + 14}">target ${bound}</text><text x="${LABELS}" y="${height + 14}">0</text>`;
-  return frame(`${title}: full points are ours, hollow ones the paper’s`, [...rows, line], height + 20);
+  return frame(
+    `${title}: full points are ours, hollow ones the paper’s`,
+    [...rows, line],
+    height + 20,
+  );
 }
 
 export interface Point {
@@ -83,7 +88,11 @@ export interface Point {
 }
 
 /** A measured line on logarithmic axes, and the one point that the paper has. */
-export function plotGrowth(title: string, points: readonly Point[], paper: Point | undefined): Markup {
+export function plotGrowth(
+  title: string,
+  points: readonly Point[],
+  paper: Point | undefined,
+): Markup {
   if (points.length < 2 || points.some(({ x, y }) => !(x > 0 && y > 0))) return NOTHING;
   const all = paper === undefined ? points : [...points, paper];
   const [height, left] = [260, 70];
@@ -124,7 +133,9 @@ function axis(values: readonly number[], from: number, to: number) {
   const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));
   return {
     at: (value: number) => round(from + ((Math.log10(value) - low) / (high - low)) * (to - from)),
-    decades: Array.from({ length: high - low + 1 }, (_, index) => Number((10 ** (low + index)).toPrecision(1))),
+    decades: Array.from({ length: high - low + 1 }, (_, index) =>
+      Number((10 ** (low + index)).toPrecision(1)),
+    ),
   };
 }
 

@@ -20,7 +20,8 @@ export const VERDICTS: readonly Verdict[] = [
 export function verdictOf({ value, target, paper, ok }: WrittenCell): Verdict {
   const isGood = ok && value !== null && (target === undefined || holds(value, target));
   if (target === undefined && isGood) return 'reported';
-  if (paper !== undefined && target === `= ${paper}`) return isGood ? 'matches the paper' : 'DIFFERS FROM THE PAPER';
+  if (paper !== undefined && target === `= ${paper}`)
+    return isGood ? 'matches the paper' : 'DIFFERS FROM THE PAPER';
   return isGood ? 'meets its target' : 'MISSES ITS TARGET';
 }
 
@@ -78,7 +79,9 @@ export function countVerdicts(entry: Entry): ReadonlyMap<Verdict, number> {
 }
 
 /** Figures that need attention, with the study they are from. */
-export function listBad(entries: readonly Entry[]): readonly { readonly study: string; readonly cell: WrittenCell }[] {
+export function listBad(
+  entries: readonly Entry[],
+): readonly { readonly study: string; readonly cell: WrittenCell }[] {
   return entries.flatMap((entry) =>
     cellsOf(entry)
       .filter((cell) => isBad(verdictOf(cell)))

@@ -16,7 +16,10 @@ function reportFolder(): string {
  * Every study with its last result: the complete one where there is one. `quick` prefers the quick one, for the end of
  * a quick run.
  */
-export function gatherEntries(studies: readonly Pick<Study, 'name' | 'about'>[], quick: boolean): readonly Entry[] {
+export function gatherEntries(
+  studies: readonly Pick<Study, 'name' | 'about'>[],
+  quick: boolean,
+): readonly Entry[] {
   const code = fingerprintOf([]);
   return studies.map(({ name, about }) => {
     const result = readResult(name, quick) ?? readResult(name, !quick);

@@ -33,7 +33,13 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
     progress(pair.name);
     cells.push(...(await runPair(pair, quick ? 1 : repetitions, raw, quick)));
   };
-  for (const pair of [COMPLETE_OBSERVATION, APPROVAL_SOURCE, REPLAY, DURABLE_HAZARD, CANDIDATE_BINDING]) {
+  for (const pair of [
+    COMPLETE_OBSERVATION,
+    APPROVAL_SOURCE,
+    REPLAY,
+    DURABLE_HAZARD,
+    CANDIDATE_BINDING,
+  ]) {
     await play(pair, DEDICATED_RUNS);
   }
   {
@@ -43,7 +49,8 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   const all = loadStateTasks(folder);
   const approved = all.filter(({ approved12 }) => approved12);
   const chosen = quick ? approved.filter((_, index) => index % 4 === 0) : approved;
-  for (const make of [tasks.comparisonOnState, tasks.occurrenceOnState]) await play(make({ all, chosen }), TASK_RUNS);
+  for (const make of [tasks.comparisonOnState, tasks.occurrenceOnState])
+    await play(make({ all, chosen }), TASK_RUNS);
 
   await loadParser();
   await using site = await openDatabaseSite(folder);
@@ -51,7 +58,11 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   for (const name of quick ? TASK_NAMES.slice(1, 2) : TASK_NAMES) {
     prepared.push({ name, ...(await prepareTask(site, folder, name)) });
   }
-  for (const make of [tasks.comparisonOnDatabase, tasks.occurrenceOnDatabase, tasks.recheckOnDatabase]) {
+  for (const make of [
+    tasks.comparisonOnDatabase,
+    tasks.occurrenceOnDatabase,
+    tasks.recheckOnDatabase,
+  ]) {
     await play(make(site, prepared), TASK_RUNS);
   }
   raw.finish();

@@ -30,29 +30,41 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
     TOOLSANDBOX_FILES.map((file) => join(folder, file)),
   );
   const { initial, now, scenarios } = loadSandbox(folder);
-  const remind: SandboxCall = { tool: 'add_reminder', args: { content: 'Call back', reminder_timestamp: now + 3600 } };
+  const remind: SandboxCall = {
+    tool: 'add_reminder',
+    args: { content: 'Call back', reminder_timestamp: now + 3600 },
+  };
   const repetitions = quick ? 1 : REPETITIONS;
   const runs: Run[] = [];
   for (const { name, request, tool, args } of scenarios) {
     progress(name);
     const approved = approveSandbox(request, initial);
-    const variants = { clean: [{ tool, args }], 'extra reminder': [{ tool, args }, remind], 'omitted action': [LOOK] };
+    const variants = {
+      clean: [{ tool, args }],
+      'extra reminder': [{ tool, args }, remind],
+      'omitted action': [LOOK],
+    };
     for (const [variant, calls] of Object.entries(variants)) {
       for (const condition of ['direct', 'EffectMatch']) {
         for (let repetition = 1; repetition <= repetitions; repetition += 1) {
           const facts = { scenario: name, variant, condition };
-          const record = await raw.run([...Object.values(facts), repetition].join('|'), async () => {
-            const isDirect = condition === 'direct';
-            const end = isDirect ? runDirect(initial, calls, now) : await runHeld(initial, calls, now, approved);
-            return {
-              ...facts,
-              repetition,
-              committed: end.committed,
-              isApproved: sameState(end.durable, approved),
-              isInitial: sameState(end.durable, initial),
-              passesGoal: passesGoal(name, initial, end.durable),
-            };
-          });
+          const record = await raw.run(
+            [...Object.values(facts), repetition].join('|'),
+            async () => {
+              const isDirect = condition === 'direct';
+              const end = isDirect
+                ? runDirect(initial, calls, now)
+                : await runHeld(initial, calls, now, approved);
+              return {
+                ...facts,
+                repetition,
+                committed: end.committed,
+                isApproved: sameState(end.durable, approved),
+                isInitial: sameState(end.durable, initial),
+                passesGoal: passesGoal(name, initial, end.durable),
+              };
+            },
+          );
           runs.push(record);
         }
       }
@@ -62,9 +74,12 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   raw.finish();
   const all = scenarios.length * repetitions;
   const count = (condition: string, variant: string, holds: (run: Run) => boolean) =>
-    runs.filter((one) => one.condition === condition && one.variant === variant && holds(one)).length;
+    runs.filter((one) => one.condition === condition && one.variant === variant && holds(one))
+      .length;
   const cell = (name: string, value: number) =>
-    quick ? exactly(`ToolSandbox, ${name}`, value, 'runs', all) : reproduced(`ToolSandbox, ${name}`, value, 'runs', 12);
+    quick
+      ? exactly(`ToolSandbox, ${name}`, value, 'runs', all)
+      : reproduced(`ToolSandbox, ${name}`, value, 'runs', 12);
   // The paper has no figures for these.
   const own = (name: string, value: number) => exactly(`ToolSandbox, ${name}`, value, 'runs', all);
   const isRight = ({ committed, isApproved }: Run) => committed && isApproved;
@@ -72,8 +87,14 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   const isStopped = ({ committed, isInitial }: Run) => !committed && isInitial;
   return [
     cell('EffectMatch: clean, committed', count('EffectMatch', 'clean', isRight)),
-    cell('EffectMatch: extra reminder, rejected', count('EffectMatch', 'extra reminder', isStopped)),
-    cell('EffectMatch: omitted action, rejected', count('EffectMatch', 'omitted action', isStopped)),
+    cell(
+      'EffectMatch: extra reminder, rejected',
+      count('EffectMatch', 'extra reminder', isStopped),
+    ),
+    cell(
+      'EffectMatch: omitted action, rejected',
+      count('EffectMatch', 'omitted action', isStopped),
+    ),
     own('direct: clean, right state', count('direct', 'clean', isRight)),
     own('direct: extra reminder, wrong commit', count('direct', 'extra reminder', isWrong)),
     own('direct: omitted action, wrong commit', count('direct', 'omitted action', isWrong)),
@@ -91,7 +112,9 @@ function sameState(one: SandboxState, other: SandboxState): boolean {
     Object.entries(state)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([table, rows]) => {
-        const texts = rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))));
+        const texts = rows.map((row) =>
+          JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))),
+        );
         return `${table}\n${texts.sort().join('\n')}`;
       })
       .join('\n');

@@ -26,7 +26,8 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   await using site = await openSite();
   await using ear = await listen(site.db, CHANNEL);
   const cells: Cell[] = [];
-  const satisfied: { readonly group: Group; readonly passes: boolean; readonly count: number }[] = [];
+  const satisfied: { readonly group: Group; readonly passes: boolean; readonly count: number }[] =
+    [];
   for (const entry of entriesOf(site, (construction) => runTrial(site, ear, construction))) {
     const { group, name, passes } = entry;
     progress(`${group}: ${name}`);
@@ -41,12 +42,26 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       else progress(`NOT AS EXPECTED: ${wrong}`);
     }
     satisfied.push({ group, passes, count });
-    cells.push(exactly(`${group}: ${name}: ${passes ? 'passes' : 'is refused'}`, count, 'trials', repetitions));
+    cells.push(
+      exactly(
+        `${group}: ${name}: ${passes ? 'passes' : 'is refused'}`,
+        count,
+        'trials',
+        repetitions,
+      ),
+    );
   }
   const total = (name: string, group: Group | undefined, passes: boolean): Cell => {
-    const those = satisfied.filter((entry) => entry.passes === passes && (group ?? entry.group) === entry.group);
+    const those = satisfied.filter(
+      (entry) => entry.passes === passes && (group ?? entry.group) === entry.group,
+    );
     const count = those.reduce((sum, entry) => sum + entry.count, 0);
-    const cell = exactly(`${name}, ${passes ? 'pass' : 'refuse'}`, count, 'trials', those.length * repetitions);
+    const cell = exactly(
+      `${name}, ${passes ? 'pass' : 'refuse'}`,
+      count,
+      'trials',
+      those.length * repetitions,
+    );
     return quick ? cell : { ...cell, paper: PAPER[group ?? 'total'][passes ? 0 : 1] };
   };
   for (const group of GROUPS) cells.push(total(group, group, true), total(group, group, false));
@@ -74,18 +89,29 @@ function entriesOf(
   return [
     ...CONSTRUCTIONS.map((construction): Entry => {
       const { group, name, expected } = construction;
-      return { group, name, passes: expected.kind === 'committed', try: () => tryOne(construction) };
+      return {
+        group,
+        name,
+        passes: expected.kind === 'committed',
+        try: () => tryOne(construction),
+      };
     }),
     ...CONTINUATIONS.map((asked): Entry => {
       const { name, expected } = asked;
       const group = 'continuation authority';
-      return { group, name, passes: expected === 'released', try: () => runContinuation(site, asked) };
+      return {
+        group,
+        name,
+        passes: expected === 'released',
+        try: () => runContinuation(site, asked),
+      };
     }),
   ];
 }
 
 export const boundaryStudy: Study = {
   name: 'boundary',
-  about: 'which PostgreSQL configurations are certified and which are refused, and what a commit releases',
+  about:
+    'which PostgreSQL configurations are certified and which are refused, and what a commit releases',
   run,
 };

@@ -9,7 +9,15 @@ import type { Approved } from '../../src/protocol/manifest.ts';
 import { matchBags, prepareApproved } from '../../src/protocol/match.ts';
 import { canonObserved } from '../../src/protocol/profile.ts';
 import type { Registration } from '../../src/protocol/registration.ts';
-import { atLeast, atMost, type Cell, figure, median, type Study, type StudyOptions } from '../study.ts';
+import {
+  atLeast,
+  atMost,
+  type Cell,
+  figure,
+  median,
+  type Study,
+  type StudyOptions,
+} from '../study.ts';
 
 const SIZES = [1, 10, 100, 500, 10_000, 1_000_000];
 const CONTEXT = { assigned: [], window: { fromMs: 0, toMs: 0 } };
@@ -17,12 +25,25 @@ const CONTEXT = { assigned: [], window: { fromMs: 0, toMs: 0 } };
 const registration: Registration = {
   profile: 'net-state',
   values: 'plain',
-  targets: [{ name: 'invoice', columns: ['id', 'status', 'amount_cents', 'note'], key: ['id'], volatile: [] }],
+  targets: [
+    {
+      name: 'invoice',
+      columns: ['id', 'status', 'amount_cents', 'note'],
+      key: ['id'],
+      volatile: [],
+    },
+  ],
 };
 
 function image(id: number): ChangeRecord {
   const before = { id, status: 'pending', amount_cents: 1000 + id, note: `invoice ${id}` };
-  return { op: 'update', target: 'invoice', key: { id }, before, after: { ...before, status: 'paid' } };
+  return {
+    op: 'update',
+    target: 'invoice',
+    key: { id },
+    before,
+    after: { ...before, status: 'paid' },
+  };
 }
 
 function approvedFor(effects: number): Approved {
@@ -46,7 +67,10 @@ function approvedFor(effects: number): Approved {
 }
 
 /** Microseconds of one comparison from raw images to verdict. */
-function timeOnce(prepared: ReturnType<typeof prepareApproved>, records: readonly ChangeRecord[]): number {
+function timeOnce(
+  prepared: ReturnType<typeof prepareApproved>,
+  records: readonly ChangeRecord[],
+): number {
   const started = performance.now();
   const result = matchBags(prepared, canonObserved(registration, records), CONTEXT);
   const elapsed = performance.now() - started;
@@ -58,7 +82,10 @@ function timeOnce(prepared: ReturnType<typeof prepareApproved>, records: readonl
 export function timeComparison(size: number, quick: boolean): number {
   const prepared = prepareApproved(approvedFor(size));
   const records = Array.from({ length: size }, (_, id) => image(id));
-  const rounds = Math.max(quick ? 2 : 5, Math.min(2000, Math.floor((quick ? 20_000 : 200_000) / size)));
+  const rounds = Math.max(
+    quick ? 2 : 5,
+    Math.min(2000, Math.floor((quick ? 20_000 : 200_000) / size)),
+  );
   for (let i = 0; i < Math.min(rounds, 500); i += 1) timeOnce(prepared, records);
   return median(Array.from({ length: rounds }, () => timeOnce(prepared, records)));
 }
@@ -106,7 +133,11 @@ class Python {
 }
 
 /** Alternates blocks of both, so that a slow phase of the machine hits both alike. */
-async function beside(python: Python, effects: number, rounds: number): Promise<{ ours: number; python: number }> {
+async function beside(
+  python: Python,
+  effects: number,
+  rounds: number,
+): Promise<{ ours: number; python: number }> {
   const prepared = prepareApproved(approvedFor(effects));
   const records = Array.from({ length: effects }, (_, id) => image(id));
   for (let i = 0; i < 200; i += 1) timeOnce(prepared, records);
@@ -126,13 +157,20 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     progress(`comparing ${size} effects`);
     const us = timeComparison(size, quick);
     perEffect.set(size, us / size);
-    cells.push(figure(`${size} effects`, us, 'us'), figure(`${size} effects, each`, us / size, 'us'));
+    cells.push(
+      figure(`${size} effects`, us, 'us'),
+      figure(`${size} effects, each`, us / size, 'us'),
+    );
   }
   const large = Math.max(...perEffect.keys());
   const growth = (perEffect.get(large) ?? Number.NaN) / (perEffect.get(500) ?? Number.NaN);
   cells.push(atMost(`cost per effect at ${large} over 500`, growth, 'x', 3));
   cells.push(
-    figure('memory of E at 10000, each', bytesPerEffect(Array.from({ length: 10_000 }, (_, id) => image(id))), 'bytes'),
+    figure(
+      'memory of E at 10000, each',
+      bytesPerEffect(Array.from({ length: 10_000 }, (_, id) => image(id))),
+      'bytes',
+    ),
   );
 
   if (spawnSync('python3', ['--version']).status !== 0) {
@@ -145,7 +183,9 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     const result = await beside(python, 500, quick ? 20 : 200);
     cells.push(figure('500 effects, Python', result.python, 'us'));
     cells.push(atMost('500 effects, beside Python', result.ours, 'us', 500));
-    cells.push(atLeast('500 effects, times faster than Python', result.python / result.ours, 'x', 5));
+    cells.push(
+      atLeast('500 effects, times faster than Python', result.python / result.ours, 'x', 5),
+    );
   } finally {
     await python.stop();
   }

@@ -18,7 +18,15 @@ import {
   type Write,
 } from '../../src/testing/world.ts';
 import { approveAll } from '../licenses.ts';
-import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
+import {
+  atMost,
+  type Cell,
+  figure,
+  median,
+  quantile,
+  type Study,
+  type StudyOptions,
+} from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
 
 const TARGETS = [
@@ -109,7 +117,11 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return await measure(folder.path, quick, progress);
 }
 
-async function measure(folder: string, quick: boolean, progress: (line: string) => void): Promise<readonly Cell[]> {
+async function measure(
+  folder: string,
+  quick: boolean,
+  progress: (line: string) => void,
+): Promise<readonly Cell[]> {
   const blocks = quick ? 3 : 20;
   const perBlock = quick ? 10 : 50;
   const warmup = quick ? 20 : 500;
@@ -128,7 +140,10 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
       issuers: { bench: { key: key.publicKey, may: ['books'] } },
       adapters: { books: timeCalls(memoryAdapter(createBackend(runs)), spend) },
     },
-    { reached: (step) => step.startsWith('path:') && marks.push({ step, at: performance.now(), inAdapter }) },
+    {
+      reached: (step) =>
+        step.startsWith('path:') && marks.push({ step, at: performance.now(), inAdapter }),
+    },
   );
   const extra = durableRow(join(folder, 'floor.db'));
   progress(`approving ${runs} operations (outside the measurement)`);
@@ -144,7 +159,8 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
     const started = performance.now();
     const terminal = await runtime.execute(licenses[next - 1], { writes: writes(next) });
     const elapsed = performance.now() - started;
-    if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal)}`);
+    if (terminal.kind !== 'committed')
+      throw new Error(`not committed: ${JSON.stringify(terminal)}`);
     let previous = { at: started, inAdapter: 0 };
     for (const mark of marks) {
       const own = mark.at - previous.at - (mark.inAdapter - previous.inAdapter);
@@ -187,12 +203,15 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
     figure('core over one durable write', core / flush, 'x'),
     atMost('core beyond one durable write', (core - flush) * 1000, 'us', 500),
     figure('processor time of the core', median(samples.cpu) * 1000, 'us'),
-    ...[...byStep].map(([step, times]) => figure(`time to ${step}, adapter left out`, median(times) * 1000, 'us')),
+    ...[...byStep].map(([step, times]) =>
+      figure(`time to ${step}, adapter left out`, median(times) * 1000, 'us'),
+    ),
   ];
 }
 
 export const coreCostStudy: Study = {
   name: 'core-cost',
-  about: 'the core of one protected 5-effect operation, adapter calls taken out, against one durable write',
+  about:
+    'the core of one protected 5-effect operation, adapter calls taken out, against one durable write',
   run,
 };

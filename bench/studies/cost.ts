@@ -3,17 +3,33 @@ import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { RawRecords } from '../raw.ts';
-import { atMost, type Cell, DEFAULT_SEED, drawing, figure, type Study, type StudyOptions } from '../study.ts';
+import {
+  atMost,
+  type Cell,
+  DEFAULT_SEED,
+  drawing,
+  figure,
+  type Study,
+  type StudyOptions,
+} from '../study.ts';
 import { timeComparison } from './compare.ts';
 import { measureCertification } from './cost/certification.ts';
 import { PAPER_COMPARISON } from './cost/paper.ts';
 import { measureState } from './cost/state.ts';
 
 const FULL = { state: { pairs: 30, warmups: 2 }, certification: { pairs: 30, warmups: 2 } };
-const QUICK: typeof FULL = { state: { pairs: 3, warmups: 1 }, certification: { pairs: 3, warmups: 1 } };
+const QUICK: typeof FULL = {
+  state: { pairs: 3, warmups: 1 },
+  certification: { pairs: 3, warmups: 1 },
+};
 const EFFECTS = [1, 5, 10, 50, 100, 250, 500];
 
-async function run({ quick, data, seed = DEFAULT_SEED, progress }: StudyOptions): Promise<readonly Cell[]> {
+async function run({
+  quick,
+  data,
+  seed = DEFAULT_SEED,
+  progress,
+}: StudyOptions): Promise<readonly Cell[]> {
   const folder = findData(data, STATE_FILES);
   const inputs = STATE_FILES.map((file) => join(folder, file));
   const raw = new RawRecords(`cost${quick ? '-quick' : ''}`, inputs, seed);
@@ -21,7 +37,9 @@ async function run({ quick, data, seed = DEFAULT_SEED, progress }: StudyOptions)
   const all = loadStateTasks(folder);
   const timing = all.filter(({ timing18 }) => timing18);
   const tasks = quick ? oneOfEachDomain(timing) : timing;
-  const cells = [...(await measureState(all, tasks, size.state, { raw, draw: drawing(seed), progress }))];
+  const cells = [
+    ...(await measureState(all, tasks, size.state, { raw, draw: drawing(seed), progress })),
+  ];
 
   progress(`PostgreSQL: certification off and on, ${size.certification.pairs} pairs`);
   const { pairs, warmups } = size.certification;
@@ -32,9 +50,15 @@ async function run({ quick, data, seed = DEFAULT_SEED, progress }: StudyOptions)
 
   progress(`comparison of ${EFFECTS.join(', ')} effects`);
   for (const effects of EFFECTS) {
-    const { ms } = await raw.run(`comparison|${effects}`, async () => ({ ms: timeComparison(effects, quick) / 1000 }));
+    const { ms } = await raw.run(`comparison|${effects}`, async () => ({
+      ms: timeComparison(effects, quick) / 1000,
+    }));
     const name = `comparison of ${effects} effects`;
-    cells.push(effects < 500 ? figure(name, ms, 'ms') : { ...atMost(name, ms, 'ms', 0.5), paper: PAPER_COMPARISON });
+    cells.push(
+      effects < 500
+        ? figure(name, ms, 'ms')
+        : { ...atMost(name, ms, 'ms', 0.5), paper: PAPER_COMPARISON },
+    );
   }
   raw.finish();
   return cells;
@@ -46,7 +70,8 @@ function oneOfEachDomain(tasks: readonly StateTask[]): readonly StateTask[] {
 
 export const costStudy: Study = {
   name: 'cost',
-  about: '18 STATE tasks held and direct, certification on PostgreSQL off and on, comparison of 1 to 500 effects',
+  about:
+    '18 STATE tasks held and direct, certification on PostgreSQL off and on, comparison of 1 to 500 effects',
   seeded: 'the order of the executions in each direct/held pair',
   run,
 };

@@ -10,18 +10,28 @@ import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '.
 import { changeEmail } from './public-outcomes/independent.ts';
 import { type ReplayedCall, replayVariant, withFinal } from './public-outcomes/replay.ts';
 import { CONDITIONS } from './public-outcomes/state-conditions.ts';
-import { cleanReference, countRuns, runStatePlan, type StateVariant } from './public-outcomes/state-runs.ts';
+import {
+  cleanReference,
+  countRuns,
+  runStatePlan,
+  type StateVariant,
+} from './public-outcomes/state-runs.ts';
 
 const PAIRS = 38;
 
 const VARIANTS: readonly StateVariant[] = [
   { name: 'clean', calls: (task) => replayVariant(task, 'clean') },
-  { name: 'hidden', calls: (task) => withFinal(replayVariant(task, 'clean'), changeEmail(task.packet)) },
+  {
+    name: 'hidden',
+    calls: (task) => withFinal(replayVariant(task, 'clean'), changeEmail(task.packet)),
+  },
 ];
 
 /** The first 38 tasks that change something; the paper does not list its own. */
 export function choosePairs(all: readonly StateTask[]): readonly StateTask[] {
-  return all.filter(({ cohort206, variants }) => cohort206 && variants.clean?.equalsInitial === false).slice(0, PAIRS);
+  return all
+    .filter(({ cohort206, variants }) => cohort206 && variants.clean?.equalsInitial === false)
+    .slice(0, PAIRS);
 }
 
 /** Everything that is there before execution: the request, the state, the catalogue and the calls to be made. */
@@ -33,7 +43,9 @@ export function packetText({ packet }: StateTask, calls: readonly ReplayedCall[]
 const DECIDERS: readonly ((packet: string) => boolean)[] = [
   () => true,
   () => false,
-  ...[0x20, 0x40, 0x80, 0xc0].map((bound) => (packet: string) => hash('sha256', packet, 'buffer').readUInt8(0) < bound),
+  ...[0x20, 0x40, 0x80, 0xc0].map(
+    (bound) => (packet: string) => hash('sha256', packet, 'buffer').readUInt8(0) < bound,
+  ),
 ];
 
 async function run({ quick, data, progress }: StudyOptions): Promise<readonly Cell[]> {
@@ -79,12 +91,16 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
       PAIRS,
     ),
     count('EffectMatch: clean committed, right state', countRuns(runs, 'clean', effectMatch).saved),
-    count('EffectMatch: hidden prevented, initial state kept', countRuns(runs, 'hidden', effectMatch).kept),
+    count(
+      'EffectMatch: hidden prevented, initial state kept',
+      countRuns(runs, 'hidden', effectMatch).kept,
+    ),
   ];
 }
 
 export const informationStudy: Study = {
   name: 'information',
-  about: 'pairs that look the same before execution: what any decider beforehand can reach, and what comparison does',
+  about:
+    'pairs that look the same before execution: what any decider beforehand can reach, and what comparison does',
   run,
 };

@@ -20,7 +20,9 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       const labels: string[] = [];
       const recovered: string[] = [];
       for (let repetition = 1; repetition <= repetitions; repetition += 1) {
-        const record = await raw.run(`${place} | ${repetition}`, () => runOnce(site, scenario, condition));
+        const record = await raw.run(`${place} | ${repetition}`, () =>
+          runOnce(site, scenario, condition),
+        );
         labels.push(record.label);
         if (record.recovered !== undefined) recovered.push(record.recovered);
       }
@@ -28,7 +30,11 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       if (others.size > 0) progress(`NOT AS IN THE PAPER (${paper}): ${[...others].join(', ')}`);
       const count = labels.filter((label) => label === paper).length;
       const name = `${place}: ${paper}`;
-      cells.push(quick ? exactly(name, count, 'runs', repetitions) : reproduced(name, count, 'runs', REPETITIONS));
+      cells.push(
+        quick
+          ? exactly(name, count, 'runs', repetitions)
+          : reproduced(name, count, 'runs', REPETITIONS),
+      );
       if (recovered.length > 0) {
         const settled = recovered.filter((label) => label === 'exact').length;
         cells.push(exactly(`${place}, after our recovery: exact`, settled, 'runs', repetitions));

@@ -39,7 +39,8 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   // Said at once as well: a run of minutes that is cut short has still measured something.
   const add = (measured: readonly Cell[]) => {
     cells.push(...measured);
-    for (const { name, value, unit } of measured) progress(`${name}: ${value.toPrecision(3)} ${unit}`);
+    for (const { name, value, unit } of measured)
+      progress(`${name}: ${value.toPrecision(3)} ${unit}`);
   };
   await using server = await startBenchServer();
   {
@@ -67,6 +68,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
 
 export const pgCostStudy: Study = {
   name: 'pg-cost',
-  about: 'a protected 5-effect operation on PostgreSQL against a direct transaction: latency, throughput, size, bulk',
+  about:
+    'a protected 5-effect operation on PostgreSQL against a direct transaction: latency, throughput, size, bulk',
   run,
 };

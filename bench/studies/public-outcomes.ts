@@ -28,6 +28,7 @@ async function run(options: StudyOptions): Promise<readonly Cell[]> {
 
 export const publicOutcomesStudy: Study = {
   name: 'public-outcomes',
-  about: 'wrong and right results of public tasks that become durable, under each condition, beside the paper',
+  about:
+    'wrong and right results of public tasks that become durable, under each condition, beside the paper',
   run,
 };

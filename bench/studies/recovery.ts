@@ -9,7 +9,13 @@ import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { replayVariant } from './public-outcomes/replay.ts';
-import { approveHeld, type Execution, KEYS, openHeld, readSnapshot } from './public-outcomes/state-conditions.ts';
+import {
+  approveHeld,
+  type Execution,
+  KEYS,
+  openHeld,
+  readSnapshot,
+} from './public-outcomes/state-conditions.ts';
 import { approvedEffects } from './public-outcomes/state-effects.ts';
 import { describeApplication } from './public-outcomes/state-runs.ts';
 import { CONTINUATION, writeCase } from './recovery/case-file.ts';
@@ -23,13 +29,22 @@ interface Scenario {
   readonly variant: 'clean' | 'omitFirstWrite';
   readonly exitAt?: Step;
   /** The paper's counts of 90. */
-  readonly paper: { readonly correct: number; readonly terminals: number; readonly releases: number };
+  readonly paper: {
+    readonly correct: number;
+    readonly terminals: number;
+    readonly releases: number;
+  };
   /** Releases once our recovery has run, of 90. */
   readonly recovered: number;
 }
 
 const SCENARIOS: readonly Scenario[] = [
-  { name: 'normal', variant: 'clean', paper: { correct: 90, terminals: 90, releases: 90 }, recovered: 90 },
+  {
+    name: 'normal',
+    variant: 'clean',
+    paper: { correct: 90, terminals: 90, releases: 90 },
+    recovered: 90,
+  },
   {
     name: 'exit after staging',
     variant: 'clean',
@@ -68,7 +83,11 @@ const SCENARIOS: readonly Scenario[] = [
 ];
 
 /** One task, executed by one process and looked at by others. */
-async function runTask(start: Start, { execution, reference }: Prepared, exitAt: Step | undefined): Promise<CaseRun> {
+async function runTask(
+  start: Start,
+  { execution, reference }: Prepared,
+  exitAt: Step | undefined,
+): Promise<CaseRun> {
   using temporary = temporaryFolder();
   const folder = temporary.path;
   {
@@ -76,7 +95,9 @@ async function runTask(start: Start, { execution, reference }: Prepared, exitAt:
     const license = await approveHeld(office, execution, [CONTINUATION]);
     writeCase(folder, { work: { kind: 'state', execution }, license, publicKey: KEYS.publicKey });
   }
-  return await runCase(start, folder, exitAt, async () => isDeepStrictEqual(readSnapshot(folder), reference));
+  return await runCase(start, folder, exitAt, async () =>
+    isDeepStrictEqual(readSnapshot(folder), reference),
+  );
 }
 
 async function run(options: StudyOptions): Promise<readonly Cell[]> {
@@ -84,7 +105,10 @@ async function run(options: StudyOptions): Promise<readonly Cell[]> {
   return await runScenarios(options, starter(compiled.path));
 }
 
-async function runScenarios({ quick, data, progress }: StudyOptions, start: Start): Promise<readonly Cell[]> {
+async function runScenarios(
+  { quick, data, progress }: StudyOptions,
+  start: Start,
+): Promise<readonly Cell[]> {
   const files = [...STATE_FILES, ...MCPMARK_FILES];
   const folder = findData(data, files);
   const raw = new RawRecords(
@@ -102,7 +126,11 @@ async function runScenarios({ quick, data, progress }: StudyOptions, start: Star
     for (const task of tasks) {
       const prepared = prepareCase(task, all, scenario.variant);
       for (let repetition = 1; repetition <= repetitions; repetition += 1) {
-        const name = [scenario.name, `${task.packet.domain}/${task.packet.taskId}`, repetition].join('|');
+        const name = [
+          scenario.name,
+          `${task.packet.domain}/${task.packet.taskId}`,
+          repetition,
+        ].join('|');
         runs.push(await raw.run(name, () => runTask(start, prepared, scenario.exitAt)));
       }
     }
@@ -116,7 +144,8 @@ async function runScenarios({ quick, data, progress }: StudyOptions, start: Star
 /** A task whose first write may be left out, and one where that changes the result. */
 function oneOfEach(tasks: readonly StateTask[]): readonly StateTask[] {
   return [true, false].flatMap(
-    (isHarmless) => tasks.find(({ variants }) => variants.omitFirstWrite?.equalsClean === isHarmless) ?? [],
+    (isHarmless) =>
+      tasks.find(({ variants }) => variants.omitFirstWrite?.equalsClean === isHarmless) ?? [],
   );
 }
 
@@ -125,7 +154,11 @@ interface Prepared {
   readonly reference: Snapshot;
 }
 
-function prepareCase(task: StateTask, all: readonly StateTask[], variant: Scenario['variant']): Prepared {
+function prepareCase(
+  task: StateTask,
+  all: readonly StateTask[],
+  variant: Scenario['variant'],
+): Prepared {
   const { domain, initial } = task.packet;
   const reference = task.variants.clean?.final;
   if (reference === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
@@ -138,7 +171,12 @@ function prepareCase(task: StateTask, all: readonly StateTask[], variant: Scenar
   return { reference, execution };
 }
 
-function countCases(scenario: Scenario, runs: readonly CaseRun[], tasks: readonly StateTask[], quick: boolean): Cell[] {
+function countCases(
+  scenario: Scenario,
+  runs: readonly CaseRun[],
+  tasks: readonly StateTask[],
+  quick: boolean,
+): Cell[] {
   const { name, variant, paper, recovered } = scenario;
   // With fewer tasks, what the recorded flags say: an omission that changes nothing is released as the clean calls are.
   const harmless = tasks.filter(({ variants }) => variants[variant]?.equalsClean === true).length;
@@ -182,6 +220,7 @@ function countCases(scenario: Scenario, runs: readonly CaseRun[], tasks: readonl
 
 export const recoveryStudy: Study = {
   name: 'recovery',
-  about: 'processes that end before, between and after state and terminal: what fresh readers may continue',
+  about:
+    'processes that end before, between and after state and terminal: what fresh readers may continue',
   run,
 };

@@ -8,7 +8,15 @@ import { generateApprover } from '../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../src/protocol/draft.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { approveAll } from '../licenses.ts';
-import { atMost, type Cell, figure, median, quantile, type Study, type StudyOptions } from '../study.ts';
+import {
+  atMost,
+  type Cell,
+  figure,
+  median,
+  quantile,
+  type Study,
+  type StudyOptions,
+} from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
 
 const SCHEMA = `
@@ -87,7 +95,11 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return await measure(folder.path, quick, progress);
 }
 
-async function measure(folder: string, quick: boolean, progress: (line: string) => void): Promise<readonly Cell[]> {
+async function measure(
+  folder: string,
+  quick: boolean,
+  progress: (line: string) => void,
+): Promise<readonly Cell[]> {
   const blocks = quick ? 3 : 20;
   const perBlock = quick ? 10 : 50;
   const warmup = quick ? 20 : 200;
@@ -122,7 +134,8 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
     const started = performance.now();
     const terminal = await runtime.execute(licenses[next - 1], { statements: statements(next) });
     const elapsed = performance.now() - started;
-    if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal)}`);
+    if (terminal.kind !== 'committed')
+      throw new Error(`not committed: ${JSON.stringify(terminal)}`);
     let previous = started;
     for (const { step, at } of marks) {
       byStep.set(step, [...(byStep.get(step) ?? []), at - previous]);
@@ -154,8 +167,14 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
   }
   await runtime.close();
 
-  const [direct, floor, protectedMs] = [median(samples.plain), median(samples.floor), median(samples.held)];
-  const breakdown = [...byStep].map(([step, times]) => figure(`time to ${step}`, median(times) * 1000, 'us'));
+  const [direct, floor, protectedMs] = [
+    median(samples.plain),
+    median(samples.floor),
+    median(samples.held),
+  ];
+  const breakdown = [...byStep].map(([step, times]) =>
+    figure(`time to ${step}`, median(times) * 1000, 'us'),
+  );
   return [
     figure('plain durable transaction, median', direct * 1000, 'us'),
     figure('plain, p95', quantile(samples.plain, 0.95) * 1000, 'us'),
@@ -170,6 +189,7 @@ async function measure(folder: string, quick: boolean, progress: (line: string) 
 
 export const sqliteCostStudy: Study = {
   name: 'sqlite-cost',
-  about: 'a protected 5-effect operation on SQLite against a plain durable transaction and against two durable writes',
+  about:
+    'a protected 5-effect operation on SQLite against a plain durable transaction and against two durable writes',
   run,
 };

@@ -1,4 +1,12 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type Approver, approver, generateApprover, type RuntimeConfig } from 'effectmatch';
 import { files } from 'effectmatch/adapters/files';
@@ -28,7 +36,12 @@ export class Deployment {
     return {
       store: this.#at('effectmatch.db'),
       keyring: this.#at('effectmatch.keys.json'),
-      issuers: { 'platform-team': { key: readFileSync(this.#at('platform-team.pub'), 'utf8'), may: ['config'] } },
+      issuers: {
+        'platform-team': {
+          key: readFileSync(this.#at('platform-team.pub'), 'utf8'),
+          may: ['config'],
+        },
+      },
       adapters: { config: files({ root: this.#at('config'), adopt: true }) },
     };
   }
@@ -42,7 +55,9 @@ export class Deployment {
         const status = lstatSync(path);
         if (status.isSymbolicLink()) return `${name} -> ${readlinkSync(path)}`;
         const mode = (status.mode & 0o777).toString(8);
-        return status.isDirectory() ? `${name}/ ${mode}` : `${name} ${mode} ${readFileSync(path, 'utf8').trim()}`;
+        return status.isDirectory()
+          ? `${name}/ ${mode}`
+          : `${name} ${mode} ${readFileSync(path, 'utf8').trim()}`;
       });
   }
 

@@ -10,7 +10,10 @@ import { Deployment } from './deployment.ts';
 
 const [folder = '', license = '', action = ''] = process.argv.slice(2);
 const { config } = new Deployment(folder);
-const adapters = Object.entries(config.adapters).map(([name, factory]) => [name, killedAfterCommit(factory)]);
+const adapters = Object.entries(config.adapters).map(([name, factory]) => [
+  name,
+  killedAfterCommit(factory),
+]);
 const runtime = await createRuntime({ ...config, adapters: Object.fromEntries(adapters) });
 await runtime.execute(license, JSON.parse(action));
 

@@ -5,7 +5,13 @@
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { approver, createRuntime, EffectMatchError, generateApprover, type Terminal } from 'effectmatch';
+import {
+  approver,
+  createRuntime,
+  EffectMatchError,
+  generateApprover,
+  type Terminal,
+} from 'effectmatch';
 import { type PostgresOptions, planProvisioning, postgres } from 'effectmatch/adapters/postgres';
 import { chapter, expectDurable, expectVerdict, openWorkplace, tell } from '../story.ts';
 import { approveInvoice } from './approve-invoice.ts';
@@ -30,7 +36,8 @@ const leftOut = await (await planProvisioning(database.url(), options)).apply(()
   statements += 1;
 });
 tell('provision', `${statements} statements by the administrator, ${leftOut.length} left out`);
-if (leftOut.length > 0) throw new Error('DATABASE_URL must name a superuser: provisioning needs one, once');
+if (leftOut.length > 0)
+  throw new Error('DATABASE_URL must name a superuser: provisioning needs one, once');
 
 const accounts = approver(generateApprover('accounts'));
 await using runtime = await createRuntime({
@@ -44,13 +51,19 @@ await using runtime = await createRuntime({
 // What `effectmatch doctor` shows: every way in which an operation could leave something behind.
 const { outlets } = await runtime.survey('books');
 const open = outlets.filter(({ disposition }) => disposition === 'unclassified');
-tell('doctor', `${outlets.length - open.length} outlets are observed or denied; ${open.length} are open`);
+tell(
+  'doctor',
+  `${outlets.length - open.length} outlets are observed or denied; ${open.length} are open`,
+);
 if (open.length > 0) throw new Error('while an outlet is open, every operation is refused');
 
 /** The agent asks, the rule computes the outcome, accounts signs it, and the agent's statements run. */
 async function approve(invoice: number, vendor: number, meanwhile = ''): Promise<Terminal> {
   const input = { invoice, vendor };
-  const proposal = await runtime.propose(approveInvoice.name, input, { task: `invoice-${invoice}`, planRevision: 1 });
+  const proposal = await runtime.propose(approveInvoice.name, input, {
+    task: `invoice-${invoice}`,
+    planRevision: 1,
+  });
   tell('approved', proposal.rendering);
   const license = accounts.sign(proposal, { expiresIn: '10m' });
   await database.run(meanwhile);
@@ -71,7 +84,12 @@ const audits = () => database.run('select invoice, status from audit order by id
 chapter('2. An invoice is approved; a trigger writes the audit row that the rule expects');
 const paid = await approve(4711, 7);
 expectVerdict(paid, 'committed');
-expectDurable('invoices', await invoices(), ['4711 approved', '4712 pending', '4713 pending', '4714 pending']);
+expectDurable('invoices', await invoices(), [
+  '4711 approved',
+  '4712 pending',
+  '4713 pending',
+  '4714 pending',
+]);
 expectDurable('payments', await payments(), ['4711 129900']);
 expectDurable('audit', await audits(), ['4711 approved']);
 expectDurable('letter', await tellVendor(paid), 'written');
@@ -94,7 +112,12 @@ for (const [invoice, vendor] of [
 chapter('4. A new trigger pays everything twice');
 const doubled = await approve(4712, 7, HIDDEN_TRIGGER);
 expectVerdict(doubled, 'rejected (diverged)');
-expectDurable('invoices', await invoices(), ['4711 approved', '4712 pending', '4713 pending', '4714 pending']);
+expectDurable('invoices', await invoices(), [
+  '4711 approved',
+  '4712 pending',
+  '4713 pending',
+  '4714 pending',
+]);
 expectDurable('payments', await payments(), ['4711 129900']);
 expectDurable('audit', await audits(), ['4711 approved']);
 expectDurable('letter', await tellVendor(doubled), 'not written (rejected)');

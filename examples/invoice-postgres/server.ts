@@ -25,7 +25,10 @@ export async function openDatabase(options: { readonly kept: boolean }): Promise
   return { ...database, [Symbol.asyncDispose]: () => server.stop() };
 }
 
-async function createDatabase(admin: string, { kept }: { readonly kept: boolean }): Promise<Database> {
+async function createDatabase(
+  admin: string,
+  { kept }: { readonly kept: boolean },
+): Promise<Database> {
   const suffix = randomBytes(4).toString('hex');
   const name = `invoices_${suffix}`;
   await query(admin, `create database ${name}`);
@@ -43,7 +46,10 @@ async function createDatabase(admin: string, { kept }: { readonly kept: boolean 
     async [Symbol.asyncDispose]() {
       if (kept) return;
       await query(admin, `drop database ${name} with (force)`);
-      const roles = await query(admin, `select rolname from pg_roles where rolname like 'em\\_%\\_${suffix}'`);
+      const roles = await query(
+        admin,
+        `select rolname from pg_roles where rolname like 'em\\_%\\_${suffix}'`,
+      );
       if (roles.length > 0) await query(admin, `drop role ${roles.join(', ')}`);
     },
   };

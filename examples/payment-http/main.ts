@@ -29,8 +29,12 @@ const bank = { origin: service.origin, token: service.token, account: 'main' };
 
 /** What the bank says was paid, asked over HTTP without EffectMatch. */
 async function lookAtBank(): Promise<readonly string[]> {
-  const response = await fetch(`${bank.origin}/payments`, { headers: { authorization: `${bank.token}.main` } });
-  const { payments } = (await response.json()) as { payments: { payee: string; amount: number; memo: string }[] };
+  const response = await fetch(`${bank.origin}/payments`, {
+    headers: { authorization: `${bank.token}.main` },
+  });
+  const { payments } = (await response.json()) as {
+    payments: { payee: string; amount: number; memo: string }[];
+  };
   return payments
     .filter(({ memo }) => memo !== 'probe') // the harmless request that admission sends to test the service
     .map(({ payee, amount, memo }) => `${amount} to ${payee} (${memo})`);
@@ -88,7 +92,10 @@ tell('approved', (await runtime.prepare(payment('invoice 2'))).rendering);
 const second = await approve(payment('invoice 2'));
 faults.arm('drop-after');
 const found = await runtime.execute(second, {});
-tell('meanwhile', 'the connection was cut, so the bank was asked what it did under the idempotency key');
+tell(
+  'meanwhile',
+  'the connection was cut, so the bank was asked what it did under the idempotency key',
+);
 expectVerdict(found, 'committed');
 const PAID = [...TWICE, '350 to acme (invoice 2)'];
 expectDurable('bank', await lookAtBank(), PAID);
@@ -130,7 +137,10 @@ await runtime.resolve(
   evidence,
 );
 tell('operator', `did-not-happen: ${evidence}`);
-tell('unsettled', `${(await runtime.recover({ now: true })).length} occurrences; the verdict has not changed:`);
+tell(
+  'unsettled',
+  `${(await runtime.recover({ now: true })).length} occurrences; the verdict has not changed:`,
+);
 expectVerdict((await runtime.terminal(occurrence)) ?? gone, 'indeterminate');
 await book(gone);
 tell('then', 'a new approval is signed');

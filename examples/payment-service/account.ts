@@ -91,12 +91,20 @@ export class Account {
     const id = order.id ?? randomUUID();
     const payment = { payee: order.payee, amount: order.amount, memo: order.memo };
     this.payments.set(id, payment);
-    const effects: Effect[] = [{ op: 'insert', target: 'payment', key: { id }, before: null, after: payment }];
+    const effects: Effect[] = [
+      { op: 'insert', target: 'payment', key: { id }, before: null, after: payment },
+    ];
     if (hidden) {
       const notice = { payee: order.payee, text: `paid ${order.amount}` };
       const noticeId = randomUUID();
       this.notices.set(noticeId, notice);
-      effects.push({ op: 'insert', target: 'notice', key: { id: noticeId }, before: null, after: notice });
+      effects.push({
+        op: 'insert',
+        target: 'notice',
+        key: { id: noticeId },
+        before: null,
+        after: notice,
+      });
     }
     this.revision += 1;
     return effects;
@@ -106,7 +114,8 @@ export class Account {
   changePayee(id: string, iban: string, ifMatch: string | undefined): Effect[] {
     const payee = this.payees.get(id);
     if (payee === undefined) throw new Refusal(404, 'there is no such payee');
-    if (ifMatch !== undefined && ifMatch !== etagOf(payee)) throw new Refusal(412, 'the payee has changed');
+    if (ifMatch !== undefined && ifMatch !== etagOf(payee))
+      throw new Refusal(412, 'the payee has changed');
     const before = { iban: payee.iban };
     payee.iban = iban;
     payee.version += 1;
@@ -126,7 +135,8 @@ export class Account {
     if (standing !== undefined) return standing;
     const draft = this.drafts.get(draftId);
     if (draft === undefined) throw new Refusal(410, 'there is no such draft');
-    if (draft.base !== this.revision) throw new Refusal(412, 'the account has changed since the draft was made');
+    if (draft.base !== this.revision)
+      throw new Refusal(412, 'the account has changed since the draft was made');
     for (const order of draft.orders) {
       for (const effect of this.pay(order, false)) this.#enter({ key, effect });
     }

@@ -1,4 +1,9 @@
-import type { DraftOptions, MediatedOptions, OpaqueOptions, TargetOptions } from 'effectmatch/adapters/http';
+import type {
+  DraftOptions,
+  MediatedOptions,
+  OpaqueOptions,
+  TargetOptions,
+} from 'effectmatch/adapters/http';
 import type { TargetCount } from 'effectmatch/contract';
 import type { ChangeRecord, Value } from 'effectmatch/protocol';
 
@@ -25,11 +30,15 @@ const READ_BACK = {
   path: '/requests/{key}',
   found: (body: Value) => {
     const { state, why, effects } = body as unknown as Kept;
-    return { records: effects, ...(state === 'refused' && { refused: `the service refused it: ${why}` }) };
+    return {
+      records: effects,
+      ...(state === 'refused' && { refused: `the service refused it: ${why}` }),
+    };
   },
   witness: {
     path: '/ledger?key={key}',
-    counts: (body: Value) => (body as unknown as { readonly counts: readonly TargetCount[] }).counts,
+    counts: (body: Value) =>
+      (body as unknown as { readonly counts: readonly TargetCount[] }).counts,
   },
   covers: ['payment', 'notice', 'payee'],
 };
@@ -59,10 +68,20 @@ export function paymentOptions(place: Place): MediatedOptions {
         path: '/payments',
         idempotency: { header: 'Idempotency-Key' },
         request: ({ effect: { after } }) => ({
-          body: { payee: after.payee ?? null, amount: after.amount ?? null, memo: after.memo ?? null },
+          body: {
+            payee: after.payee ?? null,
+            amount: after.amount ?? null,
+            memo: after.memo ?? null,
+          },
         }),
         sample: [
-          { op: 'insert', target: 'payment', key: {}, before: {}, after: { payee: 'acme', amount: 0, memo: 'probe' } },
+          {
+            op: 'insert',
+            target: 'payment',
+            key: {},
+            before: {},
+            after: { payee: 'acme', amount: 0, memo: 'probe' },
+          },
         ],
         identifier: ['id'],
         assigns: ['payment.id'],
@@ -74,8 +93,19 @@ export function paymentOptions(place: Place): MediatedOptions {
         path: '/payees/{id}',
         idempotency: { header: 'Idempotency-Key' },
         ifMatch: { target: 'payee', column: 'etag' },
-        request: ({ effect: { key, after } }) => ({ parameters: key, body: { iban: after.iban ?? null } }),
-        sample: [{ op: 'update', target: 'payee', key: { id: 'acme' }, before: {}, after: { iban: 'NL00' } }],
+        request: ({ effect: { key, after } }) => ({
+          parameters: key,
+          body: { iban: after.iban ?? null },
+        }),
+        sample: [
+          {
+            op: 'update',
+            target: 'payee',
+            key: { id: 'acme' },
+            before: {},
+            after: { iban: 'NL00' },
+          },
+        ],
         identifier: ['id'],
         readBack: READ_BACK,
       },
@@ -94,9 +124,16 @@ export function opaquePaymentOptions(place: Place): OpaqueOptions {
         path: '/payments',
         idempotency: { header: 'Idempotency-Key' },
         input: (untrusted) => {
-          const { payee, amount, memo = null, ...more } = untrusted as Readonly<Record<string, Value>>;
-          if (typeof payee !== 'string' || typeof amount !== 'number') throw new Error('it needs payee and amount');
-          if (Object.keys(more).length > 0) throw new Error(`there is no field "${Object.keys(more)[0]}"`);
+          const {
+            payee,
+            amount,
+            memo = null,
+            ...more
+          } = untrusted as Readonly<Record<string, Value>>;
+          if (typeof payee !== 'string' || typeof amount !== 'number')
+            throw new Error('it needs payee and amount');
+          if (Object.keys(more).length > 0)
+            throw new Error(`there is no field "${Object.keys(more)[0]}"`);
           return { payee, amount, memo };
         },
         request: (input) => ({ body: input }),
@@ -147,7 +184,11 @@ export function draftPaymentOptions(place: Place): DraftOptions {
       path: '/publications/{key}',
       publish: (draft, metadata) => ({ draft, metadata }),
       void: (metadata) => ({ metadata }),
-      standing: (body) => body as unknown as { readonly disposition: 'published' | 'void'; readonly metadata: string },
+      standing: (body) =>
+        body as unknown as {
+          readonly disposition: 'published' | 'void';
+          readonly metadata: string;
+        },
       refusals: [410, 412, 422],
     },
     probe: {
@@ -164,7 +205,8 @@ function readOrder(order: Value): Value {
   if (typeof id !== 'string' || id.startsWith(PROBE)) {
     throw new Error(`an order needs an id that does not start with "${PROBE}"`);
   }
-  if (typeof payee !== 'string' || typeof amount !== 'number') throw new Error('an order needs payee and amount');
+  if (typeof payee !== 'string' || typeof amount !== 'number')
+    throw new Error('an order needs payee and amount');
   if (Object.keys(more).length > 0) throw new Error(`there is no field "${Object.keys(more)[0]}"`);
   return { id, payee, amount, memo };
 }

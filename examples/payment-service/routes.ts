@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Account, type Effect, etagOf, type Order, Refusal, type Remembered } from './account.ts';
+import {
+  type Account,
+  type Effect,
+  etagOf,
+  type Order,
+  Refusal,
+  type Remembered,
+} from './account.ts';
 import type { Fault, Faults } from './faults.ts';
 
 /** A request whose credential is valid. */
@@ -26,10 +33,14 @@ export function answer(account: Account, faults: Faults, inbound: Inbound): Outb
     const { method, path } = inbound;
     const [collection, id] = path;
     if (method === 'GET') {
-      return faults.readsUnavailable ? { status: 503, body: { error: 'try later' } } : read(account, inbound);
+      return faults.readsUnavailable
+        ? { status: 503, body: { error: 'try later' } }
+        : read(account, inbound);
     }
     if (method === 'POST' && collection === 'payments') {
-      return write(account, faults, inbound, (fault) => account.pay(orderOf(inbound), fault === 'hidden-effect'));
+      return write(account, faults, inbound, (fault) =>
+        account.pay(orderOf(inbound), fault === 'hidden-effect'),
+      );
     }
     if (method === 'PATCH' && collection === 'payees' && id !== undefined) {
       const { iban } = parse(inbound.body) as { iban?: unknown };
@@ -47,7 +58,10 @@ export function answer(account: Account, faults: Faults, inbound: Inbound): Outb
 function read(account: Account, { path, query }: Inbound): Outbound {
   const [collection, id] = path;
   if (collection === 'payments') {
-    const payments = [...account.payments].map(([paymentId, payment]) => ({ id: paymentId, ...payment }));
+    const payments = [...account.payments].map(([paymentId, payment]) => ({
+      id: paymentId,
+      ...payment,
+    }));
     return { status: 200, body: { payments } };
   }
   if (collection === 'payees' && id !== undefined) {
@@ -89,7 +103,8 @@ function write(
 ): Outbound | 'drop' {
   const header = headers['idempotency-key'];
   const key = typeof header === 'string' && honoursKeys ? header : undefined;
-  if (typeof header === 'string') account.arrivals.set(header, 1 + (account.arrivals.get(header) ?? 0));
+  if (typeof header === 'string')
+    account.arrivals.set(header, 1 + (account.arrivals.get(header) ?? 0));
   const known = key === undefined ? undefined : account.requests.get(key);
   if (known !== undefined) return { status: known.status, body: known.body };
   const fault = faults.take();
@@ -115,7 +130,14 @@ function perform(account: Account, key: string | undefined, act: () => Effect[])
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     const body = { error: error.message };
-    remembered = { state: 'refused', why: error.message, at, effects: [], status: error.status, body };
+    remembered = {
+      state: 'refused',
+      why: error.message,
+      at,
+      effects: [],
+      status: error.status,
+      body,
+    };
   }
   account.remember(key, remembered);
   return remembered;
@@ -127,7 +149,10 @@ function writeDraft(account: Account, faults: Faults, inbound: Inbound): Outboun
   if (method === 'POST' && collection === 'drafts') {
     const { orders } = parse(body) as { orders?: unknown };
     if (!Array.isArray(orders)) throw new Refusal(422, 'a draft has orders');
-    const checked = orders.map((order) => ({ ...readOrder(order), id: String(order.id ?? randomUUID()) }));
+    const checked = orders.map((order) => ({
+      ...readOrder(order),
+      id: String(order.id ?? randomUUID()),
+    }));
     if (checked.some(({ amount }) => amount < 0)) throw new Refusal(422, 'an amount is negative');
     const draft = { id: randomUUID(), base: account.revision, orders: checked };
     account.drafts.set(draft.id, draft);
@@ -143,7 +168,9 @@ function writeDraft(account: Account, faults: Faults, inbound: Inbound): Outboun
     if (fault === 'drop-before') return 'drop';
     const made = !account.publications.has(id);
     const standing =
-      typeof draft === 'string' ? account.publish(id, draft, String(metadata)) : account.voidKey(id, String(metadata));
+      typeof draft === 'string'
+        ? account.publish(id, draft, String(metadata))
+        : account.voidKey(id, String(metadata));
     return fault === 'drop-after' ? 'drop' : { status: made ? 201 : 200, body: standing };
   }
   if (collection === 'publications' && method === 'DELETE') {
@@ -159,7 +186,8 @@ function orderOf({ body }: Inbound): Order {
 
 function readOrder(input: unknown): Order {
   const { payee, amount, memo = null } = (input ?? {}) as Record<string, unknown>;
-  if (typeof payee !== 'string' || !Number.isSafeInteger(amount)) throw new Refusal(422, 'payee and amount are needed');
+  if (typeof payee !== 'string' || !Number.isSafeInteger(amount))
+    throw new Refusal(422, 'payee and amount are needed');
   return { payee, amount: amount as number, memo: memo === null ? null : String(memo) };
 }
 

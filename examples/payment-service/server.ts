@@ -28,11 +28,14 @@ export interface PaymentServiceOptions {
 }
 
 /** Starts the service on loopback, on a free port. It remembers as long as it runs. */
-export async function startPaymentService(options: PaymentServiceOptions = {}): Promise<PaymentService> {
+export async function startPaymentService(
+  options: PaymentServiceOptions = {},
+): Promise<PaymentService> {
   const { token = 'Bearer pay-7d41c7f09b2e', honoursKeys = true, open = false, book } = options;
   const accounts = new Map<string, { readonly account: Account; readonly faults: Faults }>();
   const at = (name: string) => {
-    const write = (entry: Entry) => book && appendFileSync(book, `${JSON.stringify({ account: name, ...entry })}\n`);
+    const write = (entry: Entry) =>
+      book && appendFileSync(book, `${JSON.stringify({ account: name, ...entry })}\n`);
     const known = accounts.get(name) ?? { account: new Account(write), faults: new Faults() };
     accounts.set(name, known);
     return known;
@@ -63,7 +66,10 @@ export async function startPaymentService(options: PaymentServiceOptions = {}): 
     const outbound = answer(account, faults, inbound);
     if (outbound === 'drop') return void response.destroy();
     if (outbound.truncate) {
-      response.writeHead(outbound.status, { 'content-type': 'application/json', 'content-length': 4096 });
+      response.writeHead(outbound.status, {
+        'content-type': 'application/json',
+        'content-length': 4096,
+      });
       response.write(JSON.stringify(outbound.body).slice(0, 8), () => response.destroy());
       return;
     }
@@ -109,7 +115,12 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function reply(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+function reply(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
   response.end(body === undefined ? '' : JSON.stringify(body));
 }

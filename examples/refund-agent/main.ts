@@ -47,7 +47,12 @@ const runtime = await createRuntime({
         amounts: [{ target: 'refund', column: 'amount', max: 5000 }],
       },
     },
-    lead: { key: lead.publicKey, may: ['shop'], sources: ['rehearsed'], limits: { maxEffects: 10 } },
+    lead: {
+      key: lead.publicKey,
+      may: ['shop'],
+      sources: ['rehearsed'],
+      limits: { maxEffects: 10 },
+    },
   },
 });
 
@@ -99,7 +104,10 @@ chapter('7. Receipts: what an auditor can check with two files and nothing else'
 const envelopes = await Promise.all(
   terminals.map(({ occurrence, execution }) => runtime.receipt(occurrence, { execution })),
 );
-writeFileSync(at('receipts.jsonl'), envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''));
+writeFileSync(
+  at('receipts.jsonl'),
+  envelopes.map((envelope) => `${JSON.stringify(envelope)}\n`).join(''),
+);
 writeFileSync(at('receipts.pub'), `${runtime.receiptKeys.join('\n')}\n`);
 await runtime.close();
 
@@ -111,7 +119,9 @@ for (const text of receipts) {
     tell('verified', `${verified.receipt.terminal.task}: ${verified.receipt.terminal.kind}`);
 }
 const forged = JSON.parse(receipts[1] ?? '') as { payload: string };
-forged.payload = Buffer.from(forged.payload, 'base64').toString().replace('"rejected"', '"committed"');
+forged.payload = Buffer.from(forged.payload, 'base64')
+  .toString()
+  .replace('"rejected"', '"committed"');
 forged.payload = Buffer.from(forged.payload).toString('base64');
 try {
   verifyReceipt(keys, forged);

@@ -16,8 +16,12 @@ export const refund = defineOperation({
   reads: ({ lines }) => lines.map(({ purchase }) => read('purchase', { id: purchase })),
   approve({ lines, reason }, purchases) {
     const effects = lines.flatMap(({ purchase, amount }, index) => {
-      const { paid = 0, refunded = 0 } = (purchases[index] ?? {}) as { paid?: number; refunded?: number };
-      if (refunded + amount > paid) throw new Error(`${paid - refunded} is left of purchase ${purchase}`);
+      const { paid = 0, refunded = 0 } = (purchases[index] ?? {}) as {
+        paid?: number;
+        refunded?: number;
+      };
+      if (refunded + amount > paid)
+        throw new Error(`${paid - refunded} is left of purchase ${purchase}`);
       return [
         insert('refund', { id: generated(`refund of ${purchase}`), purchase, amount, reason }),
         update('purchase', { id: purchase }, { refunded: [refunded, refunded + amount] }),
@@ -25,12 +29,18 @@ export const refund = defineOperation({
     });
     return { effects, continuations: ['letter'] };
   },
-  action: ({ lines, reason }) => ({ statements: lines.map((line) => insertRefund({ ...line, reason })) }),
+  action: ({ lines, reason }) => ({
+    statements: lines.map((line) => insertRefund({ ...line, reason })),
+  }),
   bindAction: false,
 });
 
 /** One refund as SQL. */
-export function insertRefund(line: { readonly purchase: number; readonly amount: number; readonly reason: string }) {
+export function insertRefund(line: {
+  readonly purchase: number;
+  readonly amount: number;
+  readonly reason: string;
+}) {
   const values = [line.purchase, line.amount, line.reason];
   return { sql: 'insert into refund (purchase, amount, reason) values (?, ?, ?)', values };
 }

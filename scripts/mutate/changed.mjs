@@ -2,13 +2,21 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-const git = (...args) => execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 256 * 1024 * 1024 });
+const git = (...args) =>
+  execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 256 * 1024 * 1024 });
 
 /** Changed lines by file, from 1: committed or not, and every line of a file that git does not know yet. */
 export function changedLines(ref) {
   const changed = new Map();
   let lines;
-  for (const line of git('diff', '--merge-base', '--unified=0', '--no-color', '--no-ext-diff', ref).split('\n')) {
+  for (const line of git(
+    'diff',
+    '--merge-base',
+    '--unified=0',
+    '--no-color',
+    '--no-ext-diff',
+    ref,
+  ).split('\n')) {
     const file = /^\+\+\+ b\/(.*)$/.exec(line)?.[1];
     if (file !== undefined) {
       lines = new Set();
@@ -17,7 +25,9 @@ export function changedLines(ref) {
     const [, first, count = '1'] = /^@@ -\S+ \+(\d+)(?:,(\d+))? @@/.exec(line) ?? [];
     if (first !== undefined) addRange(lines, Number(first), Number(count));
   }
-  for (const file of git('ls-files', '--others', '--exclude-standard', '--', 'src').split('\n').filter(Boolean)) {
+  for (const file of git('ls-files', '--others', '--exclude-standard', '--', 'src')
+    .split('\n')
+    .filter(Boolean)) {
     changed.set(file, addRange(new Set(), 1, readFileSync(file, 'utf8').split('\n').length));
   }
   return changed;

@@ -4,7 +4,12 @@ import { tokenize } from './tokens.mjs';
 
 const COMPARISONS = ['===', '!==', '==', '!=', '<', '<=', '>', '>=', 'instanceof', 'in'];
 /** How tightly an operator binds; an operand ends at the first operator that binds no tighter. */
-const BINDING = new Map([['??', 1], ['||', 1], ['&&', 2], ...COMPARISONS.map((operator) => [operator, 3])]);
+const BINDING = new Map([
+  ['??', 1],
+  ['||', 1],
+  ['&&', 2],
+  ...COMPARISONS.map((operator) => [operator, 3]),
+]);
 const BEFORE_EXPRESSION = new Set(
   [', ; ? : => = += ( [ { } ...', 'return throw case else do'].flatMap((words) => words.split(' ')),
 );
@@ -28,7 +33,8 @@ export function findMutants(file, source) {
     const start = tokens[first].start;
     const end = tokens[last].end;
     const key = `${start}:${end}:${replacement}`;
-    if (!mutants.has(key)) mutants.set(key, describe(file, source, { kind, start, end, replacement }));
+    if (!mutants.has(key))
+      mutants.set(key, describe(file, source, { kind, start, end, replacement }));
   };
   const force = (kind, [first, last]) => {
     add(`${kind}-false`, first, last, 'false');
@@ -46,7 +52,8 @@ export function findMutants(file, source) {
     }
     if (isChecking(tokens, index) && next?.value === '(') {
       const first = statementStart(tokens, index);
-      if (first !== undefined && tokens[next.partner + 1]?.value === ';') add('call', first, next.partner, 'void 0');
+      if (first !== undefined && tokens[next.partner + 1]?.value === ';')
+        add('call', first, next.partner, 'void 0');
     }
     if (['&&', '||', '??'].includes(token.value)) {
       const kind = { '&&': 'and', '||': 'or', '??': 'nullish' }[token.value];
@@ -75,7 +82,15 @@ function describe(file, source, mutant) {
   const original = source.slice(mutant.start, mutant.end).replace(/\s+/g, ' ');
   const firstLine = before.length;
   const lastLine = firstLine + source.slice(mutant.start, mutant.end).split('\n').length - 1;
-  return { ...mutant, file, firstLine, lastLine, id: `${file}:${firstLine}:${column}:${mutant.kind}`, line, original };
+  return {
+    ...mutant,
+    file,
+    firstLine,
+    lastLine,
+    id: `${file}:${firstLine}:${column}:${mutant.kind}`,
+    line,
+    original,
+  };
 }
 
 /** `open(...)` and `outlets.open(...)` are how a survey reports a route that is not closed. */
@@ -86,7 +101,11 @@ function isChecking(tokens, index) {
 }
 
 function isMethod(tokens, index, name) {
-  return tokens[index].value === name && tokens[index - 1]?.value === '.' && tokens[index + 1]?.value === '(';
+  return (
+    tokens[index].value === name &&
+    tokens[index - 1]?.value === '.' &&
+    tokens[index + 1]?.value === '('
+  );
 }
 
 function operandStart(tokens, operator, binding) {
@@ -114,7 +133,9 @@ function operandEnd(tokens, operator, binding) {
 /** The expression an arrow function in the call at `open` returns, if it has no block. */
 function arrowBody(tokens, open) {
   const close = tokens[open].partner;
-  const arrow = tokens.findIndex(({ value }, index) => index > open && index < close && value === '=>');
+  const arrow = tokens.findIndex(
+    ({ value }, index) => index > open && index < close && value === '=>',
+  );
   if (arrow === -1 || tokens[arrow + 1].value === '{') return undefined;
   return [arrow + 1, operandEnd(tokens, arrow, 0)];
 }

@@ -2,8 +2,10 @@
 import pg from 'pg';
 import { environmentOf, startServer } from '../../test/postgres/server.ts';
 
-const LEFT_DATABASES = "select datname as name from pg_database where datname <> 'postgres' and not datistemplate";
-const LEFT_ROLES = "select rolname as name from pg_roles where rolname <> 'postgres' and rolname !~ '^pg_'";
+const LEFT_DATABASES =
+  "select datname as name from pg_database where datname <> 'postgres' and not datistemplate";
+const LEFT_ROLES =
+  "select rolname as name from pg_roles where rolname <> 'postgres' and rolname !~ '^pg_'";
 
 export async function openPostgres() {
   let server = await startServer();
@@ -23,12 +25,18 @@ export async function openPostgres() {
 }
 
 async function dropAll(connectionString) {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000, query_timeout: 30_000 });
+  const client = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 30_000,
+  });
   client.on('error', () => {});
   try {
     await client.connect();
-    const names = async (sql) => (await client.query(sql)).rows.map(({ name }) => client.escapeIdentifier(name));
-    for (const name of await names(LEFT_DATABASES)) await client.query(`drop database ${name} with (force)`);
+    const names = async (sql) =>
+      (await client.query(sql)).rows.map(({ name }) => client.escapeIdentifier(name));
+    for (const name of await names(LEFT_DATABASES))
+      await client.query(`drop database ${name} with (force)`);
     for (const name of await names(LEFT_ROLES)) await client.query(`drop role ${name}`);
   } finally {
     await client.end().catch(() => {});

@@ -20,7 +20,16 @@ const RUNTIME = [
   'propose',
   'rehearse',
 ];
-const PROTOCOL = ['terminal', 'continuation', 'state', 'observation', 'drawn', 'outcome', 'limits', 'approve'];
+const PROTOCOL = [
+  'terminal',
+  'continuation',
+  'state',
+  'observation',
+  'drawn',
+  'outcome',
+  'limits',
+  'approve',
+];
 const CRYPTO = ['dsse', 'receipt', 'seal', 'signature', 'proposal'];
 
 /** Folders that are covered as a whole, so that a new file is covered too. */
@@ -62,10 +71,23 @@ const POSTGRES_EXECUTIONS = [
   ...['concurrency', 'conformance', 'control', 'cut-promotion', 'late-writes', 'marker-required'],
   ...['session-state', 'witness'],
 ].map((name) => `test/adapters/postgres/${name}.test.ts`);
-const POSTGRES_QUICK = ['test/adapters/postgres/', ...POSTGRES_EXECUTIONS.map((file) => `!${file}`)];
+const POSTGRES_QUICK = [
+  'test/adapters/postgres/',
+  ...POSTGRES_EXECUTIONS.map((file) => `!${file}`),
+];
 /** The files of an execution; the others are about values, names, actions and the boundary. */
 const POSTGRES_EXECUTION = [
-  ...['adapter', 'control', 'intact', 'locking', 'markers', 'observation', 'pooling', 'promotion', 'residue'],
+  ...[
+    'adapter',
+    'control',
+    'intact',
+    'locking',
+    'markers',
+    'observation',
+    'pooling',
+    'promotion',
+    'residue',
+  ],
   ...['sessions', 'stage', 'stage-failure', 'watched'],
 ];
 const HTTP_TESTS = ['test/adapters/http/', 'test/http/'];
@@ -77,15 +99,21 @@ const TRIED_ON = {
   'src/runtime/': ['test/runtime/', CONFORMANCE, 'test/adapters/liars.test.ts'],
   'src/protocol/': [
     ...[...PROTOCOL, 'gross', 'hours', 'match'].map((name) => `test/protocol/${name}.test.ts`),
-    ...['authority', 'continuation', 'gate', 'channels', 'prepare'].map((name) => `test/runtime/${name}.test.ts`),
+    ...['authority', 'continuation', 'gate', 'channels', 'prepare'].map(
+      (name) => `test/runtime/${name}.test.ts`,
+    ),
   ],
   'src/crypto/': [
-    ...['approver', 'receipt', 'seal', 'signature', 'bad-records'].map((name) => `test/crypto/${name}.test.ts`),
+    ...['approver', 'receipt', 'seal', 'signature', 'bad-records'].map(
+      (name) => `test/crypto/${name}.test.ts`,
+    ),
     'test/runtime/authority.test.ts',
   ],
   'src/ledger/sqlite/': ['test/ledger/', 'test/runtime/recovery.test.ts'],
   'src/ledger/': [
-    ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map((name) => `test/ledger/${name}.test.ts`),
+    ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map(
+      (name) => `test/ledger/${name}.test.ts`,
+    ),
     'test/runtime/recovery.test.ts',
   ],
   'src/backend/': ['test/backend/', CONFORMANCE],
@@ -96,7 +124,10 @@ const TRIED_ON = {
     CONFORMANCE,
   ],
   ...Object.fromEntries(
-    POSTGRES_EXECUTION.map((name) => [`src/adapters/postgres/${name}.ts`, ['test/adapters/postgres/']]),
+    POSTGRES_EXECUTION.map((name) => [
+      `src/adapters/postgres/${name}.ts`,
+      ['test/adapters/postgres/'],
+    ]),
   ),
   'src/adapters/postgres/': POSTGRES_QUICK,
   'src/postgres/': ['test/adapters/postgres/', 'test/postgres/exchange.test.ts'],
@@ -106,7 +137,10 @@ const TRIED_ON = {
 };
 
 /** The marker table is shared by every adapter that commits in SQLite. */
-TRIED_ON['src/sqlite/'] = [...TRIED_ON['src/adapters/sqlite/'], 'test/adapters/files/promotion.test.ts'];
+TRIED_ON['src/sqlite/'] = [
+  ...TRIED_ON['src/adapters/sqlite/'],
+  'test/adapters/files/promotion.test.ts',
+];
 
 /** The test files that are tried on a target, of all there are; `!` before a file leaves it out. */
 export function testsFor(target, all) {

@@ -1,7 +1,27 @@
 // Splits JavaScript into tokens with positions: as much of a scanner as finding conditions and their operands takes.
 const PUNCTUATORS = [
   ['>>>=', '...', '===', '!==', '**=', '<<=', '>>=', '>>>', '&&=', '||=', '??='],
-  ['=>', '==', '!=', '<=', '>=', '&&', '||', '??', '?.', '++', '--', '+=', '-=', '*=', '/=', '%=', '**', '<<', '>>'],
+  [
+    '=>',
+    '==',
+    '!=',
+    '<=',
+    '>=',
+    '&&',
+    '||',
+    '??',
+    '?.',
+    '++',
+    '--',
+    '+=',
+    '-=',
+    '*=',
+    '/=',
+    '%=',
+    '**',
+    '<<',
+    '>>',
+  ],
 ].flat();
 const CLOSER = { '(': ')', '[': ']', '{': '}' };
 const BEFORE_REGEX = new Set(['return', 'case', 'typeof', 'await', 'throw', 'in', 'of', 'void']);
@@ -20,7 +40,8 @@ export function tokenize(text) {
       if (value === ')' || value === ']' || value === '}') {
         token.partner = open.pop() ?? -1;
         const partner = tokens[token.partner];
-        if (partner === undefined || CLOSER[partner.value] !== value) throw new Error(`unbalanced ${value} at ${at}`);
+        if (partner === undefined || CLOSER[partner.value] !== value)
+          throw new Error(`unbalanced ${value} at ${at}`);
         partner.partner = tokens.length;
       }
       tokens.push(token);

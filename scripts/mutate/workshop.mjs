@@ -34,7 +34,10 @@ export function openWorkshop() {
       postgres = await (await import('./postgres.mjs')).openPostgres();
     },
     async run(file, options) {
-      const verdict = await runTest(folder, file, { ...options, environment: postgres?.environment() });
+      const verdict = await runTest(folder, file, {
+        ...options,
+        environment: postgres?.environment(),
+      });
       if (verdict !== 'passed') await postgres?.clear();
       return verdict;
     },
@@ -67,7 +70,12 @@ async function runTest(folder, file, { timeoutMs, coverage, environment }) {
   if (stopped) throw new Error('stopped');
   const scratch = join(folder, 'scratch');
   mkdirSync(scratch, { recursive: true, mode: 0o711 });
-  const env = { ...process.env, ...environment, TMPDIR: scratch, ...(coverage && { NODE_V8_COVERAGE: coverage }) };
+  const env = {
+    ...process.env,
+    ...environment,
+    TMPDIR: scratch,
+    ...(coverage && { NODE_V8_COVERAGE: coverage }),
+  };
   const options = { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] };
   const child = spawn(process.execPath, ['--no-warnings', '--test-reporter=tap', file], options);
   running.add(child);
@@ -97,7 +105,10 @@ export function readCoverage(coverage, folder) {
     for (const script of JSON.parse(readFileSync(report, 'utf8')).result) {
       if (!script.url.startsWith('file:')) continue;
       const file = fileURLToPath(script.url).slice(folder.length + 1);
-      functions.set(file, [...(functions.get(file) ?? []), script.functions.map(({ ranges }) => ranges)]);
+      functions.set(file, [
+        ...(functions.get(file) ?? []),
+        script.functions.map(({ ranges }) => ranges),
+      ]);
     }
   }
   return (file, offset) => (functions.get(file) ?? []).some((process) => ranIn(process, offset));
@@ -105,7 +116,9 @@ export function readCoverage(coverage, folder) {
 
 /** The innermost range around a place says how often it ran. */
 function ranIn(functions, offset) {
-  const around = functions.flat().filter((range) => range.startOffset <= offset && offset < range.endOffset);
+  const around = functions
+    .flat()
+    .filter((range) => range.startOffset <= offset && offset < range.endOffset);
   around.sort((a, b) => a.endOffset - a.startOffset - (b.endOffset - b.startOffset));
   return (around[0]?.count ?? 0) > 0;
 }

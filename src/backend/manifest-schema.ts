@@ -103,6 +103,10 @@ export function list(names: readonly string[]): string {
 }
 
 /** A fault in what was stated: where it is and what to change. */
-export function invalid(where: string, what: string, cause?: unknown): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
+export function invalid(
+  where: string,
+  what: string,
+  cause?: unknown,
+): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
   return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${where}: ${what}`, { cause });
 }

@@ -34,7 +34,9 @@ export function normaliseManifest<Column extends ColumnShape>(
     requires: manifest.requires.map((requirement, index) =>
       normaliseRequirement(schema, requirement, `requires[${index}] (${requirement.target})`),
     ),
-    watch: manifest.watch.map((read, index) => normaliseRead(schema, read, `watch[${index}] (${read.target})`)),
+    watch: manifest.watch.map((read, index) =>
+      normaliseRead(schema, read, `watch[${index}] (${read.target})`),
+    ),
   };
 }
 
@@ -102,10 +104,16 @@ function normaliseEffect<Column extends ColumnShape>(
   const statesRows = key !== undefined || before !== undefined || after !== undefined;
   if (profile === 'relation-write') {
     if (!statesRows) return base;
-    throw invalid(where, `the profile relation-write counts writes and sees no rows; use writes('${op}', …)`);
+    throw invalid(
+      where,
+      `the profile relation-write counts writes and sees no rows; use writes('${op}', …)`,
+    );
   }
   if (!statesRows) {
-    throw invalid(where, `counts of writes need the profile relation-write; ${profile} compares rows`);
+    throw invalid(
+      where,
+      `counts of writes need the profile relation-write; ${profile} compares rows`,
+    );
   }
   const rows = new EffectRows(schema, relation, where);
   switch (op) {
@@ -160,7 +168,11 @@ class EffectRows<Column extends ColumnShape> {
   }
 
   /** The changed columns, the same on both sides. */
-  updated(key: CellRow, before: CellRow, after: CellRow): { readonly before: CellRow; readonly after: CellRow } {
+  updated(
+    key: CellRow,
+    before: CellRow,
+    after: CellRow,
+  ): { readonly before: CellRow; readonly after: CellRow } {
     const where = this.#where;
     const isNet = this.#schema.registration.profile === 'net-state';
     if (isNet && this.#relation.key.length === 0) {
@@ -169,7 +181,10 @@ class EffectRows<Column extends ColumnShape> {
     for (const name of [...Object.keys(after), ...Object.keys(before)]) {
       this.#column(name);
       if (isNet && this.#relation.key.includes(name)) {
-        throw invalid(where, `"${name}" is part of the key; state a delete and an insert to change it`);
+        throw invalid(
+          where,
+          `"${name}" is part of the key; state a delete and an insert to change it`,
+        );
       }
     }
     const oneSided = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
@@ -186,7 +201,10 @@ class EffectRows<Column extends ColumnShape> {
     };
     const unchanged = names.find((name) => isUnchanged(images.before[name], images.after[name]));
     if (unchanged === undefined) return images;
-    throw invalid(where, `"${unchanged}" is the same before and after as it is stored; leave it out`);
+    throw invalid(
+      where,
+      `"${unchanged}" is the same before and after as it is stored; leave it out`,
+    );
   }
 
   /** The row that a delete removes: what is not stated may be anything. */
@@ -202,12 +220,18 @@ class EffectRows<Column extends ColumnShape> {
 
   #insertedCell(name: string, cell: Cell | undefined): Cell {
     if (cell !== undefined) return this.#cell(name, cell);
-    return this.#schema.fill(this.#relation, this.#column(name), `${this.#where}, column "${name}"`);
+    return this.#schema.fill(
+      this.#relation,
+      this.#column(name),
+      `${this.#where}, column "${name}"`,
+    );
   }
 
   /** These columns, with "any" for what is not stated. */
   #cells(names: readonly string[], row: CellRow): CellRow {
-    return Object.fromEntries(names.map((name) => [name, this.#cell(name, ownCell(row, name) ?? { any: true })]));
+    return Object.fromEntries(
+      names.map((name) => [name, this.#cell(name, ownCell(row, name) ?? { any: true })]),
+    );
   }
 
   #cell(name: string, cell: Cell): Cell {

@@ -37,7 +37,11 @@ export class PermitCheck {
   refusalOf(permit: ConsumedPermit): Refused | undefined {
     const what = this.#findMismatch(permit);
     if (what === undefined) return undefined;
-    return { kind: 'refused', reason: 'permit-mismatch', detail: `the permit is for ${what}; nothing was promoted` };
+    return {
+      kind: 'refused',
+      reason: 'permit-mismatch',
+      detail: `the permit is for ${what}; nothing was promoted`,
+    };
   }
 
   #findMismatch({ record, marker }: ConsumedPermit): string | undefined {
@@ -50,7 +54,8 @@ export class PermitCheck {
     if (record.certificate !== certificate.digest) return 'another certificate';
     if (!('candidate' in bound)) return 'a request';
     if (bound.candidate !== this.#candidate) return 'another candidate';
-    if (this.#evidence === undefined) return 'a candidate that was not observed, or that changed since';
+    if (this.#evidence === undefined)
+      return 'a candidate that was not observed, or that changed since';
     if (bound.evidence !== this.#evidence) return 'other evidence';
     const isOwn = marker.occurrence === occurrence && marker.disposition === 'committed';
     return isOwn ? undefined : 'another marker';

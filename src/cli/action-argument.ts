@@ -8,7 +8,10 @@ import { readTextFile } from './text-file.ts';
 
 /** How an action is given to the verbs that need one. */
 export const ACTION_FLAGS = {
-  action: { value: 'FILE', about: 'the action as JSON: { "sql": …, "values": … } or { "statements": […] }' },
+  action: {
+    value: 'FILE',
+    about: 'the action as JSON: { "sql": …, "values": … } or { "statements": […] }',
+  },
   input: { value: 'JSON', about: 'with --operation: its input' },
   operation: { value: 'NAME', about: 'the action of an operation of the configuration' },
   sql: { value: 'TEXT', about: 'the action as one statement' },
@@ -30,12 +33,20 @@ export function readAsked(args: Arguments, verb: string): Asked {
     operation: args.value('operation'),
   };
   if ([sql, action, operation].filter((way) => way !== undefined).length !== 1) {
-    throw usageError('say what to run: one of --sql TEXT, --action FILE and --operation NAME', verb);
+    throw usageError(
+      'say what to run: one of --sql TEXT, --action FILE and --operation NAME',
+      verb,
+    );
   }
   if (args.has('values') && sql === undefined) throw usageError('--values belongs to --sql', verb);
-  if (args.has('input') && operation === undefined) throw usageError('--input belongs to --operation', verb);
+  if (args.has('input') && operation === undefined)
+    throw usageError('--input belongs to --operation', verb);
   if (operation !== undefined) {
-    return { kind: 'operation', name: operation, input: parseJson(args.value('input') ?? 'null', '--input', INPUT) };
+    return {
+      kind: 'operation',
+      name: operation,
+      input: parseJson(args.value('input') ?? 'null', '--input', INPUT),
+    };
   }
   if (action !== undefined) {
     const text = readTextFile(action, 'give --action the path of a JSON file');
@@ -43,7 +54,10 @@ export function readAsked(args: Arguments, verb: string): Asked {
     return { kind: 'action', action: parseJson(text, `the file ${action}`, example) };
   }
   const values = args.value('values');
-  return { kind: 'action', action: { sql, ...(values !== undefined && { values: parseJson(values, '--values') }) } };
+  return {
+    kind: 'action',
+    action: { sql, ...(values !== undefined && { values: parseJson(values, '--values') }) },
+  };
 }
 
 /** The action that is asked for; an operation's is computed from its checked input, as when it was proposed. */
@@ -64,10 +78,14 @@ export function operationNamed({ operations = {} }: RuntimeConfig, name: string)
 
 function parseJson(text: string, what: string, example = '--values \'["paid", 4711]\''): unknown {
   try {
-    return JSON.parse(text, (_key, value: unknown, { source = '' }: { readonly source?: string } = {}) => {
-      if (isRounded(value) || (typeof value === 'number' && !Number.isFinite(value))) throw inexact(what, source);
-      return value;
-    });
+    return JSON.parse(
+      text,
+      (_key, value: unknown, { source = '' }: { readonly source?: string } = {}) => {
+        if (isRounded(value) || (typeof value === 'number' && !Number.isFinite(value)))
+          throw inexact(what, source);
+        return value;
+      },
+    );
   } catch (cause) {
     if (cause instanceof GuidedError) throw cause;
     const words = cause instanceof Error ? cause.message : String(cause);
@@ -88,7 +106,11 @@ function inexact(what: string, source: string): GuidedError {
 }
 
 /** The adapter that is meant: the one named, or the only one there is. */
-export function chooseAdapterName({ adapters }: RuntimeConfig, wanted: string | undefined, verb: string): string {
+export function chooseAdapterName(
+  { adapters }: RuntimeConfig,
+  wanted: string | undefined,
+  verb: string,
+): string {
   const names = Object.keys(adapters);
   if (wanted !== undefined && names.includes(wanted)) return wanted;
   const [only, second] = names;

@@ -30,7 +30,10 @@ You sign all of it either way. It needs your key and nothing else, so run it on 
 license buys one execution whose outcome is exactly this, until it expires.`,
   positionals: ['proposal'],
   flags: {
-    expires: { value: 'DURATION', about: `how long the license is valid: 30s, 10m, 1h, 2d (default: ${EXPIRES})` },
+    expires: {
+      value: 'DURATION',
+      about: `how long the license is valid: 30s, 10m, 1h, 2d (default: ${EXPIRES})`,
+    },
     force: { about: 'replace the file that --out names' },
     full: { about: 'show every change and every value in full, on a terminal in your pager' },
     key: { value: 'FILE', about: 'your key file, as `effectmatch keygen` writes it' },
@@ -44,10 +47,13 @@ license buys one execution whose outcome is exactly this, until it expires.`,
   ],
   async run(args, output) {
     const page = args.count('page', 1);
-    const [out, keyFile] = page === undefined ? [needed(args, 'out'), needed(args, 'key')] : ['', ''];
+    const [out, keyFile] =
+      page === undefined ? [needed(args, 'out'), needed(args, 'key')] : ['', ''];
     const wanted = 'name the file that `effectmatch plan --out` wrote';
     const text = readTextFile(args.positionals[0] ?? '', wanted);
-    const proposal = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was signed`, () => parseProposal(text));
+    const proposal = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was signed`, () =>
+      parseProposal(text),
+    );
     if (page !== undefined) return printPage(proposal, page, output);
     const key = loadKey(keyFile);
     const expiresIn = args.value('expires') ?? EXPIRES;
@@ -63,8 +69,13 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     output.line();
     if (!args.has('yes')) {
       if (!canAsk(output)) {
-        const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
-        throw new GuidedError('ERR_EM_USAGE', 'it cannot ask for confirmation here: this is not a terminal', next);
+        const next =
+          'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
+        throw new GuidedError(
+          'ERR_EM_USAGE',
+          'it cannot ask for confirmation here: this is not a terminal',
+          next,
+        );
       }
       const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
       const isShortened = !full && /^Shortened:/m.test(rendering);
@@ -80,7 +91,9 @@ license buys one execution whose outcome is exactly this, until it expires.`,
     await writePrivateFile(resolve(out), [JSON.stringify(license)], { force: args.has('force') });
     const { expiresAt } = license.license;
     output.document({ issuer: key.issuer, expiresAt, rendering, file: resolve(out) });
-    output.line(`${output.paint('good', 'signed')}  ${out}, by ${key.issuer}, valid until ${expiresAt}`);
+    output.line(
+      `${output.paint('good', 'signed')}  ${out}, by ${key.issuer}, valid until ${expiresAt}`,
+    );
     output.line(`next: effectmatch run ${out} ${actionFlags(license.license)}`);
     return EXIT.done;
   },
@@ -114,7 +127,13 @@ function loadKey(file: string) {
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));
   } catch (cause) {
     if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_NOT_FOUND') throw cause;
-    const next = 'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
-    throw new GuidedError(cause.code, `there is no key at ${resolve(file)}; nothing was signed`, next, { cause });
+    const next =
+      'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
+    throw new GuidedError(
+      cause.code,
+      `there is no key at ${resolve(file)}; nothing was signed`,
+      next,
+      { cause },
+    );
   }
 }

@@ -38,7 +38,11 @@ export interface Arguments {
 export function readArguments(
   verb: string,
   argv: readonly string[],
-  spec: { readonly flags: Flags; readonly positionals: readonly string[]; readonly optional?: readonly string[] },
+  spec: {
+    readonly flags: Flags;
+    readonly positionals: readonly string[];
+    readonly optional?: readonly string[];
+  },
 ): Arguments {
   const flags: Flags = { ...spec.flags, ...COMMON_FLAGS };
   const options = Object.fromEntries(
@@ -50,7 +54,13 @@ export function readArguments(
       },
     ]),
   );
-  const { tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true, allowPositionals: true });
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options,
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+  });
   const values = new Map<string, string | true>();
   const positionals: string[] = [];
   for (const token of tokens) {
@@ -58,9 +68,11 @@ export function readArguments(
     if (token.kind !== 'option') continue;
     const { name, rawName, value } = token;
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
-    if (flag === undefined) throw usageError(unknownWord('flag', rawName, Object.keys(flags).map(dashed)), verb);
+    if (flag === undefined)
+      throw usageError(unknownWord('flag', rawName, Object.keys(flags).map(dashed)), verb);
     if (values.has(name)) throw usageError(`${rawName} is given twice`, verb);
-    if (flag.value === undefined && value !== undefined) throw usageError(`${rawName} takes no value`, verb);
+    if (flag.value === undefined && value !== undefined)
+      throw usageError(`${rawName} takes no value`, verb);
     if (
       flag.value !== undefined &&
       (value === undefined || value === '' || (!token.inlineValue && value.startsWith('-')))
@@ -69,7 +81,8 @@ export function readArguments(
     }
     values.set(name, value ?? true);
   }
-  if (!values.has('help')) checkPositionals(verb, positionals, spec.positionals, spec.optional?.length ?? 0);
+  if (!values.has('help'))
+    checkPositionals(verb, positionals, spec.positionals, spec.optional?.length ?? 0);
   const value = (flag: string) => {
     const found = values.get(flag);
     return found === true ? undefined : found;
@@ -82,7 +95,12 @@ export function readArguments(
   };
 }
 
-function checkPositionals(verb: string, given: readonly string[], wanted: readonly string[], more: number): void {
+function checkPositionals(
+  verb: string,
+  given: readonly string[],
+  wanted: readonly string[],
+  more: number,
+): void {
   const missing = wanted[given.length];
   if (missing !== undefined)
     throw usageError(`<${missing}> is missing: effectmatch ${verb} <${wanted.join('> <')}>`, verb);
@@ -90,10 +108,16 @@ function checkPositionals(verb: string, given: readonly string[], wanted: readon
   if (extra !== undefined) throw usageError(`\`${verb}\` does not take "${extra}"`, verb);
 }
 
-function readCount(verb: string, flag: string, text: string | undefined, least: number): number | undefined {
+function readCount(
+  verb: string,
+  flag: string,
+  text: string | undefined,
+  least: number,
+): number | undefined {
   if (text === undefined) return undefined;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(number >= least)) throw usageError(`--${flag} takes a whole number of at least ${least}, not "${text}"`, verb);
+  if (!(number >= least))
+    throw usageError(`--${flag} takes a whole number of at least ${least}, not "${text}"`, verb);
   return number;
 }
 
@@ -103,9 +127,14 @@ const bare = (word: string): string => word.replace(/^-+/, '');
 /** Says that a word is not known, and which known one was probably meant. */
 export function unknownWord(what: string, word: string, known: readonly string[]): string {
   const [nearest] = known
-    .map((candidate) => ({ candidate, distance: countSlips(bare(word.toLowerCase()), bare(candidate)) }))
+    .map((candidate) => ({
+      candidate,
+      distance: countSlips(bare(word.toLowerCase()), bare(candidate)),
+    }))
     .sort((a, b) => a.distance - b.distance);
-  const near = nearest !== undefined && nearest.distance <= Math.max(1, Math.floor(bare(nearest.candidate).length / 3));
+  const near =
+    nearest !== undefined &&
+    nearest.distance <= Math.max(1, Math.floor(bare(nearest.candidate).length / 3));
   return `unknown ${what} "${word}"${near ? `; did you mean "${nearest.candidate}"?` : ''}`;
 }
 

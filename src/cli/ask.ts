@@ -11,7 +11,9 @@ export async function ask(question: string, offered = ''): Promise<string | unde
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     const hint = offered === '' ? '' : ` [${offered}]`;
-    const ended = new Promise<undefined>((resolve) => terminal.once('close', () => resolve(undefined)));
+    const ended = new Promise<undefined>((resolve) =>
+      terminal.once('close', () => resolve(undefined)),
+    );
     const answer = (await Promise.race([terminal.question(`${question}${hint} `), ended]))?.trim();
     if (answer === undefined) process.stdout.write('\n');
     return answer === '' ? offered : answer;
@@ -26,7 +28,10 @@ export async function confirm(question: string): Promise<boolean> {
 }
 
 /** The same about something that was shortened: `all` shows the whole of it, and the question comes again. */
-export async function confirmShortened(question: string, showAll: () => Promise<void>): Promise<boolean> {
+export async function confirmShortened(
+  question: string,
+  showAll: () => Promise<void>,
+): Promise<boolean> {
   for (;;) {
     const answer = (await ask(`${question} [y/N/all]`)) ?? '';
     if (!/^(?:a|all)$/i.test(answer)) return /^(?:y|yes)$/i.test(answer);

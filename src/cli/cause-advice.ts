@@ -2,7 +2,8 @@
 const ADVICE: Readonly<Record<string, string>> = {
   '28000':
     'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',
-  '28P01': 'correct the password in the address; `effectmatch provision` sets the passwords of the two logins again',
+  '28P01':
+    'correct the password in the address; `effectmatch provision` sets the passwords of the two logins again',
   '3F000': 'prepare the database with `effectmatch provision`',
   '3D000': 'correct the name of the database in the address, or create it',
   '42883': 'prepare the database with `effectmatch provision`',
@@ -29,7 +30,11 @@ const SQLITE_ADVICE: Readonly<Record<number, string>> = {
 
 /** Advice for the first cause in the chain that has one; undefined where none has. */
 export function adviseCause(error: Error): string | undefined {
-  for (let cause = error.cause, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
+  for (
+    let cause = error.cause, depth = 0;
+    cause instanceof Error && depth < 5;
+    cause = cause.cause, depth += 1
+  ) {
     const advice = adviseOne(cause);
     if (advice !== undefined) return `${advice}; then run the command again`;
   }
@@ -37,7 +42,9 @@ export function adviseCause(error: Error): string | undefined {
 }
 
 function adviseOne(cause: Error): string | undefined {
-  if ('errcode' in cause && typeof cause.errcode === 'number') return SQLITE_ADVICE[cause.errcode & 0xff];
-  if ('code' in cause && typeof cause.code === 'string' && Object.hasOwn(ADVICE, cause.code)) return ADVICE[cause.code];
+  if ('errcode' in cause && typeof cause.errcode === 'number')
+    return SQLITE_ADVICE[cause.errcode & 0xff];
+  if ('code' in cause && typeof cause.code === 'string' && Object.hasOwn(ADVICE, cause.code))
+    return ADVICE[cause.code];
   return /connection timeout|timeout expired/i.test(cause.message) ? ADVICE.ETIMEDOUT : undefined;
 }

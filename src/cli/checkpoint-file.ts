@@ -45,7 +45,11 @@ function isEnvelope(content: unknown): boolean {
   return typeof content === 'object' && content !== null && 'payloadType' in content;
 }
 
-function readSigned({ sealer, keyring }: Keys, envelope: unknown, file: string): Sealed<Checkpoint> {
+function readSigned(
+  { sealer, keyring }: Keys,
+  envelope: unknown,
+  file: string,
+): Sealed<Checkpoint> {
   const verified = verifyReceipt(receiptKeys(keyring), envelope);
   if (verified.kind !== 'checkpoint') throw unusable(`${file} is a receipt and not a checkpoint`);
   return sealer.seal(checkpointRecord, verified.checkpoint);

@@ -24,7 +24,8 @@ export function completionOf(verbs: () => readonly Verb[]): Verb {
     async run(args, output) {
       const [shell = ''] = args.positionals;
       const script = Object.hasOwn(shells, shell) ? shells[shell]?.() : undefined;
-      if (script === undefined) throw usageError(`the shells are ${names.join(', ')}, not "${shell}"`, 'completion');
+      if (script === undefined)
+        throw usageError(`the shells are ${names.join(', ')}, not "${shell}"`, 'completion');
       output.document({ shell, script });
       output.line(script.trimEnd());
       return EXIT.done;

@@ -2,7 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** The names under which commands look for a configuration, in this order. */
-export const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map((ending) => `effectmatch.config.${ending}`);
+export const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map(
+  (ending) => `effectmatch.config.${ending}`,
+);
 
 /**
  * What a configuration is called in a folder: as the one that is there, or else so that Node takes it for the ES module

@@ -25,7 +25,9 @@ under a new license.`,
     if (open.length === 0) output.line('nothing is open: all work that was released has completed');
     for (const { occurrence, continuation, task, releasedAt } of open) {
       const since = output.paint('caution', `since ${releasedAt}`);
-      output.line(`${since}  ${occurrence}  ${printableLine(continuation)}  ${printableLine(task)}`);
+      output.line(
+        `${since}  ${occurrence}  ${printableLine(continuation)}  ${printableLine(task)}`,
+      );
     }
     return EXIT.done;
   },

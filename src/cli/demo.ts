@@ -31,7 +31,9 @@ anything ends differently than it says, and it leaves nothing behind.`,
     await payInvoice(scene);
     const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
     output.document({ acts: scene.acts, seconds });
-    output.line(`\nAll ${scene.acts.length} ended as they should, in ${seconds} s. The temporary folder is removed.`);
+    output.line(
+      `\nAll ${scene.acts.length} ended as they should, in ${seconds} s. The temporary folder is removed.`,
+    );
     output.line('Next: README.md shows the code, and `effectmatch help` lists the other commands.');
     return EXIT.done;
   },
@@ -40,7 +42,8 @@ anything ends differently than it says, and it leaves nothing behind.`,
 /** A folder that is removed however the demo ends, including by Ctrl-C or a closed pipe. */
 function openTemporaryFolder(): { readonly path: string } & Disposable {
   const path = createFolder();
-  const remove = () => rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  const remove = () =>
+    rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   process.on('exit', remove);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => process.exit(128 + constants.signals[signal]));

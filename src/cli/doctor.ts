@@ -36,12 +36,18 @@ when operations would be refused.`,
     sql: { about: 'print only the statements that would close what is open' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch doctor', 'effectmatch doctor --adapter books --all', 'effectmatch doctor --sql > close.sql'],
+  examples: [
+    'effectmatch doctor',
+    'effectmatch doctor --adapter books --all',
+    'effectmatch doctor --sql > close.sql',
+  ],
   async run(args, output) {
     const config = await loadConfig(args);
     const { adapters } = config;
     const wanted = args.value('adapter');
-    const chosen = Object.entries(adapters).filter(([name]) => wanted === undefined || name === wanted);
+    const chosen = Object.entries(adapters).filter(
+      ([name]) => wanted === undefined || name === wanted,
+    );
     if (chosen.length === 0) {
       const names = Object.keys(adapters).join(', ');
       throw usageError(`there is no adapter "${wanted}"; there are ${names}`, 'doctor');
@@ -52,14 +58,19 @@ when operations would be refused.`,
       found.push(await sayUnchanged(() => examine(config, name, factory, !args.has('sql'))));
     }
     output.document({
-      adapters: found.map(({ name, survey, proof }) => ({ adapter: name, ...describe(survey, proof) })),
+      adapters: found.map(({ name, survey, proof }) => ({
+        adapter: name,
+        ...describe(survey, proof),
+      })),
     });
     for (const { name, survey, proof } of found) {
       if (args.has('sql')) for (const sql of fixes(survey)) output.line(`${sql};`);
       else report(name, survey, args.has('all'), output);
       if (!args.has('sql')) reportProof(name, proof, output);
     }
-    const usable = found.every(({ survey, proof }) => unclassified(survey).length === 0 && proof.kind !== 'unproven');
+    const usable = found.every(
+      ({ survey, proof }) => unclassified(survey).length === 0 && proof.kind !== 'unproven',
+    );
     return usable ? EXIT.done : EXIT.rejected;
   },
 };
@@ -70,12 +81,21 @@ interface Found {
   readonly proof: ServiceProof;
 }
 
-async function examine(config: RuntimeConfig, name: string, factory: AdapterFactory, tries: boolean): Promise<Found> {
+async function examine(
+  config: RuntimeConfig,
+  name: string,
+  factory: AdapterFactory,
+  tries: boolean,
+): Promise<Found> {
   const { leaseMs = LEASE_MS } = config;
   const adapter = await factory.open({ name, clock: systemClock, reached: unobserved, leaseMs });
   try {
     const survey = await adapter.survey();
-    return { name, survey, proof: tries ? await prove(config, name, adapter) : { kind: 'not-needed' } };
+    return {
+      name,
+      survey,
+      proof: tries ? await prove(config, name, adapter) : { kind: 'not-needed' },
+    };
   } finally {
     await adapter.close();
   }
@@ -101,7 +121,9 @@ function describe(survey: Survey, proof: ServiceProof) {
 function reportProof(name: string, proof: ServiceProof, { line, paint }: Output): void {
   if (proof.kind === 'not-needed') return;
   if (proof.kind === 'unproven') {
-    line(`${paint('bad', 'unproven')}  ${name}: every operation is refused; ${printableLine(proof.why)}`);
+    line(
+      `${paint('bad', 'unproven')}  ${name}: every operation is refused; ${printableLine(proof.why)}`,
+    );
     return;
   }
   const when =
@@ -131,7 +153,11 @@ function report(name: string, survey: Survey, all: boolean, output: Output): voi
   for (const declared of survey.declared ?? []) line(`  declared  ${printableLine(declared)}`);
 }
 
-function printOpen({ outlet, by }: Outlet, remedies: readonly Remedy[], { line, paint }: Output): void {
+function printOpen(
+  { outlet, by }: Outlet,
+  remedies: readonly Remedy[],
+  { line, paint }: Output,
+): void {
   const fitting = remedies.filter((remedy) => remedy.outlet === outlet);
   line(`  ${paint('strong', printableLine(outlet))}`);
   if (fitting.length === 0) line(`    ${printableLine(by)}`);

@@ -78,7 +78,12 @@ function open(file: string): number {
     closeSync(descriptor);
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
-    throw new GuidedError('ERR_EM_NOT_FOUND', `${file} cannot be read: ${words}`, 'check the path', { cause });
+    throw new GuidedError(
+      'ERR_EM_NOT_FOUND',
+      `${file} cannot be read: ${words}`,
+      'check the path',
+      { cause },
+    );
   }
   throw new GuidedError('ERR_EM_NOT_FOUND', `${file} is not a regular file`, 'check the path');
 }

@@ -12,8 +12,12 @@ import { EffectMatchError } from '../errors.ts';
 export function fromEnvironment(name: string, { file }: { readonly file?: string } = {}): string {
   const given = process.env[name] ?? '';
   if (given !== '') return given;
-  const kept = file === undefined || !existsSync(file) ? undefined : parseEnv(readSecretFile(file))[name];
+  const kept =
+    file === undefined || !existsSync(file) ? undefined : parseEnv(readSecretFile(file))[name];
   if (kept !== undefined && kept !== '') return kept;
   const place = file === undefined ? '' : ` and is not in ${resolve(file)}`;
-  throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `the environment variable ${name} is not set${place}`);
+  throw new EffectMatchError(
+    'ERR_EM_CONFIG_INVALID',
+    `the environment variable ${name} is not set${place}`,
+  );
 }

@@ -11,15 +11,21 @@ import { openRuntime } from './unchanged.ts';
  * Executes an action; Ctrl-C settles it as recovery settles an attempt whose process died, and its verdict is recorded. An
  * execution that reaches its own end first keeps its own verdict: whichever is recorded first is the one.
  */
-export async function executeInterruptibly(config: RuntimeConfig, license: string, action: unknown): Promise<Terminal> {
+export async function executeInterruptibly(
+  config: RuntimeConfig,
+  license: string,
+  action: unknown,
+): Promise<Terminal> {
   using _progress = showProgress('running');
   const runtime = await openRuntime(config);
   using interrupt = catchInterrupt();
   const executing = runtime.execute(license, action);
-  const first = await Promise.race([executing, interrupt.interrupted]).catch(async (error: unknown) => {
-    await runtime.close();
-    throw error;
-  });
+  const first = await Promise.race([executing, interrupt.interrupted]).catch(
+    async (error: unknown) => {
+      await runtime.close();
+      throw error;
+    },
+  );
   if (first !== 'interrupted') {
     await runtime.close();
     return first;
@@ -31,7 +37,10 @@ export async function executeInterruptibly(config: RuntimeConfig, license: strin
 }
 
 /** Settles what this license claimed, over connections of its own; undefined where that is not possible now. */
-async function settleInterrupted(config: RuntimeConfig, license: string): Promise<Terminal | undefined> {
+async function settleInterrupted(
+  config: RuntimeConfig,
+  license: string,
+): Promise<Terminal | undefined> {
   try {
     await using other = await openRuntime({ ...config, recoverAtStart: false });
     const [settled] = await other.recover({ now: true, license: digestOf(license) });
@@ -44,7 +53,9 @@ async function settleInterrupted(config: RuntimeConfig, license: string): Promis
 
 async function reportUnsettled({ ledgers }: Runtime, license: string): Promise<never> {
   const digest = digestOf(license);
-  const left = (await ledgers.unsettled({ includeLeased: true })).find(({ claim }) => claim.record.license === digest);
+  const left = (await ledgers.unsettled({ includeLeased: true })).find(
+    ({ claim }) => claim.record.license === digest,
+  );
   throw new GuidedError(
     'ERR_EM_ADAPTER_UNAVAILABLE',
     left === undefined

@@ -2,7 +2,12 @@ import { resolve } from 'node:path';
 import type { Envelope } from '../crypto/dsse.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
-import { type ShadowEntry, shadowEntries, type TerminalEntry, terminalEntries } from '../runtime/receipt.ts';
+import {
+  type ShadowEntry,
+  shadowEntries,
+  type TerminalEntry,
+  terminalEntries,
+} from '../runtime/receipt.ts';
 import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { findOccurrence, readPrefix } from './find-occurrence.ts';
@@ -28,11 +33,19 @@ the stored verdict with its differences, so keep it as confidential as the journ
 receipt, and --shadow exports it as what it is.`,
   positionals: [],
   flags: {
-    occurrence: { value: 'ID', about: 'only the attempts at one occurrence; any unique beginning of the id will do' },
+    occurrence: {
+      value: 'ID',
+      about: 'only the attempts at one occurrence; any unique beginning of the id will do',
+    },
     after: { value: 'SEQ', about: 'only verdicts that follow this row of the journal' },
-    format: { value: 'FORMAT', about: 'jsonl (default), or cloudevents: each envelope as the data of one event' },
+    format: {
+      value: 'FORMAT',
+      about: 'jsonl (default), or cloudevents: each envelope as the data of one event',
+    },
     shadow: { about: 'shadows in place of receipts: signed too, and no verdicts' },
-    'public-key': { about: 'print the public keys of all key generations in place of receipts, newest first' },
+    'public-key': {
+      about: 'print the public keys of all key generations in place of receipts, newest first',
+    },
     out: { value: 'FILE', about: 'write to a new file that only you can read' },
     force: { about: 'with --out: replace the file if it exists' },
     ...CONFIG_FLAG,
@@ -46,7 +59,9 @@ receipt, and --shadow exports it as what it is.`,
     const request = readRequest(args);
     const config = await loadConfig(args);
     await using store = await openStore(config);
-    return request.publicKey ? await exportKeys(store, request, output) : await exportAll(store, request, output);
+    return request.publicKey
+      ? await exportKeys(store, request, output)
+      : await exportAll(store, request, output);
   },
 };
 
@@ -69,12 +84,14 @@ function readRequest(args: Arguments): Request {
     ['public-key', 'format'],
     ['public-key', 'shadow'],
   ] as const) {
-    if (args.has(flag) && args.has(other)) throw usageError(`--${other} does not go together with --${flag}`, 'export');
+    if (args.has(flag) && args.has(other))
+      throw usageError(`--${other} does not go together with --${flag}`, 'export');
   }
   if (args.has('force') && !args.has('out')) throw usageError('--force needs --out', 'export');
   const word = args.value('format') ?? 'jsonl';
   const format = FORMATS.find((known) => known === word);
-  if (format === undefined) throw usageError(`--format takes one of ${FORMATS.join(', ')}, not "${word}"`, 'export');
+  if (format === undefined)
+    throw usageError(`--format takes one of ${FORMATS.join(', ')}, not "${word}"`, 'export');
   const [occurrence, file] = [args.value('occurrence'), args.value('out')];
   return {
     publicKey,
@@ -120,8 +137,16 @@ async function writeCounted(
   return await writePrivateFile(file, counted(), { force });
 }
 
-async function exportKeys({ keyring }: Store, { file, force }: Request, output: Output): Promise<ExitCode> {
-  const keys = receiptKeys(keyring).map(({ generation, keyid, publicKey }) => ({ generation, keyid, publicKey }));
+async function exportKeys(
+  { keyring }: Store,
+  { file, force }: Request,
+  output: Output,
+): Promise<ExitCode> {
+  const keys = receiptKeys(keyring).map(({ generation, keyid, publicKey }) => ({
+    generation,
+    keyid,
+    publicKey,
+  }));
   const lines = keys.map(({ publicKey }) => publicKey);
   if (file !== undefined) await writePrivateFile(file, lines, { force });
   output.document({ keys, ...(file !== undefined && { file }) });
@@ -138,9 +163,13 @@ async function* makeItems(store: Store, request: Request): AsyncGenerator<Envelo
   const signer = createSigner(keyring);
   const occurrence = prefix === undefined ? undefined : await findOccurrence(ledgers, prefix);
   const which = occurrence === undefined ? { afterSeq: after ?? 0 } : { occurrence };
-  for await (const entry of shadow ? shadowEntries(ledgers, which) : terminalEntries(ledgers, which)) {
+  for await (const entry of shadow
+    ? shadowEntries(ledgers, which)
+    : terminalEntries(ledgers, which)) {
     const envelope =
-      entry.kind === 'shadow' ? signer.shadow(entry.record, entry.seq) : signer.receipt(entry.record, entry.seq);
+      entry.kind === 'shadow'
+        ? signer.shadow(entry.record, entry.seq)
+        : signer.receipt(entry.record, entry.seq);
     yield format === 'jsonl' ? envelope : wrapEvent(entry, envelope);
   }
 }

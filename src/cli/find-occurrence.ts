@@ -6,7 +6,10 @@ import { GuidedError, usageError } from './guided-error.ts';
 export function readPrefix(text: string, verb: string): string {
   const hex = text.startsWith('occ_') ? text.slice(4) : text;
   if (/^[0-9a-f]{1,40}$/.test(hex)) return `occ_${hex}`;
-  throw usageError(`"${text}" is not an occurrence: it begins with occ_ and goes on in 0-9 and a-f`, verb);
+  throw usageError(
+    `"${text}" is not an occurrence: it begins with occ_ and goes on in 0-9 and a-f`,
+    verb,
+  );
 }
 
 /** The one occurrence that begins so; none and several are refused, the several with a list. */
@@ -20,5 +23,9 @@ export async function findOccurrence(ledgers: Ledgers, prefix: string): Promise<
   if (second === undefined) return only;
   const list = candidates.map((candidate) => `\n  ${candidate}`).join('');
   const many = candidates.length >= 10 ? 'at least 10' : candidates.length;
-  throw new GuidedError('ERR_EM_NOT_FOUND', `${many} occurrences begin with ${prefix}:${list}`, 'write more of the id');
+  throw new GuidedError(
+    'ERR_EM_NOT_FOUND',
+    `${many} occurrences begin with ${prefix}:${list}`,
+    'write more of the id',
+  );
 }

@@ -22,7 +22,9 @@ export default defineConfig({
 export function printOverview(verbs: readonly Verb[], output: Output): void {
   output.document({ verbs: verbs.map(describeVerb), exitCodes: EXIT });
   const { line, paint } = output;
-  line('EffectMatch holds a change, compares what it would leave behind with what was approved, and only then');
+  line(
+    'EffectMatch holds a change, compares what it would leave behind with what was approved, and only then',
+  );
   line('commits it.');
   line();
   line(`${paint('strong', 'Usage:')} effectmatch <verb> [flags]`);
@@ -34,7 +36,9 @@ export function printOverview(verbs: readonly Verb[], output: Output): void {
   line();
   line(EXIT_CODES);
   line();
-  line(`${paint('strong', 'New here?')} Run \`effectmatch demo\`: it needs no set-up and leaves nothing behind.`);
+  line(
+    `${paint('strong', 'New here?')} Run \`effectmatch demo\`: it needs no set-up and leaves nothing behind.`,
+  );
 }
 
 /** The help of one verb. */
@@ -53,7 +57,9 @@ export function printVerbHelp(verb: Verb, output: Output): void {
   }
   if (Object.hasOwn(verb.flags, Object.keys(CONFIG_FLAG)[0] ?? '')) {
     line();
-    line(`${paint('strong', 'Configuration:')} relative paths in it count from the folder of the configuration file.`);
+    line(
+      `${paint('strong', 'Configuration:')} relative paths in it count from the folder of the configuration file.`,
+    );
     for (const example of CONFIG_EXAMPLE.split('\n')) line(`  ${example}`.trimEnd());
   }
   line();
@@ -79,7 +85,9 @@ function describeVerb(verb: Verb) {
 }
 
 const usageOf = ({ name, positionals, optional = [] }: Verb): string =>
-  [name, ...positionals.map((what) => `<${what}>`), ...optional.map((what) => `[${what}]`)].join(' ');
+  [name, ...positionals.map((what) => `<${what}>`), ...optional.map((what) => `[${what}]`)].join(
+    ' ',
+  );
 const summaryOf = (verb: Verb): [string, string] => [usageOf(verb), verb.summary];
 
 function pad(rows: readonly (readonly [string, string])[]): [string, string][] {

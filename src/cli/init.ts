@@ -37,7 +37,10 @@ or an answer says so, and keys never are.`,
   positionals: [],
   optional: ['database'],
   flags: {
-    approver: { value: 'NAME', about: 'make a key for this approver (NAME.key.json), or use it if it is there' },
+    approver: {
+      value: 'NAME',
+      about: 'make a key for this approver (NAME.key.json), or use it if it is there',
+    },
     force: { about: `replace ${CONFIG} if there is one` },
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
     out: {
@@ -45,8 +48,14 @@ or an answer says so, and keys never are.`,
       about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES modules)`,
     },
     profile: { value: 'WORD', about: `what is compared: ${PROFILES.join(', ')}` },
-    relations: { value: 'LIST', about: 'tables to register, separated by commas (default: all that can be)' },
-    roles: { value: 'SUFFIX', about: 'PostgreSQL: ends the names of the three roles that provision makes' },
+    relations: {
+      value: 'LIST',
+      about: 'tables to register, separated by commas (default: all that can be)',
+    },
+    roles: {
+      value: 'SUFFIX',
+      about: 'PostgreSQL: ends the names of the three roles that provision makes',
+    },
     yes: { about: 'ask nothing' },
   },
   examples: [
@@ -57,7 +66,11 @@ or an answer says so, and keys never are.`,
   async run(args, output) {
     const file = resolve(args.value('out') ?? configNameIn(process.cwd()));
     const asks = canAsk(output) && !args.has('yes');
-    if (existsSync(file) && !args.has('force') && !(asks && (await confirm(`${file} exists. Replace it?`)))) {
+    if (
+      existsSync(file) &&
+      !args.has('force') &&
+      !(asks && (await confirm(`${file} exists. Replace it?`)))
+    ) {
       throw new GuidedError(
         'ERR_EM_USAGE',
         `${file} exists, and nothing was written`,
@@ -70,11 +83,13 @@ or an answer says so, and keys never are.`,
     if (asks) listTables(found, output);
     const relations = chooseRelations(await askRelations(args, asks), found);
     const approver = await chooseApprover(args, asks);
-    const keyFile = approver === undefined ? undefined : resolve(dirname(file), keyFileOf(approver));
+    const keyFile =
+      approver === undefined ? undefined : resolve(dirname(file), keyFileOf(approver));
     const keyring = resolve(dirname(file), KEYRING);
     // Everything that can be refused is refused before the first file is written.
     if (existsSync(keyring)) loadKeyring(keyring);
-    const known = keyFile !== undefined && existsSync(keyFile) ? loadApproverKey(keyFile) : undefined;
+    const known =
+      keyFile !== undefined && existsSync(keyFile) ? loadApproverKey(keyFile) : undefined;
     if (known !== undefined && known.issuer !== approver) {
       throw usageError(`${keyFile} is the key of "${known.issuer}", not of "${approver}"`, 'init');
     }
@@ -107,8 +122,14 @@ function assertWritable(folder: string): void {
   try {
     accessSync(folder, constants.W_OK);
   } catch (cause) {
-    const next = 'use a folder that exists, on a disk that can be written, or name one with --out FILE';
-    throw new GuidedError('ERR_EM_USAGE', `${folder} cannot be written, and nothing was written`, next, { cause });
+    const next =
+      'use a folder that exists, on a disk that can be written, or name one with --out FILE';
+    throw new GuidedError(
+      'ERR_EM_USAGE',
+      `${folder} cannot be written, and nothing was written`,
+      next,
+      { cause },
+    );
   }
 }
 
@@ -142,7 +163,9 @@ async function inspect(args: Arguments, file: string): Promise<Inspected> {
 function nothingUsable({ tables }: FoundDatabase): GuidedError {
   const [first] = tables;
   const message =
-    first === undefined ? 'the database has no tables' : `no table can be registered: ${first.name}: ${first.unusable}`;
+    first === undefined
+      ? 'the database has no tables'
+      : `no table can be registered: ${first.name}: ${first.unusable}`;
   return new GuidedError(
     'ERR_EM_ADAPTER_REFUSED',
     `${message}; nothing was written`,
@@ -154,7 +177,10 @@ function nothingUsable({ tables }: FoundDatabase): GuidedError {
 
 function listTables({ tables }: FoundDatabase, { line, paint }: Output): void {
   for (const table of tables) {
-    const what = table.unusable === undefined ? describeTable(table) : `cannot be registered: ${table.unusable}`;
+    const what =
+      table.unusable === undefined
+        ? describeTable(table)
+        : `cannot be registered: ${table.unusable}`;
     line(
       `  ${paint(table.unusable === undefined ? 'strong' : 'dim', printableLine(table.name))}  ${printableLine(what)}`,
     );
@@ -169,7 +195,9 @@ async function askRelations(args: Arguments, asks: boolean): Promise<string> {
 async function chooseApprover(args: Arguments, asks: boolean): Promise<string | undefined> {
   const named = args.value('approver');
   if (named !== undefined || !asks) return named;
-  const answer = answered(await ask('Who approves? A name makes a key here; - is for later.', userInfo().username));
+  const answer = answered(
+    await ask('Who approves? A name makes a key here; - is for later.', userInfo().username),
+  );
   return answer === '-' ? undefined : answer;
 }
 
@@ -177,28 +205,41 @@ async function chooseApprover(args: Arguments, asks: boolean): Promise<string | 
 function answered(answer: string | undefined): string {
   if (answer !== undefined) return answer;
   const next = 'run it again and answer, or take what is offered with --yes';
-  throw new GuidedError('ERR_EM_USAGE', 'the question was not answered, and nothing was written', next);
+  throw new GuidedError(
+    'ERR_EM_USAGE',
+    'the question was not answered, and nothing was written',
+    next,
+  );
 }
 
 function chooseName(args: Arguments, { suggestedName }: FoundDatabase): string {
   const plain = suggestedName.replace(/[^\w.-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   const name = args.value('name') ?? (plain === '' ? 'database' : plain);
   if (!nameSchema.safeParse(name).success) {
-    throw usageError('an adapter is named by letters, digits and . _ : / @ -, starting with a letter or digit', 'init');
+    throw usageError(
+      'an adapter is named by letters, digits and . _ : / @ -, starting with a letter or digit',
+      'init',
+    );
   }
   return name;
 }
 
 /** The ledger never shares a file with the business. */
 function chooseStore({ path }: Inspected, file: string): string {
-  return path === resolve(dirname(file), 'effectmatch.db') ? 'effectmatch-ledger.db' : 'effectmatch.db';
+  return path === resolve(dirname(file), 'effectmatch.db')
+    ? 'effectmatch-ledger.db'
+    : 'effectmatch.db';
 }
 
 function chooseProfile(args: Arguments, { kind }: FoundDatabase): string {
   const profile = args.value('profile') ?? 'net-state';
-  if (!PROFILES.includes(profile)) throw usageError(`--profile is one of ${PROFILES.join(', ')}`, 'init');
+  if (!PROFILES.includes(profile))
+    throw usageError(`--profile is one of ${PROFILES.join(', ')}`, 'init');
   if (kind === 'sqlite' && profile !== 'net-state') {
-    throw usageError(`SQLite gives net changes only, so --profile ${profile} is not possible`, 'init');
+    throw usageError(
+      `SQLite gives net changes only, so --profile ${profile} is not possible`,
+      'init',
+    );
   }
   return profile;
 }
@@ -218,13 +259,23 @@ function report({ found, plan, file, made, keyFile }: Written, output: Output): 
   const shown = (path: string) => relative(process.cwd(), path) || path;
   const strays = strayTriggers(found, plan.relations);
   const { adapter, relations } = plan;
-  output.document({ adapter, written: [file, ...made], relations, leftOut, strays, next: next.map(([step]) => step) });
+  output.document({
+    adapter,
+    written: [file, ...made],
+    relations,
+    leftOut,
+    strays,
+    next: next.map(([step]) => step),
+  });
   line(
     `${paint('good', 'written')}  ${shown(file)}: ${plan.adapter}, ${plan.relations.length} ${plan.relations.length === 1 ? 'table' : 'tables'} registered`,
   );
-  for (const path of made) line(`${paint('good', 'written')}  ${shown(path)}: secret, keep it out of version control`);
+  for (const path of made)
+    line(`${paint('good', 'written')}  ${shown(path)}: secret, keep it out of version control`);
   for (const { name, unusable } of leftOut) {
-    line(`${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable ?? 'not chosen'}`)}`);
+    line(
+      `${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable ?? 'not chosen'}`)}`,
+    );
   }
   for (const { trigger, on, writes } of strays) {
     const what = `trigger ${trigger} on ${on} writes ${writes}, which is not registered: what fires it is refused`;
@@ -235,20 +286,32 @@ function report({ found, plan, file, made, keyFile }: Written, output: Output): 
   for (const [command, why] of next) line(`  ${command}${why === '' ? '' : `   # ${why}`}`);
 }
 
-function nextSteps({ kind }: FoundDatabase, { adapter }: ConfigPlan, keyFile: string | undefined): [string, string][] {
+function nextSteps(
+  { kind }: FoundDatabase,
+  { adapter }: ConfigPlan,
+  keyFile: string | undefined,
+): [string, string][] {
   const key = keyFile === undefined ? 'NAME.key.json' : relative(process.cwd(), keyFile);
   return [
     ...(keyFile === undefined
-      ? ([['effectmatch keygen NAME', 'a key for an approver; put the line it prints into the configuration']] as [
+      ? ([
+          [
+            'effectmatch keygen NAME',
+            'a key for an approver; put the line it prints into the configuration',
+          ],
+        ] as [string, string][])
+      : []),
+    ...(kind === 'postgres'
+      ? ([[`effectmatch provision`, `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`]] as [
           string,
           string,
         ][])
       : []),
-    ...(kind === 'postgres'
-      ? ([[`effectmatch provision`, `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`]] as [string, string][])
-      : []),
     ['effectmatch doctor', 'is every way out closed?'],
-    [`effectmatch plan --adapter ${adapter} --sql "…" --out proposal.json`, 'what would it do? It is rolled back'],
+    [
+      `effectmatch plan --adapter ${adapter} --sql "…" --out proposal.json`,
+      'what would it do? It is rolled back',
+    ],
     [`effectmatch approve proposal.json --key ${key} --out license.json`, 'read it, sign it'],
     ['effectmatch run license.json --sql "…"', 'commits only what was approved'],
   ];

@@ -25,18 +25,29 @@ export type Matcher = (entry: JournalEntry) => Promise<boolean>;
  */
 export async function readEntries(
   ledgers: Ledgers,
-  asked: { readonly limit: number; readonly after: number | undefined; readonly matches?: Matcher | undefined },
+  asked: {
+    readonly limit: number;
+    readonly after: number | undefined;
+    readonly matches?: Matcher | undefined;
+  },
 ): Promise<readonly JournalEntry[]> {
   const { limit, after, matches } = asked;
   if (matches === undefined) {
-    return await ledgers.journal(after === undefined ? { last: true, limit } : { afterSeq: after, limit });
+    return await ledgers.journal(
+      after === undefined ? { last: true, limit } : { afterSeq: after, limit },
+    );
   }
   return after === undefined
     ? await readBackwards(ledgers, matches, limit)
     : await readForwards(ledgers, matches, limit, after);
 }
 
-async function readForwards(ledgers: Ledgers, matches: Matcher, limit: number, after: number): Promise<JournalEntry[]> {
+async function readForwards(
+  ledgers: Ledgers,
+  matches: Matcher,
+  limit: number,
+  after: number,
+): Promise<JournalEntry[]> {
   const found: JournalEntry[] = [];
   for (let afterSeq = after; found.length < limit; ) {
     const page = await ledgers.journal({ afterSeq, limit: PAGE });
@@ -48,7 +59,11 @@ async function readForwards(ledgers: Ledgers, matches: Matcher, limit: number, a
   return found.slice(0, limit);
 }
 
-async function readBackwards(ledgers: Ledgers, matches: Matcher, limit: number): Promise<JournalEntry[]> {
+async function readBackwards(
+  ledgers: Ledgers,
+  matches: Matcher,
+  limit: number,
+): Promise<JournalEntry[]> {
   const [newest] = await ledgers.journal({ last: true, limit: 1 });
   let found: JournalEntry[] = [];
   for (let upTo = newest?.seq ?? 0; upTo > 0 && found.length < limit; upTo -= PAGE) {
@@ -71,12 +86,16 @@ export function timeOf(entry: JournalEntry): string {
 }
 
 /** Formats rows one line each: number, time, kind, what became of it, occurrence, task, reason. */
-export function createLineWriter(ledgers: Ledgers, output: Output): (entry: JournalEntry) => Promise<string> {
+export function createLineWriter(
+  ledgers: Ledgers,
+  output: Output,
+): (entry: JournalEntry) => Promise<string> {
   const tasks = new Map<OccurrenceId, string>();
   return async (entry) => {
     const { occurrence } = entry.record;
     if ('task' in entry.record) tasks.set(occurrence, entry.record.task);
-    const known = tasks.get(occurrence) ?? (await ledgers.holder(occurrence))?.claim.record.task ?? '-';
+    const known =
+      tasks.get(occurrence) ?? (await ledgers.holder(occurrence))?.claim.record.task ?? '-';
     tasks.set(occurrence, known);
     const { at, state, tone, reason } = describe(entry);
     const columns = [
@@ -100,7 +119,12 @@ export function shortId(occurrence: OccurrenceId): string {
 function describe(entry: JournalEntry): { at: string; state: string; tone: Tone; reason: string } {
   switch (entry.kind) {
     case 'claim':
-      return { at: entry.record.claimedAt, state: '', tone: 'plain', reason: `on ${entry.record.adapter}` };
+      return {
+        at: entry.record.claimedAt,
+        state: '',
+        tone: 'plain',
+        reason: `on ${entry.record.adapter}`,
+      };
     case 'permit':
       return { at: entry.record.consumedAt, state: 'consumed', tone: 'plain', reason: '' };
     case 'void':
@@ -119,7 +143,8 @@ function describe(entry: JournalEntry): { at: string; state: string; tone: Tone;
     }
     case 'shadow': {
       const { recordedAt, would } = entry.record;
-      const reason = would === 'reject' ? `would be rejected: ${entry.record.reason}` : WOULD[would];
+      const reason =
+        would === 'reject' ? `would be rejected: ${entry.record.reason}` : WOULD[would];
       return { at: recordedAt, state: 'no verdict', tone: 'plain', reason };
     }
   }

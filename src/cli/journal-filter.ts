@@ -7,16 +7,30 @@ import type { Arguments, Flags } from './arguments.ts';
 import { usageError } from './guided-error.ts';
 import { ENTRY_KINDS, timeOf } from './journal-entries.ts';
 
-const DISPOSITIONS = ['committed', 'rejected', 'diverged', 'indeterminate'] as const satisfies Terminal['kind'][];
+const DISPOSITIONS = [
+  'committed',
+  'rejected',
+  'diverged',
+  'indeterminate',
+] as const satisfies Terminal['kind'][];
 
 /** How rows are chosen by what they are about. */
 export const FILTER_FLAGS = {
   kind: { value: 'KIND', about: `only rows of one kind: ${ENTRY_KINDS.join(', ')}` },
   task: { value: 'TEXT', about: 'only rows of this task' },
-  operation: { value: 'NAME', about: 'only rows of occurrences that were claimed for this operation' },
-  disposition: { value: 'WORD', about: `only verdicts of one disposition: ${DISPOSITIONS.join(', ')}` },
+  operation: {
+    value: 'NAME',
+    about: 'only rows of occurrences that were claimed for this operation',
+  },
+  disposition: {
+    value: 'WORD',
+    about: `only verdicts of one disposition: ${DISPOSITIONS.join(', ')}`,
+  },
   adapter: { value: 'NAME', about: 'only rows of this adapter' },
-  since: { value: 'TIME', about: 'only rows from then on: 2026-11-15, 2026-11-15T08:00:00Z, or 90m, 2h, 3d ago' },
+  since: {
+    value: 'TIME',
+    about: 'only rows from then on: 2026-11-15, 2026-11-15T08:00:00Z, or 90m, 2h, 3d ago',
+  },
   until: { value: 'TIME', about: 'only rows before then' },
 } satisfies Flags;
 
@@ -43,7 +57,11 @@ export function readFilter(args: Arguments, nowMs: number): Filter {
   };
 }
 
-function readWord<W extends string>(args: Arguments, flag: string, words: readonly W[]): W | undefined {
+function readWord<W extends string>(
+  args: Arguments,
+  flag: string,
+  words: readonly W[],
+): W | undefined {
   const given = args.value(flag);
   const word = words.find((known) => known === given);
   if (given === undefined || word !== undefined) return word;
@@ -88,16 +106,29 @@ export function createMatcher(
     claims.set(occurrence, known);
     return known;
   };
-  const { kind, task, operation, disposition, adapter, sinceMs = -Infinity, untilMs = Infinity } = filter;
+  const {
+    kind,
+    task,
+    operation,
+    disposition,
+    adapter,
+    sinceMs = -Infinity,
+    untilMs = Infinity,
+  } = filter;
   return async (entry) => {
     const { record } = entry;
     if (kind !== undefined && entry.kind !== kind) return false;
-    if (disposition !== undefined && (entry.kind !== 'terminal' || entry.record.kind !== disposition)) return false;
+    if (
+      disposition !== undefined &&
+      (entry.kind !== 'terminal' || entry.record.kind !== disposition)
+    )
+      return false;
     const atMs = Date.parse(timeOf(entry));
     if (atMs < sinceMs || atMs >= untilMs) return false;
     if (task === undefined && adapter === undefined && operation === undefined) return true;
     const claimed = await claimOf(record.occurrence);
-    const about = 'task' in record ? { ...claimed, task: record.task, adapter: record.adapter } : claimed;
+    const about =
+      'task' in record ? { ...claimed, task: record.task, adapter: record.adapter } : claimed;
     return (
       (task === undefined || about.task === task) &&
       (adapter === undefined || about.adapter === adapter) &&
@@ -112,7 +143,10 @@ interface About {
   readonly operation?: string | undefined;
 }
 
-async function readClaim(ledgers: Pick<Ledgers, 'holder'>, occurrence: OccurrenceId): Promise<About> {
+async function readClaim(
+  ledgers: Pick<Ledgers, 'holder'>,
+  occurrence: OccurrenceId,
+): Promise<About> {
   const holder = await ledgers.holder(occurrence);
   if (holder === undefined) return {};
   const { task, adapter } = holder.claim.record;

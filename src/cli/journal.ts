@@ -30,12 +30,17 @@ store that was put back to an earlier day, is found out.`,
     limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
     after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
     ...FILTER_FLAGS,
-    follow: { about: 'go on printing rows as they are recorded, until Ctrl-C; with --json one row per line' },
+    follow: {
+      about: 'go on printing rows as they are recorded, until Ctrl-C; with --json one row per line',
+    },
     verify: { about: 'check every row and checkpoint; exit code 1 when something was altered' },
     against: { value: 'FILE', about: 'with --verify: also check against an exported checkpoint' },
     checkpoint: { about: 'seal the rows since the last checkpoint' },
     export: { value: 'FILE', about: 'with --checkpoint: write the checkpoint to a new file' },
-    signed: { about: 'with --export: sign it, so that `effectmatch verify` can check it with the public key' },
+    signed: {
+      about:
+        'with --export: sign it, so that `effectmatch verify` can check it with the public key',
+    },
     ...CONFIG_FLAG,
   },
   examples: [
@@ -94,7 +99,8 @@ function readRequest(args: Arguments): Request {
   };
   if (mode === 'verify') return { mode, against: pathOf('against') };
   if (mode === 'checkpoint') {
-    if (args.has('signed') && !args.has('export')) throw usageError('--signed needs --export', 'journal');
+    if (args.has('signed') && !args.has('export'))
+      throw usageError('--signed needs --export', 'journal');
     return { mode, file: pathOf('export'), signed: args.has('signed') };
   }
   const filter = readFilter(args, Date.now());
@@ -104,9 +110,12 @@ function readRequest(args: Arguments): Request {
 
 async function list({ ledgers }: Store, listing: Listing, output: Output): Promise<ExitCode> {
   const matches = createMatcher(ledgers, listing.filter);
-  const entries = await withProgress('reading the journal', () => readEntries(ledgers, { ...listing, matches }));
+  const entries = await withProgress('reading the journal', () =>
+    readEntries(ledgers, { ...listing, matches }),
+  );
   if (!listing.follow) output.document({ entries });
-  if (entries.length === 0 && !listing.follow) output.line('no such rows: nothing of this kind has been recorded');
+  if (entries.length === 0 && !listing.follow)
+    output.line('no such rows: nothing of this kind has been recorded');
   const print = createPrinter(ledgers, output);
   if (listing.follow || !output.json) for (const entry of entries) await print(entry);
   if (!listing.follow) return EXIT.done;
@@ -150,12 +159,19 @@ async function follow(
   }
 }
 
-async function verify(store: Store, against: string | undefined, output: Output): Promise<ExitCode> {
+async function verify(
+  store: Store,
+  against: string | undefined,
+  output: Output,
+): Promise<ExitCode> {
   const exported = against === undefined ? undefined : readCheckpoint(store, against);
   const verdict = await withProgress('verifying the journal', () => store.ledgers.verify(exported));
   if (verdict.kind === 'tampered') {
     const where = verdict.seq > 0 ? `row ${verdict.seq}: ` : '';
-    throw new EffectMatchError('ERR_EM_JOURNAL_TAMPERED', `the journal was tampered with: ${where}${verdict.what}`);
+    throw new EffectMatchError(
+      'ERR_EM_JOURNAL_TAMPERED',
+      `the journal was tampered with: ${where}${verdict.what}`,
+    );
   }
   const { rows, checkpointed } = verdict;
   output.document({ journal: verdict, against: exported?.record ?? null });
@@ -166,7 +182,9 @@ async function verify(store: Store, against: string | undefined, output: Output)
   if (exported !== undefined)
     output.line(`agrees with the exported checkpoint over rows 1 to ${exported.record.throughSeq}`);
   if (open > 0)
-    output.line(`The newest ${countOf(open, 'row')} could be cut off unnoticed: \`effectmatch journal --checkpoint\``);
+    output.line(
+      `The newest ${countOf(open, 'row')} could be cut off unnoticed: \`effectmatch journal --checkpoint\``,
+    );
   return EXIT.done;
 }
 
@@ -177,7 +195,10 @@ async function seal(
 ): Promise<ExitCode> {
   const checkpoint = await withProgress('sealing the journal', () => ledgers.checkpoint());
   if (checkpoint !== undefined && file !== undefined) {
-    exportFile(file, signed ? formatSignedCheckpoint(keyring, checkpoint) : formatCheckpoint(checkpoint));
+    exportFile(
+      file,
+      signed ? formatSignedCheckpoint(keyring, checkpoint) : formatCheckpoint(checkpoint),
+    );
   }
   output.document({ checkpoint: checkpoint ?? null });
   if (checkpoint === undefined) {
@@ -186,7 +207,8 @@ async function seal(
   }
   const { throughSeq, chain, at } = checkpoint.record;
   output.line(`sealed rows 1 to ${throughSeq} at ${at}, chain ${chain.slice(0, 16)}`);
-  if (file !== undefined) output.line(`exported${signed ? ' and signed' : ''} to ${file}; keep it on another machine`);
+  if (file !== undefined)
+    output.line(`exported${signed ? ' and signed' : ''} to ${file}; keep it on another machine`);
   return EXIT.done;
 }
 
@@ -198,7 +220,12 @@ function exportFile(file: string, text: string): void {
     const taken = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
     const why = taken ? 'the file exists and is never overwritten' : String(cause);
     const next = 'the rows are sealed all the same; name another file with --export';
-    throw new GuidedError('ERR_EM_USAGE', `the checkpoint was not exported to ${file}: ${why}`, next, { cause });
+    throw new GuidedError(
+      'ERR_EM_USAGE',
+      `the checkpoint was not exported to ${file}: ${why}`,
+      next,
+      { cause },
+    );
   }
 }
 

@@ -22,15 +22,23 @@ run this where the approver works, and send only what is printed. An existing fi
     const key = newApprover(issuer, 'keygen');
     if (existsSync(file)) {
       const next = 'use that one, or write another one with --out FILE; nothing was written';
-      throw new GuidedError('ERR_EM_USAGE', `${file} exists already and is never overwritten`, next);
+      throw new GuidedError(
+        'ERR_EM_USAGE',
+        `${file} exists already and is never overwritten`,
+        next,
+      );
     }
     saveApproverKey(file, key);
     const { publicKey } = key;
     output.document({ issuer, publicKey, file });
-    output.line(`${output.paint('good', 'written')}  ${file}: the private key of ${issuer}, for ${issuer} alone`);
+    output.line(
+      `${output.paint('good', 'written')}  ${file}: the private key of ${issuer}, for ${issuer} alone`,
+    );
     output.line();
     output.line('Into `issuers` of effectmatch.config.ts, with the name of your adapter:');
-    output.line(`  '${issuer}': { key: '${publicKey}', may: ['…'], sources: ['manifest', 'contract', 'rehearsed'] },`);
+    output.line(
+      `  '${issuer}': { key: '${publicKey}', may: ['…'], sources: ['manifest', 'contract', 'rehearsed'] },`,
+    );
     return EXIT.done;
   },
 };

@@ -9,7 +9,8 @@ import { CONFIG_NAMES, configNameIn } from './config-name.ts';
 import { GuidedError } from './guided-error.ts';
 import { CONFIG_EXAMPLE } from './help.ts';
 
-const AS_MODULE = 'rename it to effectmatch.config.mts, or write "type": "module" into package.json';
+const AS_MODULE =
+  'rename it to effectmatch.config.mts, or write "type": "module" into package.json';
 
 /**
  * The deployment that `--config` names, or the one of the current folder. From here on the process works in the
@@ -28,7 +29,9 @@ export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
     if (missing !== undefined) throw notInstalled(file, missing, cause);
     const message = `${file} cannot be loaded: ${words}`;
     if (/import statement outside a module|Unexpected token 'export'/.test(words)) {
-      throw new GuidedError('ERR_EM_CONFIG_INVALID', message, `${AS_MODULE}; nothing was done`, { cause });
+      throw new GuidedError('ERR_EM_CONFIG_INVALID', message, `${AS_MODULE}; nothing was done`, {
+        cause,
+      });
     }
     throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message, { cause });
   }
@@ -41,7 +44,11 @@ export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
   return config;
 }
 
-function notInstalled(file: string, name: string, cause: unknown): GuidedError<'ERR_EM_CONFIG_INVALID'> {
+function notInstalled(
+  file: string,
+  name: string,
+  cause: unknown,
+): GuidedError<'ERR_EM_CONFIG_INVALID'> {
   const wanted = name === 'effectmatch' ? name : 'pg libpg-query';
   return new GuidedError(
     'ERR_EM_CONFIG_INVALID',
@@ -53,7 +60,9 @@ function notInstalled(file: string, name: string, cause: unknown): GuidedError<'
 
 function findConfig(named: string | undefined): string {
   const names = named === undefined ? CONFIG_NAMES : [named];
-  const found = names.map((name) => resolve(name)).find((file) => existsSync(file) && statSync(file).isFile());
+  const found = names
+    .map((name) => resolve(name))
+    .find((file) => existsSync(file) && statSync(file).isFile());
   if (found !== undefined) return found;
   const message =
     named === undefined

@@ -14,7 +14,8 @@ if (major > 24 || (major === 24 && minor >= 12)) {
 } else {
   const code = 'ERR_EM_NODE_VERSION';
   const message = `EffectMatch needs Node 24.12 or newer, and this is Node ${process.versions.node}; nothing was done`;
-  const next = 'install Node 24.12 or newer (https://nodejs.org), check `node --version`, and run the command again';
+  const next =
+    'install Node 24.12 or newer (https://nodejs.org), check `node --version`, and run the command again';
   if (process.argv.includes('--json')) {
     process.stdout.write(`${JSON.stringify({ error: { code, message, next } }, null, 2)}\n`);
   } else {

@@ -49,8 +49,10 @@ function openPresentKeyring({ keyring }: RuntimeConfig): Keyring {
 }
 
 const MAKERS = {
-  keyring: '`effectmatch init` makes one, and so does an application the first time it calls createRuntime',
-  store: '`effectmatch plan` and `run` make it, and so does an application the first time it calls createRuntime',
+  keyring:
+    '`effectmatch init` makes one, and so does an application the first time it calls createRuntime',
+  store:
+    '`effectmatch plan` and `run` make it, and so does an application the first time it calls createRuntime',
 };
 
 function absent(what: keyof typeof MAKERS, path: string): GuidedError<'ERR_EM_NOT_FOUND'> {

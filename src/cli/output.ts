@@ -44,7 +44,9 @@ export function createOutput(
     },
     paint(tone, text) {
       const codes = CODES[tone];
-      return codes === undefined || !coloured ? text : `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m`;
+      return codes === undefined || !coloured
+        ? text
+        : `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m`;
     },
   };
 }
@@ -58,13 +60,17 @@ const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
  * breaks stay.
  */
 export function printable(text: string): string {
-  return text.replace(HIDDEN, (char) => (char === '\n' ? char : `\\u{${char.codePointAt(0)?.toString(16)}}`));
+  return text.replace(HIDDEN, (char) =>
+    char === '\n' ? char : `\\u{${char.codePointAt(0)?.toString(16)}}`,
+  );
 }
 
 /** The same for JSON, which escapes only the oldest controls by itself. Whoever parses it gets the same value. */
 function escapeHidden(json: string): string {
   return json.replace(HIDDEN, (char) =>
-    char === '\n' ? char : char.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+    char === '\n'
+      ? char
+      : char.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
   );
 }
 

@@ -9,7 +9,13 @@ const DEFAULT = 'less';
  */
 export async function readInPager(lines: readonly string[]): Promise<boolean> {
   const command = process.env.PAGER ?? DEFAULT;
-  if (!process.stdout.isTTY || !process.stdin.isTTY || command.trim() === '' || command.trim() === 'cat') return false;
+  if (
+    !process.stdout.isTTY ||
+    !process.stdin.isTTY ||
+    command.trim() === '' ||
+    command.trim() === 'cat'
+  )
+    return false;
   if (lines.length < (process.stdout.rows ?? 24)) return false;
   // As a shell would read it, because PAGER may hold flags; and with colours, ending by itself where all of it fits.
   const child = spawn(command, {

@@ -7,7 +7,13 @@ import { type Residue, renderResidue } from '../protocol/residue.ts';
 import type { ProposeOptions } from '../runtime/propose.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, type Asked, chooseAdapterName, operationNamed, readAsked } from './action-argument.ts';
+import {
+  ACTION_FLAGS,
+  type Asked,
+  chooseAdapterName,
+  operationNamed,
+  readAsked,
+} from './action-argument.ts';
 import { CONFIG_FLAG } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { GuidedError } from './guided-error.ts';
@@ -33,11 +39,17 @@ configuration is not rehearsed: its contract computes the outcome from the input
   flags: {
     adapter: { value: 'NAME', about: 'the adapter, where the configuration has several' },
     ...ACTION_FLAGS,
-    continuations: { value: 'LIST', about: 'dependent work that a commit releases, separated by commas' },
+    continuations: {
+      value: 'LIST',
+      about: 'dependent work that a commit releases, separated by commas',
+    },
     force: { about: 'replace the file that --out names' },
     full: { about: 'show every change and every value in full, on a terminal in your pager' },
     out: { value: 'FILE', about: 'write the proposal to this file' },
-    revision: { value: 'N', about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)' },
+    revision: {
+      value: 'N',
+      about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)',
+    },
     task: { value: 'TEXT', about: 'what this is for (default: a generated name)' },
     ...CONFIG_FLAG,
   },
@@ -67,7 +79,8 @@ configuration is not rehearsed: its contract computes the outcome from the input
       }),
       terms,
     );
-    if (out !== undefined) await writePrivateFile(out, [JSON.stringify(proposal)], { force: args.has('force') });
+    if (out !== undefined)
+      await writePrivateFile(out, [JSON.stringify(proposal)], { force: args.has('force') });
     const { draft, approved, rendering } = proposal;
     const shown = args.has('full') ? renderLicense(draft, approved, { full: true }) : rendering;
     output.document({ proposal, rendering: shown, file: out ?? null, residue });
@@ -80,9 +93,12 @@ configuration is not rehearsed: its contract computes the outcome from the input
         : 'Rehearsed twice and rolled back: no data was changed.',
     );
     if (approved.effects.length === 0) {
-      output.line(output.paint('caution', 'It changed nothing: look at its conditions and its values.'));
+      output.line(
+        output.paint('caution', 'It changed nothing: look at its conditions and its values.'),
+      );
     }
-    for (const line of renderResidue(residue)) output.line(output.paint('caution', printableLine(line)));
+    for (const line of renderResidue(residue))
+      output.line(output.paint('caution', printableLine(line)));
     output.line(
       out === undefined
         ? 'next: write it to a file for the approver with --out proposal.json'
@@ -104,7 +120,10 @@ async function propose(
   using _progress = showProgress('planning');
   await using runtime = await openRuntime(config);
   if (asked.kind === 'operation') {
-    return { proposal: await sayUnchanged(() => runtime.propose(asked.name, asked.input, terms)), residue: [] };
+    return {
+      proposal: await sayUnchanged(() => runtime.propose(asked.name, asked.input, terms)),
+      residue: [],
+    };
   }
   let residue: readonly Residue[] = [];
   const onResidue = (moved: readonly Residue[]) => {
@@ -113,7 +132,8 @@ async function propose(
   try {
     return { proposal: await runtime.plan(request(asked.action), { onResidue }), residue };
   } catch (cause) {
-    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_REHEARSAL_REFUSED') throw cause;
+    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_REHEARSAL_REFUSED')
+      throw cause;
     throw new GuidedError(cause.code, cause.message, adviseRehearsal(cause.message), { cause });
   }
 }
@@ -129,7 +149,8 @@ function adviseRehearsal(message: string): string {
   if (/not registered|permission denied|\b42501\b/.test(message)) {
     return 'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action';
   }
-  if (/outlet-denied/.test(message)) return 'leave what the message names out of the action: no approval allows it';
+  if (/outlet-denied/.test(message))
+    return 'leave what the message names out of the action: no approval allows it';
   if (/action failed/.test(message)) return 'correct the statement and plan again';
   if (/could not be established/.test(message)) {
     return 'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary';

@@ -27,7 +27,8 @@ export interface Page {
 export function pageOf(rendering: string, page: number, verb: string): Page {
   const lines = rendering.split('\n');
   const pages = Math.ceil(lines.length / PAGE_LINES);
-  if (page > pages) throw usageError(`there is no page ${page}: it has ${pages} of ${PAGE_LINES} lines`, verb);
+  if (page > pages)
+    throw usageError(`there is no page ${page}: it has ${pages} of ${PAGE_LINES} lines`, verb);
   return { page, pages, text: lines.slice((page - 1) * PAGE_LINES, page * PAGE_LINES).join('\n') };
 }
 
@@ -38,6 +39,8 @@ function paintLines(rendering: string, { paint }: Output): string[] {
       const [, sign] = /^ +([+~-]) /.exec(text) ?? [];
       if (sign === '+') return paint('good', text);
       if (sign === '-') return paint('bad', text);
-      return sign === '~' || /^(?:Not compared|Shortened):/.test(text) ? paint('caution', text) : text;
+      return sign === '~' || /^(?:Not compared|Shortened):/.test(text)
+        ? paint('caution', text)
+        : text;
     });
 }

@@ -47,7 +47,8 @@ export async function writePrivateFile(
 
 /** Says of a file before it is made what {@link writePrivateFile} would say then. */
 export function assertFree(file: string, { force }: { readonly force: boolean }): void {
-  if (!force && existsSync(file)) throw notWritten(file, Object.assign(new Error(), { code: 'EEXIST' }));
+  if (!force && existsSync(file))
+    throw notWritten(file, Object.assign(new Error(), { code: 'EEXIST' }));
 }
 
 function writeAll(descriptor: number, bytes: Buffer): void {
@@ -66,6 +67,8 @@ function attempt<T>(file: string, step: () => T): T {
 function notWritten(file: string, cause: unknown): GuidedError<'ERR_EM_USAGE'> {
   const taken = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
   const why = taken ? 'the file exists' : String(cause);
-  const next = taken ? 'name another file, or replace it with --force' : 'name a file in a folder that can be written';
+  const next = taken
+    ? 'name another file, or replace it with --force'
+    : 'name a file in a folder that can be written';
   return new GuidedError('ERR_EM_USAGE', `nothing was written to ${file}: ${why}`, next, { cause });
 }

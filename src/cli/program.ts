@@ -44,7 +44,9 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   const complaints = createOutput(process.stderr, { json: false, noColor });
   process.stdout.on('error', ignoreAbsentReader);
   process.stderr.on('error', ignoreAbsentReader);
-  process.exitCode = await runCommand(argv, output).catch((error: unknown) => reportFault(error, output, complaints));
+  process.exitCode = await runCommand(argv, output).catch((error: unknown) =>
+    reportFault(error, output, complaints),
+  );
   // Said explicitly, because a configuration file may have opened something that would keep the process alive.
   process.stdout.write('', () => process.exit());
 }
@@ -80,7 +82,9 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
 function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
   if (verb === undefined)
-    throw usageError(unknownWord('verb', name, [...VERBS.map((known) => known.name), 'help', '--version']));
+    throw usageError(
+      unknownWord('verb', name, [...VERBS.map((known) => known.name), 'help', '--version']),
+    );
   return verb;
 }
 
@@ -89,7 +93,8 @@ function explain(words: readonly string[], output: Output): ExitCode {
     flags: {},
     positionals: words.filter((w) => !w.startsWith('-')),
   }).positionals;
-  if (extra !== undefined) throw usageError(`\`help\` explains one verb, and "${extra}" is one more`);
+  if (extra !== undefined)
+    throw usageError(`\`help\` explains one verb, and "${extra}" is one more`);
   if (name === undefined || name === 'help') printOverview(VERBS, output);
   else printVerbHelp(findVerb(name), output);
   return EXIT.done;
@@ -97,7 +102,9 @@ function explain(words: readonly string[], output: Output): ExitCode {
 
 function printVersion(words: readonly string[], output: Output): ExitCode {
   readArguments('--version', words, { flags: {}, positionals: [] });
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  const manifest = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  ) as {
     version: string;
   };
   output.document({ version: manifest.version });

@@ -26,7 +26,11 @@ export function showProgress(what: string): Progress {
 }
 
 /** The same at a chosen place. Nothing is written before a second has passed, and nothing of it stays. */
-export function openProgress(what: string, { stream, nowMs }: ProgressSite, quiet = false): Progress {
+export function openProgress(
+  what: string,
+  { stream, nowMs }: ProgressSite,
+  quiet = false,
+): Progress {
   if (quiet || stream.isTTY !== true) return { at() {}, [Symbol.dispose]() {} };
   const startedMs = nowMs();
   let paintedMs = Number.NEGATIVE_INFINITY;

@@ -24,7 +24,10 @@ transaction. It needs a superuser the first time, later a login that owns the ta
 --admin or in the environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
   positionals: [],
   flags: {
-    adapter: { value: 'NAME', about: 'the adapter to prepare, where the configuration has several' },
+    adapter: {
+      value: 'NAME',
+      about: 'the adapter to prepare, where the configuration has several',
+    },
     admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     remove: { about: 'take everything away again, markers included' },
@@ -39,7 +42,9 @@ transaction. It needs a superuser the first time, later a login that owns the ta
     const { name, factory } = chooseAdapter(await loadConfig(args), args.value('adapter'));
     const admin = readAdmin(args);
     const remove = args.has('remove');
-    const provisioning = await sayUnchanged(() => factory.provisioning(admin, remove ? 'remove' : 'provision'));
+    const provisioning = await sayUnchanged(() =>
+      factory.provisioning(admin, remove ? 'remove' : 'provision'),
+    );
     if (args.has('print')) {
       const sql = provisioning.print();
       output.document({ adapter: name, sql });
@@ -54,10 +59,14 @@ transaction. It needs a superuser the first time, later a login that owns the ta
         : `the database of "${name}" is prepared (${steps} statements)${leftOut.length > 0 ? ', apart from what was left out:' : ''}`,
     );
     for (const [line, times] of countEqual(leftOut.map(describeLeftOut))) {
-      output.line(`${output.paint('caution', 'left out')}  ${line}${times > 1 ? `… (${times} such statements)` : ''}`);
+      output.line(
+        `${output.paint('caution', 'left out')}  ${line}${times > 1 ? `… (${times} such statements)` : ''}`,
+      );
     }
     if (leftOut.length > 0) {
-      output.line('Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;');
+      output.line(
+        'Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;',
+      );
       output.line('then `effectmatch doctor` shows whether anything is open.');
     }
     return EXIT.done;
@@ -87,7 +96,10 @@ async function apply(provisioning: Provisioning, what: string) {
 function readAdmin(args: Arguments): string {
   const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
   if (admin === '')
-    throw usageError(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`, 'provision');
+    throw usageError(
+      `name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`,
+      'provision',
+    );
   return admin;
 }
 
@@ -96,14 +108,23 @@ function chooseAdapter(
   wanted: string | undefined,
 ): { readonly name: string; readonly factory: Provisionable } {
   const all = Object.entries(config.adapters).flatMap(([name, factory]) =>
-    factory.provisioning === undefined ? [] : [{ name, factory: { provisioning: factory.provisioning } }],
+    factory.provisioning === undefined
+      ? []
+      : [{ name, factory: { provisioning: factory.provisioning } }],
   );
   const fitting = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
   const [only, second] = fitting;
   if (only !== undefined && second === undefined) return only;
   if (all.length === 0) {
     const next = 'nothing is to be done: go on with `effectmatch doctor`';
-    throw new GuidedError('ERR_EM_USAGE', 'no adapter of this configuration needs to be provisioned', next);
+    throw new GuidedError(
+      'ERR_EM_USAGE',
+      'no adapter of this configuration needs to be provisioned',
+      next,
+    );
   }
-  throw usageError(`name one adapter with --adapter: ${all.map(({ name }) => name).join(', ')}`, 'provision');
+  throw usageError(
+    `name one adapter with --adapter: ${all.map(({ name }) => name).join(', ')}`,
+    'provision',
+  );
 }

@@ -19,7 +19,9 @@ still be alive are left alone until their lease has run out. It is safe to run t
 from several processes at once.`,
   positionals: [],
   flags: {
-    now: { about: 'do not wait for leases; an attempt that is still alive then loses and is refused' },
+    now: {
+      about: 'do not wait for leases; an attempt that is still alive then loses and is refused',
+    },
     ...CONFIG_FLAG,
   },
   examples: ['effectmatch recover', 'effectmatch recover --now --json'],
@@ -28,13 +30,17 @@ from several processes at once.`,
     assertPresent(config);
     const results = await recoverAll(config, { now: args.has('now') });
     output.document({ recovered: results });
-    if (results.length === 0) output.line('nothing to recover: every claimed occurrence has its verdict');
+    if (results.length === 0)
+      output.line('nothing to recover: every claimed occurrence has its verdict');
     for (const result of results) output.line(describe(result, output));
     return exitCodeOfAll(results);
   },
 };
 
-async function recoverAll(config: RuntimeConfig, options: RecoverOptions): Promise<readonly Recovered[]> {
+async function recoverAll(
+  config: RuntimeConfig,
+  options: RecoverOptions,
+): Promise<readonly Recovered[]> {
   using _progress = showProgress('recovering');
   await using runtime = await createRuntime({ ...config, recoverAtStart: false });
   return await runtime.recover(options);

@@ -23,12 +23,17 @@ has to be done next is a new effect under a new license. Run \`effectmatch recov
 later still counts. Whose keys may resolve is configured as \`operators\`.`,
   positionals: ['occurrence'],
   flags: {
-    evidence: { value: 'FILE', about: 'what you rely on: an export, a letter, a query with its result; it is kept' },
+    evidence: {
+      value: 'FILE',
+      about: 'what you rely on: an export, a letter, a query with its result; it is kept',
+    },
     finding: { value: 'WORD', about: `what you found: ${FINDINGS.join(', ')}` },
     key: { value: 'FILE', about: 'your key file' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch resolve occ_1f3a --finding happened --evidence statement.txt --key operator.key.json'],
+  examples: [
+    'effectmatch resolve occ_1f3a --finding happened --evidence statement.txt --key operator.key.json',
+  ],
   async run(args, output) {
     const prefix = readPrefix(args.positionals[0] ?? '', 'resolve');
     const finding = readFinding(args.value('finding'));
@@ -40,15 +45,24 @@ later still counts. Whose keys may resolve is configured as \`operators\`.`,
     const occurrence = await findOccurrence(store.ledgers, prefix);
     const holder = await store.ledgers.holder(occurrence);
     if (holder === undefined) {
-      throw new GuidedError('ERR_EM_NOT_FOUND', `${occurrence} was never claimed`, 'there is nothing to resolve');
+      throw new GuidedError(
+        'ERR_EM_NOT_FOUND',
+        `${occurrence} was never claimed`,
+        'there is nothing to resolve',
+      );
     }
     const { execution, license: lineage } = holder.claim.record;
-    const signed = signResolution({ operator, privateKey }, { occurrence, execution, lineage, finding, evidence });
+    const signed = signResolution(
+      { operator, privateKey },
+      { occurrence, execution, lineage, finding, evidence },
+    );
     const parts = { ledgers: store.ledgers, sealer: store.sealer, operators: operatorKeys(config) };
     const resolution = await resolveOccurrence(parts, signed, evidence);
     output.document({ resolution });
     output.line(`${output.paint('good', 'resolved')}  ${occurrence}  ${finding}, says ${operator}`);
-    output.line('Nothing was sent and nothing is released by this; dependent work needs a new license.');
+    output.line(
+      'Nothing was sent and nothing is released by this; dependent work needs a new license.',
+    );
     return EXIT.done;
   },
 };
@@ -60,7 +74,8 @@ function needed(flag: string, value: string | undefined): string {
 
 function readFinding(word: string | undefined): Finding {
   const found = FINDINGS.find((finding) => finding === word);
-  if (found === undefined) throw usageError(`--finding is one of ${FINDINGS.join(', ')}`, 'resolve');
+  if (found === undefined)
+    throw usageError(`--finding is one of ${FINDINGS.join(', ')}`, 'resolve');
   return found;
 }
 
@@ -69,8 +84,13 @@ function readEvidence(file: string): string {
     return readFileSync(file, 'utf8');
   } catch (cause) {
     const path = resolvePath(file);
-    throw new GuidedError('ERR_EM_NOT_FOUND', `${path} cannot be read`, 'give --evidence the path of a text file', {
-      cause,
-    });
+    throw new GuidedError(
+      'ERR_EM_NOT_FOUND',
+      `${path} cannot be read`,
+      'give --evidence the path of a text file',
+      {
+        cause,
+      },
+    );
   }
 }

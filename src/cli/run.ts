@@ -31,7 +31,9 @@ no data changed (sequences that moved are listed), ${EXIT.diverged} diverged, ${
     const asked = readAsked(args, 'run');
     const wanted = 'name the file that `effectmatch approve --out` wrote';
     const license = readTextFile(args.positionals[0] ?? '', wanted);
-    withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () => parseSignedLicense(license));
+    withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
+      parseSignedLicense(license),
+    );
     const config = await loadConfig(args);
     assertKeyring(config);
     const terminal = await executeInterruptibly(config, license, await actionOf(config, asked));
@@ -51,25 +53,31 @@ const AGAIN = 'nothing was changed; plan it again and have it approved again';
  * do not roll back, and the verdict lists those that moved. Whatever is not here is explained by its own detail.
  */
 const ADVICE: Readonly<Record<string, string>> = {
-  'action-failed': 'no data was changed, and the license is spent; correct the action, then plan and approve it again',
-  'action-invalid': 'nothing was changed, and the license is still good; correct the action and run it again',
+  'action-failed':
+    'no data was changed, and the license is spent; correct the action, then plan and approve it again',
+  'action-invalid':
+    'nothing was changed, and the license is still good; correct the action and run it again',
   'action-unbound': AGAIN,
   'adapter-changed': AGAIN,
-  spent: 'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
+  spent:
+    'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
   busy: 'no data was changed, and the license is spent; plan and approve again when the other writer is done',
   'boundary-changed':
     'no data was changed, and the license is spent; see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
   diverged:
     'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
-  fault: 'no data was changed, and the license is spent; see what failed above, then plan and approve again',
+  fault:
+    'no data was changed, and the license is spent; see what failed above, then plan and approve again',
   'frame-changed': AGAIN,
-  interrupted: 'no data was changed, and the license is spent; plan it again and have it approved again',
+  interrupted:
+    'no data was changed, and the license is spent; plan it again and have it approved again',
   'issuer-not-designated':
     'nothing was changed; add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
   'issuer-unknown':
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
-  'other-action': 'nothing was changed, and the license is still good; run the very action that was planned',
+  'other-action':
+    'nothing was changed, and the license is still good; run the very action that was planned',
   'outlet-denied':
     'no data was changed, and the license is spent; keep what is named above out of the action, or register the table in `relations`',
   'outlet-unclassified':
@@ -78,7 +86,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   'registration-mismatch': AGAIN,
   'signature-invalid':
     'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it, then plan and approve again',
-  'source-not-allowed': "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'source-not-allowed':
+    "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
   'stale-state': AGAIN,
 };
 
@@ -89,7 +98,10 @@ function adviseTerminal(terminal: Terminal): string {
     case 'committed':
       return `${look}; a receipt: effectmatch export --occurrence ${occurrence.slice(0, 16)} --out receipt.jsonl`;
     case 'rejected':
-      return ADVICE[terminal.reason] ?? `${terminal.claim === undefined ? 'nothing' : 'no data'} was changed; ${look}`;
+      return (
+        ADVICE[terminal.reason] ??
+        `${terminal.claim === undefined ? 'nothing' : 'no data'} was changed; ${look}`
+      );
     case 'diverged':
       return `do not run it again; ${look}; undoing or completing it needs a new plan and a new license`;
     case 'indeterminate':

@@ -25,7 +25,10 @@ is spent, nothing is released, and the record is no verdict. The exit code is ${
   positionals: [],
   optional: ['license or proposal'],
   flags: {
-    adapter: { value: 'NAME', about: 'without a file: the adapter, where the configuration has several' },
+    adapter: {
+      value: 'NAME',
+      about: 'without a file: the adapter, where the configuration has several',
+    },
     ...ACTION_FLAGS,
     full: { about: 'show every difference and every change in full' },
     task: { value: 'TEXT', about: 'without a file: what this is for (default: shadow)' },
@@ -60,19 +63,32 @@ function readApproval(args: Arguments): string | undefined {
   const [name] = args.positionals;
   if (name === undefined) return undefined;
   for (const flag of ['adapter', 'task']) {
-    if (args.has(flag)) throw usageError(`--${flag} does not go together with a file, which says it itself`, 'shadow');
+    if (args.has(flag))
+      throw usageError(
+        `--${flag} does not go together with a file, which says it itself`,
+        'shadow',
+      );
   }
-  return readTextFile(name, 'name a file that `effectmatch plan --out` or `effectmatch approve --out` wrote');
+  return readTextFile(
+    name,
+    'name a file that `effectmatch plan --out` or `effectmatch approve --out` wrote',
+  );
 }
 
-function print({ record, seen }: Shadowed, options: { readonly full: boolean }, output: Output): void {
+function print(
+  { record, seen }: Shadowed,
+  options: { readonly full: boolean },
+  output: Output,
+): void {
   const text = renderShadow(record, options);
   output.document({ shadow: record, text, seen: seen ?? null });
   output.line(output.paint(shadowTone(record), printable(text)));
   if (record.would === 'propose' && seen !== undefined && seen.length > 0)
     printRendering(renderSeen(seen, options), output);
   output.line('Rolled back, and no verdict: no license was spent and nothing is released.');
-  output.line(`next: effectmatch show ${record.occurrence.slice(0, 16)}, or effectmatch journal --kind shadow`);
+  output.line(
+    `next: effectmatch show ${record.occurrence.slice(0, 16)}, or effectmatch journal --kind shadow`,
+  );
 }
 
 /** Green only for what would have committed, and never the colour alone. */

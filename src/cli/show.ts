@@ -82,7 +82,15 @@ function verdictCode({ holder, terminal, attempts }: Found): ExitCode {
   return exitCodeOf(terminal);
 }
 
-function documentOf({ occurrence, holder, terminal, attempts, acknowledgements, resolution, shadow }: Found) {
+function documentOf({
+  occurrence,
+  holder,
+  terminal,
+  attempts,
+  acknowledgements,
+  resolution,
+  shadow,
+}: Found) {
   const claimed = holder && {
     claim: holder.claim.record,
     license: holder.license,
@@ -116,7 +124,8 @@ function print(found: Found, output: Output): void {
   heading('Attempts');
   if (found.attempts.length === 0) line('  none has ended');
   for (const attempt of found.attempts) {
-    const replay = found.holder !== undefined && attempt.execution !== found.holder.claim.record.execution;
+    const replay =
+      found.holder !== undefined && attempt.execution !== found.holder.claim.record.execution;
     line(indent(describeAttempt(attempt, replay, output), 2));
   }
   if (found.resolution !== undefined) {
@@ -133,14 +142,17 @@ function print(found: Found, output: Output): void {
     line(`  ${at}  ${state}  ${continuation}${isOpen ? '  (not completed)' : ''}`);
   }
   const released = found.acknowledgements.map(({ continuation }) => continuation);
-  const waiting = (found.holder?.claim.record.continuations ?? []).filter((name) => !released.includes(name));
+  const waiting = (found.holder?.claim.record.continuations ?? []).filter(
+    (name) => !released.includes(name),
+  );
   for (const name of waiting) line(`  not released  ${name}`);
   if (released.length + waiting.length === 0) line('  none is registered');
 }
 
 function describeVerdict({ holder, terminal }: Found, { paint }: Output): string {
   if (terminal !== undefined) return paint(toneOf(terminal.kind), terminal.kind);
-  if (holder === undefined) return paint('bad', 'never claimed: every attempt was refused before it could begin');
+  if (holder === undefined)
+    return paint('bad', 'never claimed: every attempt was refused before it could begin');
   const next = holder.leaseExpired ? 'run `effectmatch recover`' : 'it may still be running';
   return paint('caution', `no verdict, so dependent work is halted; ${next}`);
 }
@@ -157,11 +169,15 @@ function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {
 
 function printShadow(shadow: Shadow, { line, paint }: Output): void {
   const { occurrence, task, adapter, basis, license, recordedAt } = shadow;
-  line(`${paint('strong', occurrence)}  shadow: no verdict, nothing was spent, and nothing is released by it`);
+  line(
+    `${paint('strong', occurrence)}  shadow: no verdict, nothing was spent, and nothing is released by it`,
+  );
   line();
   line(`  task      ${quote(task)}, on ${adapter}`);
   line(`  recorded  ${recordedAt}`);
-  line(`  compared  with ${license === undefined ? basis : `license ${license}, which it did not spend`}`);
+  line(
+    `  compared  with ${license === undefined ? basis : `license ${license}, which it did not spend`}`,
+  );
   line();
   line(indent(paint(shadowTone(shadow), renderShadow(shadow)), 2));
 }

@@ -11,10 +11,16 @@ export function readTextFile(file: string, next: string): string {
   } catch (cause) {
     const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
     const why = missing ? 'does not exist' : `cannot be read: ${String(cause)}`;
-    throw new GuidedError('ERR_EM_NOT_FOUND', `${resolve(file)} ${why}; nothing was done`, next, { cause });
+    throw new GuidedError('ERR_EM_NOT_FOUND', `${resolve(file)} ${why}; nothing was done`, next, {
+      cause,
+    });
   }
   if (!isUtf8(bytes)) {
-    throw new GuidedError('ERR_EM_USAGE', `${resolve(file)} is not UTF-8 text; nothing was done`, 'save it as UTF-8');
+    throw new GuidedError(
+      'ERR_EM_USAGE',
+      `${resolve(file)} is not UTF-8 text; nothing was done`,
+      'save it as UTF-8',
+    );
   }
   return bytes.toString('utf8');
 }

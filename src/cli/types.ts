@@ -25,7 +25,10 @@ error of the compiler. The database is only read. Write it again when the schema
     force: { about: 'replace the file if there is one' },
     name: { value: 'NAME', about: 'the name of the adapter (default: the name of the database)' },
     out: { value: 'FILE', about: `where to write it (default: ${OUT})` },
-    relations: { value: 'LIST', about: 'tables, separated by commas (default: all that can be registered)' },
+    relations: {
+      value: 'LIST',
+      about: 'tables, separated by commas (default: all that can be registered)',
+    },
   },
   examples: ['effectmatch types books.db --force', `effectmatch types --out src/books.types.ts`],
   async run(args, output) {
@@ -40,7 +43,9 @@ error of the compiler. The database is only read. Write it again when the schema
     const text = typesText(args.value('name') ?? found.suggestedName, tables);
     await writePrivateFile(file, text.trimEnd().split('\n'), { force: args.has('force') });
     output.document({ file, tables: chosen });
-    output.line(`${output.paint('good', 'written')}  ${file}: the types of ${chosen.length} tables`);
+    output.line(
+      `${output.paint('good', 'written')}  ${file}: the types of ${chosen.length} tables`,
+    );
     return EXIT.done;
   },
 };

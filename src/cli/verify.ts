@@ -18,7 +18,8 @@ const PROVES = {
     'The holder of the key recorded this verdict about this attempt, with these digests, and it was not changed since.',
   checkpoint:
     'The holder of the key vouches for these journal rows: a journal that has them must arrive at this chain.',
-  shadow: 'The holder of the key rehearsed an action and recorded what would have been decided about it.',
+  shadow:
+    'The holder of the key rehearsed an action and recorded what would have been decided about it.',
 };
 const NOT_PROVED = {
   receipt:
@@ -26,7 +27,8 @@ const NOT_PROVED = {
     'what the backend holds today, or that there is no other attempt or later settlement with another receipt.',
   checkpoint:
     'That the rows are still there: only `effectmatch journal --verify --against` beside the store shows that.',
-  shadow: 'That anything was decided, committed or released: a shadow is not a verdict, and nothing may depend on it.',
+  shadow:
+    'That anything was decided, committed or released: a shadow is not a verdict, and nothing may depend on it.',
 };
 
 const KEY_HELP =
@@ -41,7 +43,12 @@ It needs no configuration, store, keyring or network. The exit code is ${EXIT.do
 whatever the verdicts say, and ${EXIT.fault} when anything is not. The verdict itself is printed: a verified receipt of a
 rejection is still a rejection.`,
   positionals: ['file'],
-  flags: { key: { value: 'KEY', about: 'public key (ed25519:…), or a file with one key per line or one PEM' } },
+  flags: {
+    key: {
+      value: 'KEY',
+      about: 'public key (ed25519:…), or a file with one key per line or one PEM',
+    },
+  },
   examples: [
     'effectmatch verify receipt.jsonl --key receipts.pub',
     'effectmatch verify checkpoint-42.json --key ed25519:JUO5L_EJVRFHatyDadtt3JM2ZaEZeN2hQE7hBmypVZ0 --json',
@@ -50,7 +57,10 @@ rejection is still a rejection.`,
     const file = args.positionals[0] ?? '';
     const key = args.value('key');
     if (key === undefined)
-      throw usageError('--key is missing: without a key that you trust nothing can be verified', 'verify');
+      throw usageError(
+        '--key is missing: without a key that you trust nothing can be verified',
+        'verify',
+      );
     const keys = withNext('ERR_EM_CONFIG_INVALID', KEY_HELP, () =>
       key.startsWith('ed25519:') ? [parseReceiptKey(key)] : parseReceiptKeys(readWhole(key)),
     );
@@ -67,7 +77,8 @@ rejection is still a rejection.`,
       count += 1;
       progress?.at(`${count} documents`);
     }
-    if (count === 0) throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${file} holds nothing to verify`);
+    if (count === 0)
+      throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${file} holds nothing to verify`);
     output.document({ verified: true, documents });
     printMeaning(kinds, count, output);
     return EXIT.done;
@@ -85,7 +96,16 @@ function verifyDocument(keys: readonly ReceiptKey[], text: string, place: string
   }
 }
 
-const EVENT_FIELDS = ['specversion', 'id', 'source', 'type', 'subject', 'time', 'datacontenttype', 'data'] as const;
+const EVENT_FIELDS = [
+  'specversion',
+  'id',
+  'source',
+  'type',
+  'subject',
+  'time',
+  'datacontenttype',
+  'data',
+] as const;
 
 /** The envelope inside an event that `export --format cloudevents` wrote; what is around it is not signed. */
 function unwrap(text: string): unknown {
@@ -106,7 +126,9 @@ function print(verified: Verified, { line, paint }: Output): void {
     const { shadow, position } = verified;
     line(`${paint('good', 'verified')}  shadow ${shadow.occurrence}: no verdict`);
     line(indent(renderShadow(shadow), 2));
-    line(`  task       ${quote(shadow.task)}, on ${shadow.adapter}, compared with: ${shadow.basis}`);
+    line(
+      `  task       ${quote(shadow.task)}, on ${shadow.adapter}, compared with: ${shadow.basis}`,
+    );
     line(`  recorded   ${shadow.recordedAt}, journal row ${position}`);
     line(signedBy);
     return;
@@ -125,7 +147,11 @@ function print(verified: Verified, { line, paint }: Output): void {
   line(signedBy);
 }
 
-function printMeaning(kinds: ReadonlySet<Verified['kind']>, count: number, { line, paint }: Output): void {
+function printMeaning(
+  kinds: ReadonlySet<Verified['kind']>,
+  count: number,
+  { line, paint }: Output,
+): void {
   line();
   if (count > 1) line(`${count} documents, all verified.`);
   for (const kind of kinds) {

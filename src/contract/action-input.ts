@@ -6,13 +6,17 @@ export type Fields = { readonly [name: string]: unknown };
 
 /** The own fields of untrusted input, read once: nothing that it still holds can change or answer for them later. */
 export function readFields(input: unknown, where: string): Fields {
-  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
-  if (prototype !== Object.prototype && prototype !== null) throw refuseAction(`${where} must be a plain object`);
+  const prototype: unknown =
+    typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
+  if (prototype !== Object.prototype && prototype !== null)
+    throw refuseAction(`${where} must be a plain object`);
   const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
   if (fields.some(([, field]) => !('value' in field))) {
     throw refuseAction(`${where} must be plain data, without accessors`);
   }
-  return Object.fromEntries(fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]));
+  return Object.fromEntries(
+    fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]),
+  );
 }
 
 /** Closed: a field that nobody knows is refused by name. */
@@ -25,7 +29,8 @@ export function refuseUnknown(object: object, known: readonly string[], where: s
 /** Refuses integers that may have been rounded, wherever they stand in an action. `instead` says what to write. */
 export function refuseRounded(value: unknown, where: string, instead: string): void {
   const rounded = findRounded(value);
-  if (rounded !== undefined) throw refuseAction(`${where}: there is ${describeRounded(rounded, instead)}`);
+  if (rounded !== undefined)
+    throw refuseAction(`${where}: there is ${describeRounded(rounded, instead)}`);
 }
 
 /** A statement or call that was given more or fewer values than it takes. */
@@ -35,7 +40,9 @@ export function refuseValueCount(
   given: number,
 ): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
   const values = takes === 1 ? '1 value' : `${takes === 0 ? 'no' : takes} values`;
-  return refuseAction(`${what} takes ${values}, but ${given} ${given === 1 ? 'was' : 'were'} given`);
+  return refuseAction(
+    `${what} takes ${values}, but ${given} ${given === 1 ? 'was' : 'were'} given`,
+  );
 }
 
 /** An action that is not one, in words that say what to change. */

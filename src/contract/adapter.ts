@@ -2,7 +2,13 @@ import type { Outlet, Survey } from '../protocol/boundary.ts';
 import type { Profile, StateRead, StateReading } from '../protocol/effect.ts';
 import type { Capability } from '../protocol/frame.ts';
 import type { Manifest } from '../protocol/manifest.ts';
-import type { Assigned, CandidateFacts, ChannelReport, Evidence, TargetCount } from '../protocol/observation.ts';
+import type {
+  Assigned,
+  CandidateFacts,
+  ChannelReport,
+  Evidence,
+  TargetCount,
+} from '../protocol/observation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
@@ -98,7 +104,12 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
    * Runs the action once in a private candidate. `failed` means that nothing of it remains. `reads` is the declared
    * state that the stage will be asked for: an adapter that protects it by locks takes them before the action runs.
    */
-  stage(claim: Claim, certificate: Certificate, action: Action, reads?: readonly StateRead[]): Promise<Staged>;
+  stage(
+    claim: Claim,
+    certificate: Certificate,
+    action: Action,
+    reads?: readonly StateRead[],
+  ): Promise<Staged>;
   readonly markers: Markers;
   readonly probe: PromotableProbe<Action>;
 }
@@ -201,7 +212,11 @@ export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
    * found may still be on its way: its channels are then `silent`, because an empty outcome would be a verdict.
    * `approved` says where to look, never what to see.
    */
-  readBack(occurrence: OccurrenceId, request: RemoteRequest | undefined, approved: Approval): Promise<Evidence>;
+  readBack(
+    occurrence: OccurrenceId,
+    request: RemoteRequest | undefined,
+    approved: Approval,
+  ): Promise<Evidence>;
   readonly probe: RemoteProbe;
 }
 
@@ -217,7 +232,9 @@ export interface RemoteRequest {
 }
 
 /** `mayHaveSent: false` only when provably nothing left this process. `why` is stored as it is, so it quotes no values. */
-export type Dispatch = { readonly mayHaveSent: false; readonly why: string } | { readonly mayHaveSent: true };
+export type Dispatch =
+  | { readonly mayHaveSent: false; readonly why: string }
+  | { readonly mayHaveSent: true };
 
 /** Named facts that admission demands of a MEDIATED adapter, each shown against the real service. */
 export interface RemoteProbe {

@@ -7,7 +7,10 @@ export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>
  * What is wrong with the names in options; undefined where nothing is. Options are closed: one that is misspelt would be
  * passed over, and what it should restrict would be open. So would what is inherited, wherever options are copied.
  */
-export function misnamedOption(options: unknown, known: Readonly<Record<string, true>>): string | undefined {
+export function misnamedOption(
+  options: unknown,
+  known: Readonly<Record<string, true>>,
+): string | undefined {
   if (typeof options !== 'object' || options === null) return 'options must be an object';
   const prototype: unknown = Object.getPrototypeOf(options);
   if (prototype !== Object.prototype && prototype !== null) return 'options must be a plain object';
@@ -18,7 +21,10 @@ export function misnamedOption(options: unknown, known: Readonly<Record<string, 
 }
 
 /** The same for a list of relations, each a name or options of its own. */
-export function misnamedRelation(relations: unknown, known: Readonly<Record<string, true>>): string | undefined {
+export function misnamedRelation(
+  relations: unknown,
+  known: Readonly<Record<string, true>>,
+): string | undefined {
   if (!Array.isArray(relations)) return 'relations must be a list of tables';
   for (const relation of relations) {
     const wrong = typeof relation === 'string' ? undefined : misnamedOption(relation, known);

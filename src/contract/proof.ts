@@ -10,7 +10,10 @@ declare const proof: unique symbol;
 export type Proof<Step extends string, Facts> = Facts & { readonly [proof]: Step };
 
 /** The occurrence is durably spent by this execution. Minted by `runtime/authority.ts`. */
-export type Claim = Proof<'claim', { readonly sealed: Sealed<ClaimRecord>; readonly digest: Digest }>;
+export type Claim = Proof<
+  'claim',
+  { readonly sealed: Sealed<ClaimRecord>; readonly digest: Digest }
+>;
 
 /**
  * Every outlet is observed or denied. Minted by `runtime/boundary.ts`. `credentials` is what the survey said about the

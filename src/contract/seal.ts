@@ -12,7 +12,11 @@ export interface Sealer {
   /** Seals a frozen copy of the record, which is what the result carries. */
   seal<T>(kind: RecordKind<T>, record: T): Sealed<T>;
   /** Throws `ERR_EM_SEAL_INVALID` or `ERR_EM_KEY_UNKNOWN`; returns the parsed record only when the seal holds. */
-  open<T>(kind: RecordKind<T>, text: string, seal: { readonly key: string; readonly mac: string }): Sealed<T>;
+  open<T>(
+    kind: RecordKind<T>,
+    text: string,
+    seal: { readonly key: string; readonly mac: string },
+  ): Sealed<T>;
   /**
    * The same for a sealed record in hand, as ledgers check it before an insert. Text and seal decide what the record is:
    * what this sealer sealed lately comes back as it was sealed, everything else is parsed again.

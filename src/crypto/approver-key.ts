@@ -38,11 +38,16 @@ export interface PublicKey {
 export function parsePublicKey(input: string): PublicKey {
   const known = parsed.get(input);
   if (known !== undefined) return known;
-  const point = input.includes('-----BEGIN') ? pointOfPem(input) : decodeBase64url(stripPrefix(input), KEY_BYTES);
+  const point = input.includes('-----BEGIN')
+    ? pointOfPem(input)
+    : decodeBase64url(stripPrefix(input), KEY_BYTES);
   if (point === undefined) {
-    throw invalidKey(`a public key is "${PUBLIC_PREFIX}" and 32 bytes in base64url, or an Ed25519 SPKI PEM`);
+    throw invalidKey(
+      `a public key is "${PUBLIC_PREFIX}" and 32 bytes in base64url, or an Ed25519 SPKI PEM`,
+    );
   }
-  if (isSmallOrder(point)) throw invalidKey('this public key is a known weak point; generate a new key pair');
+  if (isSmallOrder(point))
+    throw invalidKey('this public key is a known weak point; generate a new key pair');
   const text = `${PUBLIC_PREFIX}${point.toString('base64url')}`;
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') };
   const key: PublicKey = {
@@ -66,12 +71,17 @@ export function formatPrivateKey(key: KeyObject): string {
 }
 
 /** Reads a private key in our one-line form or as PKCS #8 PEM. No message contains any part of the input. */
-export function parsePrivateKey(input: string): { readonly key: KeyObject; readonly publicKey: PublicKey } {
+export function parsePrivateKey(input: string): {
+  readonly key: KeyObject;
+  readonly publicKey: PublicKey;
+} {
   const key = input.startsWith(PRIVATE_PREFIX)
     ? privateOfSeed(input.slice(PRIVATE_PREFIX.length))
     : privateOfPem(input);
   if (key?.asymmetricKeyType !== 'ed25519') {
-    throw invalidKey(`a private key is "${PRIVATE_PREFIX}" and 32 bytes in base64url, or an Ed25519 PKCS #8 PEM`);
+    throw invalidKey(
+      `a private key is "${PRIVATE_PREFIX}" and 32 bytes in base64url, or an Ed25519 PKCS #8 PEM`,
+    );
   }
   const { x } = key.export({ format: 'jwk' });
   return { key, publicKey: parsePublicKey(`${PUBLIC_PREFIX}${x}`) };

@@ -44,10 +44,14 @@ export function generateApprover(issuer: string): ApproverKey {
 }
 
 /** Writes the key to a new file with mode 0600, flushed. Never overwrites. */
-export function saveApproverKey(file: string, { issuer, publicKey, privateKey }: ApproverKey): void {
+export function saveApproverKey(
+  file: string,
+  { issuer, publicKey, privateKey }: ApproverKey,
+): void {
   const text = `${JSON.stringify({ version: 1, issuer, publicKey, privateKey }, null, 2)}\n`;
   parseKeyFile(file, text);
-  if (!createSecretFile(file, text)) throw invalidKeyFile(file, 'it exists already and is never overwritten');
+  if (!createSecretFile(file, text))
+    throw invalidKeyFile(file, 'it exists already and is never overwritten');
 }
 
 /** Reads a key file under the same rules as a keyring, and checks that both halves belong together. */
@@ -86,7 +90,10 @@ export function approver(options: {
   readonly ids?: IdSource;
 }): Approver {
   if (typeof options?.privateKey !== 'string') {
-    throw new EffectMatchError('ERR_EM_USAGE', 'an approver needs the key pair of generateApprover or loadApproverKey');
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'an approver needs the key pair of generateApprover or loadApproverKey',
+    );
   }
   const { issuer, clock = systemClock, ids = randomIds } = options;
   checkIssuer(issuer);
@@ -126,7 +133,8 @@ function parseKeyFile(file: string, text: string): ApproverKey {
     throw invalidKeyFile(file, 'it is not JSON');
   }
   const result = keyFileSchema.safeParse(content);
-  if (!result.success) throw invalidKeyFile(file, 'it needs exactly version, issuer, publicKey and privateKey');
+  if (!result.success)
+    throw invalidKeyFile(file, 'it needs exactly version, issuer, publicKey and privateKey');
   const { issuer, publicKey, privateKey } = result.data;
   if (!belongTogether(publicKey, privateKey)) {
     throw invalidKeyFile(file, 'its two keys are not an Ed25519 key pair');
@@ -146,7 +154,10 @@ function belongTogether(publicKey: string, privateKey: string): boolean {
 /** Times that a record can carry end with the year 9999; the end of validity still has to fit behind this one. */
 function checkTime(ms: number): number {
   if (!Number.isSafeInteger(ms) || ms < 0 || ms > LATEST_MS) {
-    throw new EffectMatchError('ERR_EM_USAGE', 'notBefore is a time in milliseconds since the epoch');
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'notBefore is a time in milliseconds since the epoch',
+    );
   }
   return ms;
 }
@@ -161,5 +172,8 @@ function checkIssuer(issuer: string): void {
 }
 
 function invalidKeyFile(file: string, why: string): EffectMatchError<'ERR_EM_KEYRING_INVALID'> {
-  return new EffectMatchError('ERR_EM_KEYRING_INVALID', `${file} cannot be used as an approver key: ${why}`);
+  return new EffectMatchError(
+    'ERR_EM_KEYRING_INVALID',
+    `${file} cannot be used as an approver key: ${why}`,
+  );
 }

@@ -37,7 +37,8 @@ export function digestFolders(folders: readonly URL[]): Digest {
 function listModules(root: URL, prefix: string): string[] {
   return readdirSync(moduleUrl(root, prefix), { withFileTypes: true }).flatMap((entry) => {
     const name = `${prefix}${entry.name}`;
-    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : listModules(root, `${name}/`);
+    if (entry.isDirectory())
+      return entry.name === 'node_modules' ? [] : listModules(root, `${name}/`);
     if (!MODULE.test(entry.name) || DECLARATION.test(entry.name)) return [];
     if (!entry.isFile()) throw unidentified(root, `${name} is not a regular file`);
     return [name];

@@ -15,7 +15,10 @@ const COPY_LIMIT = 1 << 20;
 export function digestText(domain: string, text: string): Digest {
   invariant(!domain.includes('\n'), 'a domain label is one line');
   if (!text.isWellFormed()) {
-    throw new EffectMatchError('ERR_EM_CANON_UNSUPPORTED', `${domain}: the text contains a lone surrogate`);
+    throw new EffectMatchError(
+      'ERR_EM_CANON_UNSUPPORTED',
+      `${domain}: the text contains a lone surrogate`,
+    );
   }
   if (text.length <= COPY_LIMIT) return hash('sha256', `${domain}\n${text}`, 'hex') as Digest;
   return createHash('sha256').update(`${domain}\n`).update(text).digest('hex') as Digest;

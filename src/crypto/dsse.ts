@@ -77,7 +77,8 @@ function parseEnvelope(input: unknown): Parsed {
   if (fields.payloadType !== STATEMENT_PAYLOAD_TYPE) {
     throw invalid(`its payload type is not ${STATEMENT_PAYLOAD_TYPE}`);
   }
-  if (typeof fields.payload === 'string' && fields.payload.length > MAX_ENVELOPE_BYTES) throw tooLarge();
+  if (typeof fields.payload === 'string' && fields.payload.length > MAX_ENVELOPE_BYTES)
+    throw tooLarge();
   const payload = decodeBase64(fields.payload);
   if (payload === undefined || payload.length === 0) throw invalid('its payload is not base64');
   if (payload.length > MAX_PAYLOAD_BYTES) throw tooLarge();
@@ -92,7 +93,8 @@ function parseSignatures(input: unknown): Parsed['signatures'] {
     if (typeof entry === 'string') throw invalid('a signature is an object');
     const { keyid, sig } = readFields('signature of an envelope', entry, ['keyid', 'sig']);
     const bytes = decodeBase64(sig);
-    if (typeof keyid !== 'string' || keyid.length > MAX_KEYID) throw invalid('a key id is a short text');
+    if (typeof keyid !== 'string' || keyid.length > MAX_KEYID)
+      throw invalid('a key id is a short text');
     // Another tool may have signed too, with another algorithm; only its being base64 is ours to check.
     if (bytes === undefined || bytes.length === 0) throw invalid('a signature is not base64');
     return { keyid, sig: bytes };
@@ -123,7 +125,10 @@ function decodeUtf8(payload: Buffer): string {
 const sized = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from(`${bytes.length} `), bytes]);
 
 function tooLarge(): EffectMatchError<'ERR_EM_RECORD_TOO_LARGE'> {
-  return new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `envelope: more than ${MAX_ENVELOPE_BYTES} bytes`);
+  return new EffectMatchError(
+    'ERR_EM_RECORD_TOO_LARGE',
+    `envelope: more than ${MAX_ENVELOPE_BYTES} bytes`,
+  );
 }
 
 function invalid(why: string, cause?: unknown): EffectMatchError<'ERR_EM_RECORD_INVALID'> {

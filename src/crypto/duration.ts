@@ -1,6 +1,11 @@
 import { EffectMatchError } from '../errors.ts';
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 /**
  * Milliseconds of `30s`, `10m`, `1h`, `2d`, or of a number of milliseconds. Anything else, zero, and more than `maxMs`
@@ -9,10 +14,16 @@ const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600
 export function parseDuration(input: string | number, maxMs: number): number {
   const ms = typeof input === 'number' ? input : parseText(input);
   if (!Number.isSafeInteger(ms) || ms <= 0) {
-    throw new EffectMatchError('ERR_EM_USAGE', 'a duration is a number with a unit, such as 30s, 10m, 1h or 2d');
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'a duration is a number with a unit, such as 30s, 10m, 1h or 2d',
+    );
   }
   if (ms > maxMs) {
-    throw new EffectMatchError('ERR_EM_USAGE', `the duration is longer than the ${maxMs / 86_400_000} days allowed`);
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      `the duration is longer than the ${maxMs / 86_400_000} days allowed`,
+    );
   }
   return ms;
 }

@@ -25,7 +25,8 @@ export function readFields<F extends string>(
     if (property === undefined || count !== fields.length) {
       throw invalid(what, `expected exactly the fields ${fields.join(', ')}`);
     }
-    if (property.get !== undefined || property.set !== undefined) throw invalid(what, `${field} is not a data field`);
+    if (property.get !== undefined || property.set !== undefined)
+      throw invalid(what, `${field} is not a data field`);
     found[field] = property.value;
   }
   return found;
@@ -51,7 +52,8 @@ function parseJson(what: string, text: string): unknown {
 /** Members of all objects in data that was read from JSON; NaN where there is something that `canonical` refuses. */
 function countKeys(value: unknown, depth: number): number {
   if (typeof value === 'string') return value.isWellFormed() ? 0 : Number.NaN;
-  if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0) ? 0 : Number.NaN;
+  if (typeof value === 'number')
+    return Number.isFinite(value) && !Object.is(value, -0) ? 0 : Number.NaN;
   if (typeof value !== 'object' || value === null) return 0;
   if (depth >= MAX_DEPTH) return Number.NaN;
   let members = 0;
@@ -83,6 +85,10 @@ function countMembers(text: string): number {
   return members;
 }
 
-function invalid(what: string, why: string, cause?: unknown): EffectMatchError<'ERR_EM_RECORD_INVALID'> {
+function invalid(
+  what: string,
+  why: string,
+  cause?: unknown,
+): EffectMatchError<'ERR_EM_RECORD_INVALID'> {
   return new EffectMatchError('ERR_EM_RECORD_INVALID', `${what}: ${why}`, { cause });
 }

@@ -38,10 +38,13 @@ export class Keyring {
   constructor(generations: readonly Generation[], reread?: () => readonly Generation[]) {
     const first = generations[0];
     if (first === undefined) throw invalidKeyring('it holds no key');
-    if (generations.length > MAX_GENERATIONS) throw invalidKeyring(`it holds more than ${MAX_GENERATIONS} keys`);
+    if (generations.length > MAX_GENERATIONS)
+      throw invalidKeyring(`it holds more than ${MAX_GENERATIONS} keys`);
     for (const { id, secret } of generations) {
-      if (!GENERATION_ID.test(id)) throw invalidKeyring('a key id has characters or a length that are not allowed');
-      if (secret.length !== SECRET_BYTES) throw invalidKeyring(`key ${id} is not ${SECRET_BYTES} bytes long`);
+      if (!GENERATION_ID.test(id))
+        throw invalidKeyring('a key id has characters or a length that are not allowed');
+      if (secret.length !== SECRET_BYTES)
+        throw invalidKeyring(`key ${id} is not ${SECRET_BYTES} bytes long`);
       if (this.#secrets.has(id)) throw invalidKeyring(`key id ${id} occurs twice`);
       this.#secrets.set(id, Buffer.from(secret));
     }
@@ -92,7 +95,8 @@ export function openKeyring(source: KeyringSource): Keyring {
   if (source instanceof Keyring) return source;
   if (typeof source === 'string') return openOrCreate(source);
   const value = process.env[source.env];
-  if (value === undefined || value === '') throw invalidKeyring(`the environment variable ${source.env} is not set`);
+  if (value === undefined || value === '')
+    throw invalidKeyring(`the environment variable ${source.env} is not set`);
   return keyringFromEnv(value);
 }
 
@@ -128,7 +132,8 @@ export function keyringFromEnv(value: string): Keyring {
   return new Keyring(
     value.split(',').map((entry) => {
       const [id, secret, ...rest] = entry.trim().split(':');
-      if (id === undefined || rest.length > 0) throw invalidKeyring('an entry is not of the form id:secret');
+      if (id === undefined || rest.length > 0)
+        throw invalidKeyring('an entry is not of the form id:secret');
       return { id, secret: decodeSecret(secret) };
     }),
   );
@@ -158,12 +163,16 @@ function parseFile(text: string): readonly Generation[] {
     throw invalidKeyring('it is not JSON');
   }
   const result = fileSchema.safeParse(content);
-  if (!result.success) throw invalidKeyring('it is not of the form {"version":1,"keys":[{"id","secret"}]}');
+  if (!result.success)
+    throw invalidKeyring('it is not of the form {"version":1,"keys":[{"id","secret"}]}');
   return result.data.keys.map(({ id, secret }) => ({ id, secret: decodeSecret(secret) }));
 }
 
 function formatFile(generations: readonly Generation[]): string {
-  const keys = generations.map(({ id, secret }) => ({ id, secret: Buffer.from(secret).toString('base64url') }));
+  const keys = generations.map(({ id, secret }) => ({
+    id,
+    secret: Buffer.from(secret).toString('base64url'),
+  }));
   return `${JSON.stringify({ version: 1, keys }, null, 2)}\n`;
 }
 
@@ -173,7 +182,8 @@ function freshGeneration(): Generation {
 
 function decodeSecret(text: string | undefined): Buffer {
   const secret = decodeBase64url(text, SECRET_BYTES);
-  if (secret === undefined) throw invalidKeyring(`a secret is not ${SECRET_BYTES} bytes in base64url without padding`);
+  if (secret === undefined)
+    throw invalidKeyring(`a secret is not ${SECRET_BYTES} bytes in base64url without padding`);
   return secret;
 }
 

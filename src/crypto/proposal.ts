@@ -31,8 +31,10 @@ export function parseProposal(input: unknown): Proposal {
   if (renderingDigest(approved.salt, rendering) !== draft.rendering) {
     throw mismatch('its draft names another rendering');
   }
-  if (digestRecord(approvedRecord, approved) !== draft.approved) throw mismatch('its draft names another outcome');
-  if (draft.adapter !== approved.adapter) throw mismatch('draft and outcome are for different adapters');
+  if (digestRecord(approvedRecord, approved) !== draft.approved)
+    throw mismatch('its draft names another outcome');
+  if (draft.adapter !== approved.adapter)
+    throw mismatch('draft and outcome are for different adapters');
   return { draft, approved, rendering };
 }
 
@@ -44,7 +46,10 @@ function parseDraft(input: unknown): Proposal['draft'] {
   }
   for (const field of Object.keys(DECIDED_BY_APPROVER)) {
     if (Object.hasOwn(input, field)) {
-      throw new EffectMatchError('ERR_EM_RECORD_INVALID', `proposal: ${field} is for the approver to decide`);
+      throw new EffectMatchError(
+        'ERR_EM_RECORD_INVALID',
+        `proposal: ${field} is for the approver to decide`,
+      );
     }
   }
   const { issuer, key, nonce, notBefore, expiresAt, ...draft } = licenseRecord.parse({

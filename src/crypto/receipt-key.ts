@@ -28,7 +28,9 @@ export function signingKey(keyring: Keyring): { readonly keyid: Digest; readonly
 }
 
 /** The public halves of all generations, newest first: whoever has these can verify every receipt, old or new. */
-export function receiptKeys(keyring: Keyring): readonly (ReceiptKey & { readonly generation: string })[] {
+export function receiptKeys(
+  keyring: Keyring,
+): readonly (ReceiptKey & { readonly generation: string })[] {
   return keyring.ids.map((generation) => ({
     generation,
     ...parseReceiptKey(deriveKey(keyring, generation).publicKey),
@@ -43,21 +45,31 @@ export function parseReceiptKey(text: string): ReceiptKey {
   } catch (cause) {
     if (!(cause instanceof EffectMatchError)) throw cause;
     const why = cause.message.replace(/^not an approver key: /, '');
-    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `not a public key of receipts: ${why}`, { cause });
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `not a public key of receipts: ${why}`, {
+      cause,
+    });
   }
 }
 
 /** Reads a file of public keys: one PEM, or one key per line; empty lines and lines that begin with # are skipped. */
 export function parseReceiptKeys(text: string): readonly ReceiptKey[] {
-  const lines = text.includes('-----BEGIN') ? [text] : text.split(/\r?\n/).map((line) => line.trim());
+  const lines = text.includes('-----BEGIN')
+    ? [text]
+    : text.split(/\r?\n/).map((line) => line.trim());
   const keys = lines.filter((line) => line !== '' && !line.startsWith('#'));
   if (keys.length === 0 || keys.length > MAX_KEYS) {
-    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `a file of public keys holds 1 to ${MAX_KEYS} of them`);
+    throw new EffectMatchError(
+      'ERR_EM_CONFIG_INVALID',
+      `a file of public keys holds 1 to ${MAX_KEYS} of them`,
+    );
   }
   return keys.map(parseReceiptKey);
 }
 
-function deriveKey(keyring: Keyring, generation: string): { readonly key: KeyObject; readonly publicKey: string } {
+function deriveKey(
+  keyring: Keyring,
+  generation: string,
+): { readonly key: KeyObject; readonly publicKey: string } {
   const seed = keyring.derive(generation, PURPOSE)?.export();
   invariant(seed !== undefined, 'a keyring holds its own generations');
   const { key, publicKey } = parsePrivateKey(`ed25519-private:${seed.toString('base64url')}`);

@@ -43,14 +43,22 @@ export function createSigner(keyring: Keyring): Signer {
 export type Verified =
   | { readonly kind: 'receipt'; readonly keyid: string; readonly receipt: Receipt }
   | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint }
-  | { readonly kind: 'shadow'; readonly keyid: string; readonly shadow: Shadow; readonly position: number };
+  | {
+      readonly kind: 'shadow';
+      readonly keyid: string;
+      readonly shadow: Shadow;
+      readonly position: number;
+    };
 
 /**
  * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public keys: no store, no
  * keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` when none of the keys vouches for it, and
  * `ERR_EM_RECORD_INVALID` when what they vouch for contradicts itself.
  */
-export function verifyReceipt(publicKeys: readonly (string | ReceiptKey)[], envelope: unknown): Verified {
+export function verifyReceipt(
+  publicKeys: readonly (string | ReceiptKey)[],
+  envelope: unknown,
+): Verified {
   const keys = publicKeys.map((key) => (typeof key === 'string' ? parseReceiptKey(key) : key));
   const { text, keyid } = openEnvelope(keys, envelope);
   const statement = statementRecord.parseText(text);
@@ -100,7 +108,9 @@ function stateCheckpoint(checkpoint: Checkpoint): Statement {
 function stateShadow(shadow: Shadow, position: number): Statement {
   return {
     _type: STATEMENT_TYPE,
-    subject: [{ name: shadow.occurrence, digest: { sha256: plainDigest(shadowRecord.text(shadow)) } }],
+    subject: [
+      { name: shadow.occurrence, digest: { sha256: plainDigest(shadowRecord.text(shadow)) } },
+    ],
     predicateType: SHADOW_TYPE,
     predicate: { shadow, position },
   };
@@ -123,5 +133,8 @@ function assertSame(text: string, again: Statement): void {
 function assertSound(terminal: Terminal): void {
   const broken = findUnassured(terminal);
   if (broken === undefined) return;
-  throw new EffectMatchError('ERR_EM_RECORD_INVALID', `receipt: the terminal contradicts itself: ${broken}`);
+  throw new EffectMatchError(
+    'ERR_EM_RECORD_INVALID',
+    `receipt: the terminal contradicts itself: ${broken}`,
+  );
 }

@@ -41,7 +41,10 @@ export function signResolution(options: OperatorOptions, decision: Decision): Re
     key: publicKey.id,
     at: instant((options.clock ?? systemClock).now()),
   };
-  return resolutionRecord.parse({ ...statement, signature: sign(null, bytesOf(statement), key).toString('base64url') });
+  return resolutionRecord.parse({
+    ...statement,
+    signature: sign(null, bytesOf(statement), key).toString('base64url'),
+  });
 }
 
 /** Whether one of these public keys, the one that the resolution names, signed it. */
@@ -49,7 +52,9 @@ export function verifyResolution(publicKeys: readonly string[], resolution: Reso
   const { signature, ...statement } = resolution;
   const key = publicKeys.map(parsePublicKey).find(({ id }) => id === statement.key);
   const bytes = decodeBase64url(signature, SIGNATURE_BYTES);
-  return key !== undefined && bytes !== undefined && verify(null, bytesOf(statement), key.key, bytes);
+  return (
+    key !== undefined && bytes !== undefined && verify(null, bytesOf(statement), key.key, bytes)
+  );
 }
 
 /** The content address of an operator's evidence. */

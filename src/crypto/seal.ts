@@ -26,10 +26,16 @@ export function createSealer(keyring: Keyring): Sealer {
     if (oldest !== undefined) recent.delete(oldest);
     recent.set(sealed.seal.mac, { kind, sealed });
   };
-  const recall = <T>(kind: RecordKind<T>, text: string, seal: Sealed<T>['seal']): Sealed<T> | undefined => {
+  const recall = <T>(
+    kind: RecordKind<T>,
+    text: string,
+    seal: Sealed<T>['seal'],
+  ): Sealed<T> | undefined => {
     const known = recent.get(seal.mac);
     if (known === undefined || known.kind !== kind) return undefined;
-    return known.sealed.text === text && known.sealed.seal.key === seal.key ? (known.sealed as Sealed<T>) : undefined;
+    return known.sealed.text === text && known.sealed.seal.key === seal.key
+      ? (known.sealed as Sealed<T>)
+      : undefined;
   };
   const open: Sealer['open'] = (kind, text, seal) => {
     const known = recall(kind, text, seal);
@@ -54,7 +60,8 @@ export function createSealer(keyring: Keyring): Sealer {
     },
     open,
     check: (kind, sealed) => open(kind, sealed.text, sealed.seal),
-    mac: (key, domain, text) => computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()) as Digest,
+    mac: (key, domain, text) =>
+      computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()) as Digest,
   };
 }
 
@@ -72,13 +79,18 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
  * nobody can find a value by trying candidates. Target and column are part of it, so equal values in different
  * columns do not show that they are equal. Digests of different key generations cannot be compared.
  */
-export function keyedDigest(keyring: Keyring): (target: string, column: string, value: Value) => string {
+export function keyedDigest(
+  keyring: Keyring,
+): (target: string, column: string, value: Value) => string {
   const key = knownKey(keyring, keyring.current, 'value');
-  return (target, column, value) => computeMac(key, 'effectmatch/value/v1', canonical([target, column, value]));
+  return (target, column, value) =>
+    computeMac(key, 'effectmatch/value/v1', canonical([target, column, value]));
 }
 
 /** The same for a text in pieces, such as the observed outcome of a deployment that does not store values. */
-export function keyedTextDigest(keyring: Keyring): (domain: string, pieces: Iterable<string>) => Digest {
+export function keyedTextDigest(
+  keyring: Keyring,
+): (domain: string, pieces: Iterable<string>) => Digest {
   const key = knownKey(keyring, keyring.current, 'value');
   return (domain, pieces) => {
     const mac = createHmac('sha256', key).update(`${domain}\n`);

@@ -92,9 +92,14 @@ function openSecret(file: string): number {
     if (hasCode(cause, 'ENOENT')) {
       throw new EffectMatchError('ERR_EM_NOT_FOUND', `${file} does not exist`, { cause });
     }
-    if (hasCode(cause, 'ELOOP')) throw invalidFile(file, 'it is a symbolic link; name the file itself');
+    if (hasCode(cause, 'ELOOP'))
+      throw invalidFile(file, 'it is a symbolic link; name the file itself');
     if (hasCode(cause, 'EACCES')) {
-      throw new EffectMatchError('ERR_EM_KEYRING_PERMISSIONS', `${file} may not be read by this user`, { cause });
+      throw new EffectMatchError(
+        'ERR_EM_KEYRING_PERMISSIONS',
+        `${file} may not be read by this user`,
+        { cause },
+      );
     }
     throw invalidFile(file, 'it cannot be opened', cause);
   }
@@ -126,10 +131,18 @@ function flushFolder(file: string): void {
   }
 }
 
-function invalidFile(file: string, why: string, cause?: unknown): EffectMatchError<'ERR_EM_KEYRING_INVALID'> {
-  return new EffectMatchError('ERR_EM_KEYRING_INVALID', `${file} cannot be used as a file of secrets: ${why}`, {
-    cause,
-  });
+function invalidFile(
+  file: string,
+  why: string,
+  cause?: unknown,
+): EffectMatchError<'ERR_EM_KEYRING_INVALID'> {
+  return new EffectMatchError(
+    'ERR_EM_KEYRING_INVALID',
+    `${file} cannot be used as a file of secrets: ${why}`,
+    {
+      cause,
+    },
+  );
 }
 
 function unwritable(file: string, cause: unknown): EffectMatchError<'ERR_EM_KEYRING_PERMISSIONS'> {

@@ -33,12 +33,23 @@ export function verifyLicense(publicKeys: readonly string[], signed: SignedLicen
  * constraints can be evaluated is asked after that: finding it out costs something, and anybody can hand something over.
  */
 export function parseSignedLicense(input: unknown): SignedLicense {
-  const { license, approved, signature } = readFields('signed license', input, ['license', 'approved', 'signature']);
+  const { license, approved, signature } = readFields('signed license', input, [
+    'license',
+    'approved',
+    'signature',
+  ]);
   if (decodeBase64url(signature, SIGNATURE_BYTES) === undefined) {
-    throw new EffectMatchError('ERR_EM_RECORD_INVALID', 'signed license: the signature is not 64 bytes in base64url');
+    throw new EffectMatchError(
+      'ERR_EM_RECORD_INVALID',
+      'signed license: the signature is not 64 bytes in base64url',
+    );
   }
   const outcome = approvedRecord.parse(approved);
-  return { license: licenseRecord.parse(license), approved: outcome, signature: signature as string };
+  return {
+    license: licenseRecord.parse(license),
+    approved: outcome,
+    signature: signature as string,
+  };
 }
 
 function signedBytes(license: License): Buffer {

@@ -36,9 +36,13 @@ export function connect({ url, timeoutMs, ca }: Target): Promise<Connection> {
       socket.destroy();
       resolve({ kind: 'failed', why });
     };
-    const onError = (error: NodeJS.ErrnoException) => fail(`no connection to ${url.host}: ${error.code ?? 'refused'}`);
+    const onError = (error: NodeJS.ErrnoException) =>
+      fail(`no connection to ${url.host}: ${error.code ?? 'refused'}`);
     const onClose = () => fail(`no connection to ${url.host}: it was closed at once`);
-    const timer = setTimeout(() => fail(`no connection to ${url.host} within ${timeoutMs} ms`), timeoutMs);
+    const timer = setTimeout(
+      () => fail(`no connection to ${url.host} within ${timeoutMs} ms`),
+      timeoutMs,
+    );
     socket.once('error', onError);
     socket.once('close', onClose);
     socket.once(secure ? 'secureConnect' : 'connect', () => {

@@ -26,7 +26,16 @@ export interface RequestParts {
 }
 
 /** Headers that belong to the connection or to the gateway; no operation sets them. */
-const RESERVED = ['host', 'connection', 'content-length', 'transfer-encoding', 'expect', 'upgrade', 'te', 'trailer'];
+const RESERVED = [
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'expect',
+  'upgrade',
+  'te',
+  'trailer',
+];
 
 /** Puts a request together from fixed and varying parts. Throws `ERR_EM_MANIFEST_INVALID` with what is missing. */
 export function buildContent(
@@ -37,12 +46,21 @@ export function buildContent(
 ): Content {
   const owned = [...RESERVED, ...reserved];
   if (fixed.idempotency !== null && owned.includes(fixed.idempotency)) {
-    throw invalid(`the idempotency key of operation "${operation}" cannot be sent as "${fixed.idempotency}"`);
+    throw invalid(
+      `the idempotency key of operation "${operation}" cannot be sent as "${fixed.idempotency}"`,
+    );
   }
-  const headers = Object.entries(parts.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const headers = Object.entries(parts.headers ?? {}).map(
+    ([name, value]) => [name.toLowerCase(), value] as const,
+  );
   for (const [name, value] of headers) {
     const taken = owned.includes(name) || name === fixed.idempotency;
-    if (taken || !/^[a-z0-9-]+$/.test(name) || typeof value !== 'string' || !/^[\x20-\x7e]*$/.test(value)) {
+    if (
+      taken ||
+      !/^[a-z0-9-]+$/.test(name) ||
+      typeof value !== 'string' ||
+      !/^[\x20-\x7e]*$/.test(value)
+    ) {
       throw invalid(`operation "${operation}" may not set the header "${name}" to that`);
     }
   }
@@ -84,7 +102,8 @@ export function fillPath(
     return encodeURIComponent(text);
   });
   const asked = Object.entries(query).map(([name, value]): [string, string] => {
-    if (typeof value !== 'string' && typeof value !== 'number') throw invalid(`"${name}" in the query has no value`);
+    if (typeof value !== 'string' && typeof value !== 'number')
+      throw invalid(`"${name}" in the query has no value`);
     return [name, String(value)];
   });
   const search = new URLSearchParams(asked).toString();

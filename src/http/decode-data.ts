@@ -10,8 +10,11 @@ export function decodeData(value: Value): Value {
   if (Array.isArray(value)) return (value as readonly Value[]).map(decodeData);
   if (!isObject(value)) return value;
   const tagged = readTag(value);
-  if (tagged !== undefined) throw invalid(`a body cannot carry ${tagged.tag} ${tagged.text.slice(0, 40)}`);
-  const entries = Object.entries(value).map(([key, inner]) => [decodeKey(key), decodeData(inner)] as const);
+  if (tagged !== undefined)
+    throw invalid(`a body cannot carry ${tagged.tag} ${tagged.text.slice(0, 40)}`);
+  const entries = Object.entries(value).map(
+    ([key, inner]) => [decodeKey(key), decodeData(inner)] as const,
+  );
   if (new Set(entries.map(([key]) => key)).size < entries.length)
     throw invalid('a body has two keys that are sent as one');
   return Object.fromEntries(entries);
@@ -22,5 +25,8 @@ function decodeKey(key: string): string {
 }
 
 function invalid(why: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', `what is approved cannot be requested exactly: ${why}`);
+  return new EffectMatchError(
+    'ERR_EM_MANIFEST_INVALID',
+    `what is approved cannot be requested exactly: ${why}`,
+  );
 }

@@ -48,13 +48,17 @@ export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Prom
   if (connection.kind === 'failed') return { kind: 'not-sent', why: connection.why };
   const forbidden = limits.connected?.();
   const leftMs = deadline - performance.now();
-  const why = forbidden ?? (leftMs <= 0 ? 'the time was up before anything was written' : undefined);
+  const why =
+    forbidden ?? (leftMs <= 0 ? 'the time was up before anything was written' : undefined);
   if (why !== undefined) {
     // A process that slept until now may have been given up on, and nothing of the request has left yet.
     connection.socket.destroy();
     return { kind: 'not-sent', why };
   }
-  return await converse(connection.socket, outgoing, { timeoutMs: leftMs, maxBytes: limits.maxBytes });
+  return await converse(connection.socket, outgoing, {
+    timeoutMs: leftMs,
+    maxBytes: limits.maxBytes,
+  });
 }
 
 function converse(
@@ -76,7 +80,12 @@ function converse(
       host: url.hostname,
       port: url.port,
       path: `${url.pathname}${url.search}`,
-      headers: { ...headers, host: url.host, connection: 'close', 'content-length': Buffer.byteLength(body ?? '') },
+      headers: {
+        ...headers,
+        host: url.host,
+        connection: 'close',
+        'content-length': Buffer.byteLength(body ?? ''),
+      },
       createConnection: () => socket,
       maxHeaderSize: 64 * 1024,
     });
@@ -95,7 +104,8 @@ async function collect(response: IncomingMessage, maxBytes: number): Promise<Exc
   try {
     for await (const chunk of response) {
       size += (chunk as Buffer).length;
-      if (size > maxBytes) return { kind: 'lost', why: `the response is larger than ${maxBytes} bytes` };
+      if (size > maxBytes)
+        return { kind: 'lost', why: `the response is larger than ${maxBytes} bytes` };
       chunks.push(chunk as Buffer);
     }
   } catch (error) {
@@ -103,12 +113,18 @@ async function collect(response: IncomingMessage, maxBytes: number): Promise<Exc
   }
   if (!response.complete) return { kind: 'lost', why: 'the response broke off' };
   const encoding = response.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') return { kind: 'lost', why: 'the response is encoded in a way that was not asked for' };
+  if (encoding !== 'identity')
+    return { kind: 'lost', why: 'the response is encoded in a way that was not asked for' };
   const headers = Object.entries(response.headers).flatMap(([name, value]) =>
     typeof value === 'string' ? [[name, value] as const] : [],
   );
   const status = response.statusCode ?? 0;
-  return { kind: 'response', status, headers: Object.fromEntries(headers), body: Buffer.concat(chunks) };
+  return {
+    kind: 'response',
+    status,
+    headers: Object.fromEntries(headers),
+    body: Buffer.concat(chunks),
+  };
 }
 
 /** The code of a fault. Never its message, which may quote what was sent. */

@@ -11,7 +11,11 @@ import type { ServiceOptions } from './options.ts';
 
 /** What a request that only reads came back with. */
 export type Answer =
-  | { readonly kind: 'found'; readonly body: Value; readonly headers: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'found';
+      readonly body: Value;
+      readonly headers: Readonly<Record<string, string>>;
+    }
   /** 404 or 410: there is no such thing at the moment. */
   | { readonly kind: 'absent' }
   | { readonly kind: 'silent'; readonly why: string };
@@ -58,8 +62,14 @@ export class Gateway {
       throw refused('credential.header must be the name of a header');
     }
     this.#credential();
-    for (const [name, value] of Object.entries({ timeoutMs: service.timeoutMs, maxBytes: service.maxBytes })) {
-      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0 && value <= LIMIT_MAX)) {
+    for (const [name, value] of Object.entries({
+      timeoutMs: service.timeoutMs,
+      maxBytes: service.maxBytes,
+    })) {
+      if (
+        value !== undefined &&
+        !(Number.isSafeInteger(value) && value > 0 && value <= LIMIT_MAX)
+      ) {
         throw refused(`${name} must be a whole number above 0 and at most ${LIMIT_MAX}`);
       }
     }
@@ -99,7 +109,8 @@ export class Gateway {
     const { method, path } = content;
     const { bare = false, warrant } = options;
     const exchanged = await this.#exchange(method, path, headers, { body, bare, warrant });
-    if (exchanged.kind !== 'not-sent' && options.bare !== true) this.#context.reached('adapter:response-read');
+    if (exchanged.kind !== 'not-sent' && options.bare !== true)
+      this.#context.reached('adapter:response-read');
     return exchanged;
   }
 
@@ -124,7 +135,11 @@ export class Gateway {
       body,
       bare,
       warrant,
-    }: { readonly body?: string | undefined; readonly bare: boolean; readonly warrant?: Warrant | undefined },
+    }: {
+      readonly body?: string | undefined;
+      readonly bare: boolean;
+      readonly warrant?: Warrant | undefined;
+    },
   ): Promise<Exchanged> {
     const url = this.#locate(path);
     const credential = warrant === undefined ? this.#credential() : this.#tryCredential();
@@ -149,8 +164,11 @@ export class Gateway {
     const connected = effectful
       ? () => {
           this.#context.reached('adapter:connected');
-          const late = warrant?.deadline !== undefined && isOver(this.#context.clock, warrant.deadline);
-          return late ? 'the lease of the attempt had run out before anything was written' : undefined;
+          const late =
+            warrant?.deadline !== undefined && isOver(this.#context.clock, warrant.deadline);
+          return late
+            ? 'the lease of the attempt had run out before anything was written'
+            : undefined;
         }
       : undefined;
     return withhold(await exchange(outgoing, { timeoutMs, maxBytes, ca, connected }), credential);
@@ -161,7 +179,12 @@ export class Gateway {
     const root = this.#base.pathname.replace(/\/$/, '');
     const url = new URL(`${root}${path}`, this.#base.origin);
     const under = url.pathname.startsWith(`${root}/`) || url.pathname === root;
-    if (!path.startsWith('/') || url.origin !== this.#base.origin || !under || url.username !== '') {
+    if (
+      !path.startsWith('/') ||
+      url.origin !== this.#base.origin ||
+      !under ||
+      url.username !== ''
+    ) {
       throw refused('a path leads away from the registered service');
     }
     return url;
@@ -210,7 +233,9 @@ function withhold(exchanged: Exchanged, credential: string): Exchanged {
   const body = exchanged.body.toString('latin1');
   const texts = [body, unescapeJson(body), ...Object.values(exchanged.headers)];
   const repeats = texts.some((text) => text.includes(secret));
-  return repeats ? { kind: 'lost', why: 'the response repeats the credential and is not used' } : exchanged;
+  return repeats
+    ? { kind: 'lost', why: 'the response repeats the credential and is not used' }
+    : exchanged;
 }
 
 /** The credential without the name of its scheme, which is no secret. */
@@ -220,8 +245,10 @@ function secretOf(credential: string): string {
 
 /** A JSON text with its escapes resolved: `\/` and `\u0070` are how some services write plain characters. */
 function unescapeJson(text: string): string {
-  return text.replace(/\\(?:u([0-9a-fA-F]{4})|(["\\/]))/g, (_, code: string | undefined, plain: string | undefined) =>
-    code === undefined ? (plain ?? '') : String.fromCharCode(Number.parseInt(code, 16)),
+  return text.replace(
+    /\\(?:u([0-9a-fA-F]{4})|(["\\/]))/g,
+    (_, code: string | undefined, plain: string | undefined) =>
+      code === undefined ? (plain ?? '') : String.fromCharCode(Number.parseInt(code, 16)),
   );
 }
 
@@ -243,11 +270,16 @@ function readBase(text: string): URL {
     throw refused('service.url must be without user, query and fragment');
   }
   const loopback = ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
-  if (url.protocol === 'http:' && !loopback) throw refused('service.url must be https, except on this machine');
+  if (url.protocol === 'http:' && !loopback)
+    throw refused('service.url must be https, except on this machine');
   return url;
 }
 
 /** Says why an adapter cannot be used as it is configured. */
 export function refused(why: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `http: ${why}`, cause === undefined ? {} : { cause });
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_REFUSED',
+    `http: ${why}`,
+    cause === undefined ? {} : { cause },
+  );
 }

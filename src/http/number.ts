@@ -30,7 +30,10 @@ function encodeWhole(text: string): Value {
   return text.length > SAFE_LENGTH_MAX ? { $int: text } : encodeInteger(BigInt(text));
 }
 
-function isShortestText(double: number, said: { readonly digits: string; readonly scale: number }): boolean {
+function isShortestText(
+  double: number,
+  said: { readonly digits: string; readonly scale: number },
+): boolean {
   const { digits, scale } = readDecimal(String(double));
   return digits === said.digits && scale === said.scale;
 }
@@ -40,18 +43,22 @@ function isShortestText(double: number, said: { readonly digits: string; readonl
  * that what was approved and what is read are compared as numbers. JSON knows no minus zero.
  */
 export function normaliseNumbers(value: Value): Value {
-  if (typeof value === 'number') return Number.isFinite(value) ? (encodeNumber(String(value)) ?? value) : value;
+  if (typeof value === 'number')
+    return Number.isFinite(value) ? (encodeNumber(String(value)) ?? value) : value;
   if (Array.isArray(value)) return (value as readonly Value[]).map(normaliseNumbers);
   if (typeof value !== 'object' || value === null || !isObject(value)) return value;
   const tagged = readTag(value);
   if (tagged === undefined) return normaliseRow(value);
-  const isNumber = ['$int', '$dec', '$real'].includes(tagged.tag) && !tagged.text.endsWith('Infinity');
+  const isNumber =
+    ['$int', '$dec', '$real'].includes(tagged.tag) && !tagged.text.endsWith('Infinity');
   return isNumber ? (encodeNumber(tagged.text) ?? value) : value;
 }
 
 /** The same for the columns of a row. */
 export function normaliseRow<R extends { readonly [column: string]: Value }>(row: R): R {
-  return Object.fromEntries(Object.entries(row).map(([column, inner]) => [column, normaliseNumbers(inner)])) as R;
+  return Object.fromEntries(
+    Object.entries(row).map(([column, inner]) => [column, normaliseNumbers(inner)]),
+  ) as R;
 }
 
 /** The digits of a number that is too large or too exact for a double; undefined for every other value. */

@@ -79,7 +79,8 @@ export function openRow(context: LedgerContext, row: JournalRow): OpenedRow {
   if (row.occurrence !== occurrence || !slotsOf(opened).includes(row.slot)) {
     throw tampered(row.seq, 'its index columns do not fit its text');
   }
-  if (rowDigest(context, row) !== row.digest) throw tampered(row.seq, 'its digest does not fit its place and text');
+  if (rowDigest(context, row) !== row.digest)
+    throw tampered(row.seq, 'its digest does not fit its place and text');
   return opened;
 }
 
@@ -92,7 +93,10 @@ export function entryOf(opened: OpenedRow): JournalEntry {
  * Something stored is not what was written: a journal row by its position, anything else by its name. The remedy is
  * the operator's: nothing is repaired automatically.
  */
-export function tampered(where: number | string, what: string): EffectMatchError<'ERR_EM_JOURNAL_TAMPERED'> {
+export function tampered(
+  where: number | string,
+  what: string,
+): EffectMatchError<'ERR_EM_JOURNAL_TAMPERED'> {
   return new EffectMatchError(
     'ERR_EM_JOURNAL_TAMPERED',
     `${typeof where === 'number' ? `journal row ${where}` : where}: ${what}; stop using this store, keep a copy as evidence and restore it from a backup`,
@@ -111,7 +115,8 @@ function openKind(context: LedgerContext, row: JournalRow): OpenedRow {
       return { ...base, kind: 'permit', sealed: sealer.open(permitRecord, text, seal) };
     case 'void': {
       const { record } = sealer.open(markerRecord, text, seal);
-      if (record.disposition !== 'void') throw tampered(seq, 'a marker that is not void stands in place of a permit');
+      if (record.disposition !== 'void')
+        throw tampered(seq, 'a marker that is not void stands in place of a permit');
       return { ...base, kind: 'void', sealed: { record, text, seal } };
     }
     case 'terminal': {
@@ -120,7 +125,11 @@ function openKind(context: LedgerContext, row: JournalRow): OpenedRow {
       return { ...base, kind: 'terminal', sealed };
     }
     case 'acknowledgement':
-      return { ...base, kind: 'acknowledgement', sealed: sealer.open(acknowledgementRecord, text, seal) };
+      return {
+        ...base,
+        kind: 'acknowledgement',
+        sealed: sealer.open(acknowledgementRecord, text, seal),
+      };
     case 'resolution':
       return { ...base, kind: 'resolution', sealed: sealer.open(resolutionRecord, text, seal) };
     case 'shadow':

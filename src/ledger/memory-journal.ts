@@ -36,9 +36,16 @@ export class MemoryJournal {
     return this.#rows.length;
   }
 
-  append(kind: JournalRow['kind'], slot: string, sealed: Sealed<{ readonly occurrence: OccurrenceId }>): void {
+  append(
+    kind: JournalRow['kind'],
+    slot: string,
+    sealed: Sealed<{ readonly occurrence: OccurrenceId }>,
+  ): void {
     const { record, text, seal } = sealed;
-    invariant(this.find(record.occurrence, slot) === undefined, 'a slot of the journal is filled once');
+    invariant(
+      this.find(record.occurrence, slot) === undefined,
+      'a slot of the journal is filled once',
+    );
     const place = { seq: this.#rows.length + 1, kind, slot, sealKey: seal.key, sealMac: seal.mac };
     const digest = rowDigest(this.#context, place);
     this.#rows.push({ ...place, occurrence: record.occurrence, text, digest });
@@ -56,13 +63,20 @@ export class MemoryJournal {
   /** What is missing or another than when the checkpoint was made. */
   differenceFrom({ throughSeq, chain }: Checkpoint): JournalVerdict | undefined {
     const { length } = this.#rows;
-    if (throughSeq > length) return { kind: 'tampered', seq: length + 1, what: 'the end of the journal is missing' };
+    if (throughSeq > length)
+      return { kind: 'tampered', seq: length + 1, what: 'the end of the journal is missing' };
     if (this.chainThrough(throughSeq) === chain) return undefined;
-    return { kind: 'tampered', seq: throughSeq, what: 'these are not the rows the checkpoint was made from' };
+    return {
+      kind: 'tampered',
+      seq: throughSeq,
+      what: 'these are not the rows the checkpoint was made from',
+    };
   }
 
   find(occurrence: OccurrenceId, slot: string): OpenedRow | undefined {
-    const row = this.#rows.find((candidate) => candidate.occurrence === occurrence && candidate.slot === slot);
+    const row = this.#rows.find(
+      (candidate) => candidate.occurrence === occurrence && candidate.slot === slot,
+    );
     return row && openRow(this.#context, row);
   }
 
@@ -103,7 +117,9 @@ export class MemoryJournal {
 
   /** Whether the work of a continuation was completed. */
   isCompleted({ occurrence, continuation }: Acknowledgement): boolean {
-    return this.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined;
+    return (
+      this.find(occurrence, acknowledgementSlot({ state: 'completed', continuation })) !== undefined
+    );
   }
 
   /** Everything that a verdict about one attempt depends on. */

@@ -53,7 +53,13 @@ import {
  * process.
  */
 export function memoryLedgers(clock: WallClock = systemClock): LedgersFactory {
-  const memory: Memory = { plans: new Map(), issuances: new Map(), leases: new Map(), rows: [], documents: new Map() };
+  const memory: Memory = {
+    plans: new Map(),
+    issuances: new Map(),
+    leases: new Map(),
+    rows: [],
+    documents: new Map(),
+  };
   return { open: async (context) => new MemoryLedgers(context, clock, memory) };
 }
 
@@ -101,7 +107,8 @@ class MemoryLedgers implements Ledgers {
     const checked = checkRequest(this.#context, request);
     const { license, binding, bindingText, approvedText } = checked;
     const announced = plans.get(license.task);
-    if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
+    if (announced !== undefined && license.planRevision < announced)
+      return planSuperseded(license, announced);
 
     const key = `${license.issuer}\n${license.nonce}`;
     const issued = issuances.get(key) ?? { bindingText, license, approvedText };
@@ -122,14 +129,16 @@ class MemoryLedgers implements Ledgers {
 
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
     const lease = this.#memory.leases.get(occurrence);
-    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return false;
+    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution)
+      return false;
     lease.untilMs = Math.max(lease.untilMs, this.#clock.now() + leaseMs);
     return true;
   }
 
   async abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void> {
     const lease = this.#memory.leases.get(occurrence);
-    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution) return;
+    if (lease === undefined || this.#journal.claimOf(occurrence)?.record.execution !== execution)
+      return;
     lease.untilMs = Math.min(lease.untilMs, this.#clock.now());
   }
 
@@ -145,7 +154,13 @@ class MemoryLedgers implements Ledgers {
     if (claim === undefined || lease === undefined) return undefined;
     const { license, approvedText } = lease.issued;
     const leaseUntilMs = this.#journal.isSettled(occurrence) ? 0 : lease.untilMs;
-    return { claim, license, approvedText, leaseUntilMs, leaseExpired: leaseUntilMs <= this.#clock.now() };
+    return {
+      claim,
+      license,
+      approvedText,
+      leaseUntilMs,
+      leaseExpired: leaseUntilMs <= this.#clock.now(),
+    };
   }
 
   async unsettled({ includeLeased = false } = {}): Promise<readonly ClaimEntry[]> {
@@ -165,7 +180,8 @@ class MemoryLedgers implements Ledgers {
     const { occurrence } = sealed.record;
     assertPermitFits(this.#context, this.#journal.claimOf(occurrence), sealed.record);
     if (this.#journal.permitOf(occurrence)?.kind === 'void') return { kind: 'void' };
-    if (this.#journal.permitOf(occurrence) || this.#journal.terminalOf(occurrence)) return { kind: 'spent' };
+    if (this.#journal.permitOf(occurrence) || this.#journal.terminalOf(occurrence))
+      return { kind: 'spent' };
     this.#journal.append('permit', PERMIT_SLOT, sealed);
     return { kind: 'consumed' };
   }
@@ -175,7 +191,13 @@ class MemoryLedgers implements Ledgers {
     const permit = this.#journal.permitOf(occurrence);
     if (permit !== undefined) return permit;
     const voidedAt = instant(this.#clock.now());
-    const marker = { version: 1 as const, disposition: 'void' as const, occurrence, execution, voidedAt };
+    const marker = {
+      version: 1 as const,
+      disposition: 'void' as const,
+      occurrence,
+      execution,
+      voidedAt,
+    };
     this.#journal.append('void', PERMIT_SLOT, this.#context.sealer.seal(markerRecord, marker));
     return { kind: 'void' };
   }
@@ -188,7 +210,11 @@ class MemoryLedgers implements Ledgers {
     const sealed = this.#context.sealer.check(terminalRecord, terminal);
     assertAssured(sealed.record);
     const { occurrence, execution } = sealed.record;
-    const recording = decideRecording(this.#context, this.#journal.known(occurrence, execution), sealed.record);
+    const recording = decideRecording(
+      this.#context,
+      this.#journal.known(occurrence, execution),
+      sealed.record,
+    );
     if (recording.kind === 'stored') return recording.terminal;
     this.#journal.append('terminal', recording.slot, sealed);
     return sealed.record;
@@ -200,7 +226,9 @@ class MemoryLedgers implements Ledgers {
 
   async attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]> {
     const opened = this.#journal.opened().filter((row) => row.kind === 'terminal');
-    return opened.map((row) => row.sealed.record).filter((terminal) => terminal.occurrence === occurrence);
+    return opened
+      .map((row) => row.sealed.record)
+      .filter((terminal) => terminal.occurrence === occurrence);
   }
 
   async resolve(resolution: Sealed<Resolution>): Promise<Resolution> {
@@ -228,9 +256,13 @@ class MemoryLedgers implements Ledgers {
   async acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean> {
     const sealed = this.#context.sealer.check(acknowledgementRecord, acknowledgement);
     const { occurrence, continuation } = sealed.record;
-    const known = { claim: this.#journal.claimOf(occurrence), terminal: this.#journal.terminalOf(occurrence) };
+    const known = {
+      claim: this.#journal.claimOf(occurrence),
+      terminal: this.#journal.terminalOf(occurrence),
+    };
     const released =
-      this.#journal.find(occurrence, acknowledgementSlot({ state: 'released', continuation })) !== undefined;
+      this.#journal.find(occurrence, acknowledgementSlot({ state: 'released', continuation })) !==
+      undefined;
     assertReleasable(known, released, sealed.record);
     const slot = acknowledgementSlot(sealed.record);
     if (this.#journal.find(occurrence, slot) !== undefined) return false;
@@ -251,9 +283,13 @@ class MemoryLedgers implements Ledgers {
     const rows = this.#journal
       .opened()
       .filter(
-        (row) => row.seq > afterSeq && (occurrence ?? row.sealed.record.occurrence) === row.sealed.record.occurrence,
+        (row) =>
+          row.seq > afterSeq &&
+          (occurrence ?? row.sealed.record.occurrence) === row.sealed.record.occurrence,
       );
-    return (last ? rows.slice(Math.max(0, rows.length - limit)) : rows.slice(0, limit)).map(entryOf);
+    return (last ? rows.slice(Math.max(0, rows.length - limit)) : rows.slice(0, limit)).map(
+      entryOf,
+    );
   }
 
   async search(prefix: string): Promise<readonly OccurrenceId[]> {
@@ -266,7 +302,8 @@ class MemoryLedgers implements Ledgers {
 
   async checkpoint(): Promise<Sealed<Checkpoint> | undefined> {
     const throughSeq = this.#journal.length;
-    if (throughSeq === 0 || this.#memory.checkpoint?.record.throughSeq === throughSeq) return this.#memory.checkpoint;
+    if (throughSeq === 0 || this.#memory.checkpoint?.record.throughSeq === throughSeq)
+      return this.#memory.checkpoint;
     const at = instant(this.#clock.now());
     const chain = this.#journal.chainThrough(throughSeq);
     const record = { version: 1 as const, throughSeq, rows: throughSeq, chain, at };
@@ -285,7 +322,10 @@ class MemoryLedgers implements Ledgers {
   }
 
   async keep(digest: Digest, text: string): Promise<void> {
-    invariant((this.#memory.documents.get(digest) ?? text) === text, 'one digest names one document');
+    invariant(
+      (this.#memory.documents.get(digest) ?? text) === text,
+      'one digest names one document',
+    );
     this.#memory.documents.set(digest, text);
   }
 

@@ -27,9 +27,18 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
   const binding = bindingRecord.parse(request.binding);
   const { issuer, nonce, occurrences } = binding;
   invariant(issuer === license.issuer && nonce === license.nonce, 'a binding names its license');
-  invariant(binding.license === context.digest(licenseRecord.domain, licenseText), 'a binding binds its license');
-  invariant(occurrences.length === license.occurrences, 'a binding holds the occurrences a license buys');
-  invariant(new Set(occurrences).size === occurrences.length, 'the occurrences of a binding differ');
+  invariant(
+    binding.license === context.digest(licenseRecord.domain, licenseText),
+    'a binding binds its license',
+  );
+  invariant(
+    occurrences.length === license.occurrences,
+    'a binding holds the occurrences a license buys',
+  );
+  invariant(
+    new Set(occurrences).size === occurrences.length,
+    'the occurrences of a binding differ',
+  );
   const bindingText = bindingRecord.text(binding);
   const bindingDigest = context.digest(bindingRecord.domain, bindingText);
   return { license, licenseText, binding, bindingText, bindingDigest, approvedText };
@@ -40,7 +49,12 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
  * the first claim. With digested values that text no longer has the digest that was signed, so without this it could be
  * exchanged. A binding is one line, so the two cannot run into each other.
  */
-export function macIssuance({ sealer }: LedgerContext, key: string, binding: string, approvedText: string): Digest {
+export function macIssuance(
+  { sealer }: LedgerContext,
+  key: string,
+  binding: string,
+  approvedText: string,
+): Digest {
   return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n${approvedText}`);
 }
 
@@ -54,9 +68,15 @@ export function makeClaim(
   const sealed = context.sealer.check(claimRecord, make(occurrence));
   const claim = sealed.record;
   invariant(claim.occurrence === occurrence, 'a claim names the occurrence it spends');
-  invariant(claim.license === checked.binding.license, 'a claim names the license it was made under');
+  invariant(
+    claim.license === checked.binding.license,
+    'a claim names the license it was made under',
+  );
   invariant(claim.binding === checked.bindingDigest, 'a claim names the binding it was made under');
-  invariant(claim.approved === checked.license.approved, 'a claim names the outcome that was approved');
+  invariant(
+    claim.approved === checked.license.approved,
+    'a claim names the outcome that was approved',
+  );
   return sealed;
 }
 
@@ -75,15 +95,21 @@ export type Recording =
   | { readonly kind: 'insert'; readonly slot: string; readonly settles: boolean };
 
 /** Whether a terminal is new, agreement, the settlement of an `indeterminate` one, or a conflict. */
-export function decideRecording(context: LedgerContext, known: Known, terminal: Terminal): Recording {
+export function decideRecording(
+  context: LedgerContext,
+  known: Known,
+  terminal: Terminal,
+): Recording {
   const misfit = findMisfit(context, known, terminal);
   if (misfit !== undefined) invariant(false, misfit);
   const { first, settlement } = known;
   const holds = known.claim?.record.execution === terminal.execution;
   const settles = holds && terminal.kind !== 'indeterminate';
-  if (first === undefined) return { kind: 'insert', slot: terminalSlot(terminal.execution), settles };
+  if (first === undefined)
+    return { kind: 'insert', slot: terminalSlot(terminal.execution), settles };
   const stored = settlement ?? first;
-  if (agrees(stored, terminal) || agrees(first, terminal)) return { kind: 'stored', terminal: stored };
+  if (agrees(stored, terminal) || agrees(first, terminal))
+    return { kind: 'stored', terminal: stored };
   if (settlement === undefined && first.kind === 'indeterminate') {
     return { kind: 'insert', slot: settlementSlot(terminal.execution), settles };
   }
@@ -115,15 +141,22 @@ export function findMisfit(
   if (terminal.lineage !== record.license || terminal.approved !== record.approved) {
     return 'a terminal names the license and the outcome of its claim';
   }
-  if (terminal.claim !== undefined && terminal.claim !== context.digest(claimRecord.domain, claim.text)) {
+  if (
+    terminal.claim !== undefined &&
+    terminal.claim !== context.digest(claimRecord.domain, claim.text)
+  ) {
     return 'a terminal carries the digest of its claim';
   }
   if (terminal.kind === 'rejected') return undefined;
   if (permit?.kind === 'void') return 'nothing but rejected can follow a voided permit';
-  if (permit !== undefined && context.digest(permitRecord.domain, permit.permit.text) !== terminal.permit) {
+  if (
+    permit !== undefined &&
+    context.digest(permitRecord.domain, permit.permit.text) !== terminal.permit
+  ) {
     return 'a terminal carries the digest of the permit that was consumed';
   }
-  if (terminal.kind === 'committed' && terminal.claimedAt !== record.claimedAt) return 'a terminal repeats t_c';
+  if (terminal.kind === 'committed' && terminal.claimedAt !== record.claimedAt)
+    return 'a terminal repeats t_c';
   return undefined;
 }
 
@@ -133,7 +166,10 @@ export function assertPermitFits(
   claim: Sealed<ClaimRecord> | undefined,
   permit: PermitRecord,
 ): asserts claim is Sealed<ClaimRecord> {
-  invariant(claim?.record.execution === permit.execution, 'a permit is consumed by the holder of the claim');
+  invariant(
+    claim?.record.execution === permit.execution,
+    'a permit is consumed by the holder of the claim',
+  );
   invariant(
     permit.claim === context.digest(claimRecord.domain, claim.text),
     'a permit carries the digest of its claim',
@@ -141,23 +177,46 @@ export function assertPermitFits(
 }
 
 /** A permit is voided for the claim in force, and never once its attempt may have made something durable. */
-export function assertVoidable({ claim, permit, first, settlement }: Known, execution: ExecutionId): void {
+export function assertVoidable(
+  { claim, permit, first, settlement }: Known,
+  execution: ExecutionId,
+): void {
   invariant(claim?.record.execution === execution, 'a permit is voided for the claim in force');
-  const harmless = [first, settlement].every((ended) => ended === undefined || ended.kind === 'rejected');
-  invariant(permit !== undefined || harmless, 'no permit is voided after its attempt ended otherwise than rejected');
+  const harmless = [first, settlement].every(
+    (ended) => ended === undefined || ended.kind === 'rejected',
+  );
+  invariant(
+    permit !== undefined || harmless,
+    'no permit is voided after its attempt ended otherwise than rejected',
+  );
 }
 
 /** Nothing is released before the holder's `committed` terminal, and nothing completes before it was released. */
 export function assertReleasable(
-  known: { readonly claim: Sealed<ClaimRecord> | undefined; readonly terminal: Terminal | undefined },
+  known: {
+    readonly claim: Sealed<ClaimRecord> | undefined;
+    readonly terminal: Terminal | undefined;
+  },
   released: boolean,
   acknowledgement: Acknowledgement,
 ): void {
   const { claim, terminal } = known;
-  invariant(claim !== undefined && terminal?.kind === 'committed', 'only a committed terminal releases');
-  invariant(terminal.lineage === acknowledgement.lineage, 'an acknowledgement has the lineage of its terminal');
-  invariant(claim.record.continuations.includes(acknowledgement.continuation), 'a continuation is registered');
-  invariant(acknowledgement.state === 'released' || released, 'a continuation completes after its release');
+  invariant(
+    claim !== undefined && terminal?.kind === 'committed',
+    'only a committed terminal releases',
+  );
+  invariant(
+    terminal.lineage === acknowledgement.lineage,
+    'an acknowledgement has the lineage of its terminal',
+  );
+  invariant(
+    claim.record.continuations.includes(acknowledgement.continuation),
+    'a continuation is registered',
+  );
+  invariant(
+    acknowledgement.state === 'released' || released,
+    'a continuation completes after its release',
+  );
 }
 
 /**
@@ -172,15 +231,21 @@ export function decideResolution(
   const { record } = sealed;
   const { claim, permit, first, settlement } = known;
   const refuse = (why: string) =>
-    new EffectMatchError('ERR_EM_RESOLUTION_REFUSED', `occurrence ${record.occurrence} was not resolved: ${why}`);
+    new EffectMatchError(
+      'ERR_EM_RESOLUTION_REFUSED',
+      `occurrence ${record.occurrence} was not resolved: ${why}`,
+    );
   if (claim?.record.execution !== record.execution || claim.record.license !== record.lineage) {
     throw refuse('the attempt that it names does not hold the claim');
   }
   if (stored?.text === sealed.text) return stored.record;
-  if (stored !== undefined) throw refuse(`${stored.record.operator} has decided "${stored.record.finding}" already`);
+  if (stored !== undefined)
+    throw refuse(`${stored.record.operator} has decided "${stored.record.finding}" already`);
   const terminal = settlement ?? first;
-  if (terminal !== undefined && terminal.kind !== 'indeterminate') throw refuse(`it is ${terminal.kind}`);
-  if (terminal === undefined && permit?.kind !== 'consumed') throw refuse('nothing was sent yet; recover it first');
+  if (terminal !== undefined && terminal.kind !== 'indeterminate')
+    throw refuse(`it is ${terminal.kind}`);
+  if (terminal === undefined && permit?.kind !== 'consumed')
+    throw refuse('nothing was sent yet; recover it first');
   return undefined;
 }
 

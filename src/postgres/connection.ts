@@ -2,7 +2,13 @@ import pg from 'pg';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import type { Answer, Reply, TextRow } from './answer.ts';
 import { Exchange } from './exchange.ts';
-import { type Bound, type Statement, writePreparation, writeScript, writeStatements } from './frames.ts';
+import {
+  type Bound,
+  type Statement,
+  writePreparation,
+  writeScript,
+  writeStatements,
+} from './frames.ts';
 import type { ConnectionOptions } from './options.ts';
 
 export type { Answer, Bound, ConnectionOptions, Reply, Statement, TextRow };
@@ -15,7 +21,8 @@ export function sqlState(error: unknown): string | undefined {
 /** Server errors as they read in refusals: message, state, and the hint where there is one. Never the statement. */
 export function describeError(error: unknown): string {
   // Where a host has several addresses, the error about all of them says nothing itself.
-  if (error instanceof AggregateError && error.message === '') return error.errors.map(describeError).join('; ');
+  if (error instanceof AggregateError && error.message === '')
+    return error.errors.map(describeError).join('; ');
   if (!(error instanceof pg.DatabaseError)) return String(error);
   const hint = error.hint === undefined ? '' : ` (${error.hint})`;
   return `${error.message} [${error.code ?? 'no SQLSTATE'}]${hint}`;
@@ -49,7 +56,11 @@ export function connectionTarget(options: ConnectionOptions): {
 }
 
 /** The parts of a connection, whichever way they were given. */
-function connectionConfig(options: ConnectionOptions, application: string, deadlineMs?: number): pg.ClientConfig {
+function connectionConfig(
+  options: ConnectionOptions,
+  application: string,
+  deadlineMs?: number,
+): pg.ClientConfig {
   const given = typeof options === 'string' ? { connectionString: options } : { ...options };
   return {
     ...given,
@@ -95,8 +106,14 @@ export class Connection implements AsyncDisposable {
    * Connects as one login. A query that has no answer within `deadlineMs` fails and cuts the connection: a server that
    * stands still, or a host that is gone, must not hold the caller for ever. Without it a query may take any time.
    */
-  static async open(options: ConnectionOptions, application: string, deadlineMs?: number): Promise<Connection> {
-    const connection = new Connection(new pg.Client(connectionConfig(options, application, deadlineMs)));
+  static async open(
+    options: ConnectionOptions,
+    application: string,
+    deadlineMs?: number,
+  ): Promise<Connection> {
+    const connection = new Connection(
+      new pg.Client(connectionConfig(options, application, deadlineMs)),
+    );
     try {
       await connection.#client.connect();
       connection.#boundAnswers();
@@ -117,7 +134,9 @@ export class Connection implements AsyncDisposable {
       this.#received += chunk.length;
       if (this.#received <= MAX_ANSWER_BYTES) return;
       const limit = `${MAX_ANSWER_BYTES / 2 ** 20} MiB`;
-      stream.destroy(new Error(`the database answered with more than ${limit}; select or write less at once`));
+      stream.destroy(
+        new Error(`the database answered with more than ${limit}; select or write less at once`),
+      );
     });
   }
 

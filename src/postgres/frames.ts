@@ -21,7 +21,8 @@ export function writeStatements(statements: readonly Statement[]): Buffer {
     frames.count(values.length);
     for (const value of values) frames.count(value instanceof Uint8Array ? 1 : 0);
     frames.count(values.length);
-    for (const value of values) frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
+    for (const value of values)
+      frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
     frames.count(0);
     frames.close();
     frames.open('E');
@@ -59,7 +60,9 @@ function writeParse(frames: Frames, name: string, text: string): void {
 type Item = Exclude<Bound, readonly (string | null)[]>;
 
 function writeList(texts: readonly (string | null)[]): string {
-  const items = texts.map((text) => (text === null ? 'NULL' : `"${text.replace(/["\\]/g, '\\$&')}"`));
+  const items = texts.map((text) =>
+    text === null ? 'NULL' : `"${text.replace(/["\\]/g, '\\$&')}"`,
+  );
   return `{${items.join(',')}}`;
 }
 
@@ -99,7 +102,8 @@ class Frames {
   }
 
   value(value: Item): void {
-    const length = value === null ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : value.length;
+    const length =
+      value === null ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : value.length;
     this.number(length);
     if (value === null) return;
     this.#reserve(length);

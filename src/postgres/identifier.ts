@@ -34,8 +34,11 @@ export function nameTarget({ schema, name }: QualifiedName): string {
 /** Reads what {@link nameTarget} writes; undefined where the text is no such name. Unquoted parts are folded as SQL folds them. */
 export function parseTarget(text: string): QualifiedName | undefined {
   const parts = [...text.matchAll(/(?:^|\.)(?:"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*))/gu)];
-  if (parts.length === 0 || parts.length > 2 || parts.map(([whole]) => whole).join('') !== text) return undefined;
-  const [first, second] = parts.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? foldCase(plain ?? ''));
+  if (parts.length === 0 || parts.length > 2 || parts.map(([whole]) => whole).join('') !== text)
+    return undefined;
+  const [first, second] = parts.map(
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? foldCase(plain ?? ''),
+  );
   if (first === undefined) return undefined;
   return second === undefined ? { schema: 'public', name: first } : { schema: first, name: second };
 }

@@ -10,7 +10,11 @@ import type { Registration } from './registration.ts';
  * A = canon_p(M) for a manifest that the backend has normalised: equal effects are merged with their counts, and the
  * order is that of their canonical text, so that the same approval always has the same bytes.
  */
-export function approvedOutcome(manifest: Manifest, registration: Registration, salt: string): Approved {
+export function approvedOutcome(
+  manifest: Manifest,
+  registration: Registration,
+  salt: string,
+): Approved {
   const names = new Set(registration.targets.map((target) => target.name));
   const merged = new Map<string, ApprovedEffect>();
   for (const effect of manifest.effects) {
@@ -39,7 +43,10 @@ export function approvedOutcome(manifest: Manifest, registration: Registration, 
 }
 
 /** Only where every write is an effect is one that changes nothing an effect too. */
-function refuseUnchanged({ profile }: Registration, { op, target, before, after }: ApprovedEffect): void {
+function refuseUnchanged(
+  { profile }: Registration,
+  { op, target, before, after }: ApprovedEffect,
+): void {
   if (op !== 'update' || after === undefined || profile === 'row-event') return;
   if (Object.keys({ ...before, ...after }).length > 0) return;
   throw new EffectMatchError(

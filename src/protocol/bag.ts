@@ -25,7 +25,8 @@ export function valueText(value: Value | undefined): string {
 
 /** Same value: the stored representation decides, not a notion of equality. */
 export function sameValue(a: Value | undefined, b: Value | undefined): boolean {
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return Object.is(a, b);
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null)
+    return Object.is(a, b);
   return valueText(a) === valueText(b);
 }
 
@@ -49,7 +50,9 @@ export function scalarOf(key: Row | undefined): number | string | undefined {
     count += 1;
   }
   if (count !== 1) return undefined;
-  return typeof found === 'string' || (typeof found === 'number' && !Object.is(found, -0)) ? found : undefined;
+  return typeof found === 'string' || (typeof found === 'number' && !Object.is(found, -0))
+    ? found
+    : undefined;
 }
 
 /** Column names in the order of their UTF-16 code units, whatever order they were added in. */
@@ -156,7 +159,8 @@ export class EffectBag {
 
   /** Each different effect once with its multiplicity, in the order of the keys. */
   *entries(): IterableIterator<readonly [key: string, effect: CountedEffect]> {
-    for (const key of [...this.#counted.keys()].sort()) yield [key, this.#counted.get(key) as CountedEffect];
+    for (const key of [...this.#counted.keys()].sort())
+      yield [key, this.#counted.get(key) as CountedEffect];
   }
 
   #set(key: string, effect: Effect, count: number): void {

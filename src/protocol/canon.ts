@@ -47,11 +47,18 @@ function write(value: unknown, walk: Walk, depth: number): string {
       return value ? 'true' : 'false';
     case 'object':
       if (value === null) return 'null';
-      if (depth >= MAX_DEPTH) return refuse(walk, depth, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
+      if (depth >= MAX_DEPTH)
+        return refuse(walk, depth, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
       walk.objects += 1;
-      return walk.objects > KEPT_AFTER ? writeOnce(value, walk, depth) : writeNested(value, walk, depth);
+      return walk.objects > KEPT_AFTER
+        ? writeOnce(value, walk, depth)
+        : writeNested(value, walk, depth);
     case 'bigint':
-      return refuse(walk, depth, 'a bigint; write { $int: text } for integers beyond the safe range');
+      return refuse(
+        walk,
+        depth,
+        'a bigint; write { $int: text } for integers beyond the safe range',
+      );
     case 'undefined':
       return refuse(walk, depth, 'undefined; leave the field out or use null');
     default:
@@ -76,7 +83,8 @@ function writeOnce(value: object, walk: Walk, depth: number): string {
 
 /** Refused before it is made: an engine has its own limit for strings and an error of its own. */
 function join(text: string, more: string, walk: Walk, depth: number): string {
-  if (text.length + more.length > MAX_LENGTH) return refuse(walk, depth, `more than ${MAX_LENGTH} characters`);
+  if (text.length + more.length > MAX_LENGTH)
+    return refuse(walk, depth, `more than ${MAX_LENGTH} characters`);
   return text + more;
 }
 
@@ -107,15 +115,18 @@ export function writeKey(key: string): string | undefined {
 
 function writeNumber(value: number, walk: Walk, depth: number): string {
   if (!Number.isFinite(value)) return refuse(walk, depth, String(value));
-  if (value === 0 && Object.is(value, -0)) return refuse(walk, depth, "-0; write { $real: '-0.0' }");
+  if (value === 0 && Object.is(value, -0))
+    return refuse(walk, depth, "-0; write { $real: '-0.0' }");
   return String(value);
 }
 
 function writeArray(value: readonly unknown[], walk: Walk, depth: number): string {
-  if (Object.getPrototypeOf(value) !== Array.prototype) return refuse(walk, depth, 'an array of a class of its own');
+  if (Object.getPrototypeOf(value) !== Array.prototype)
+    return refuse(walk, depth, 'an array of a class of its own');
   // Holes and named properties both make these differ, or leave an index without a descriptor.
   const length = value.length;
-  if (Object.keys(value).length !== length) return refuse(walk, depth, 'a sparse array, or one with named properties');
+  if (Object.keys(value).length !== length)
+    return refuse(walk, depth, 'a sparse array, or one with named properties');
   refuseSymbols(value, walk, depth);
   let text = '[';
   for (let index = 0; index < length; index += 1) {
@@ -139,7 +150,11 @@ export function settleItem(item: string, items: number): string {
 function writeObject(value: object, walk: Walk, depth: number): string {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    return refuse(walk, depth, `an instance of ${className(prototype)}; only plain objects have a canonical text`);
+    return refuse(
+      walk,
+      depth,
+      `an instance of ${className(prototype)}; only plain objects have a canonical text`,
+    );
   }
   refuseSymbols(value, walk, depth);
   const keys = sortKeys(Object.keys(value));
@@ -150,7 +165,12 @@ function writeObject(value: object, walk: Walk, depth: number): string {
     if (key === '__proto__') return refuse(walk, depth + 1, 'a key named __proto__');
     if (index > 0) text += ',';
     text += writeKey(key) ?? refuse(walk, depth + 1, 'a string with a lone surrogate');
-    text = join(text, write(readProperty(value, key, walk, depth + 1), walk, depth + 1), walk, depth);
+    text = join(
+      text,
+      write(readProperty(value, key, walk, depth + 1), walk, depth + 1),
+      walk,
+      depth,
+    );
   }
   return `${text}}`;
 }
@@ -159,7 +179,8 @@ function writeObject(value: object, walk: Walk, depth: number): string {
 function readProperty(owner: object, key: string | number, walk: Walk, depth: number): unknown {
   const property = Object.getOwnPropertyDescriptor(owner, key);
   if (property?.enumerable !== true) return refuse(walk, depth, 'a hole');
-  if (property.get !== undefined || property.set !== undefined) return refuse(walk, depth, 'an accessor property');
+  if (property.get !== undefined || property.set !== undefined)
+    return refuse(walk, depth, 'an accessor property');
   return property.value;
 }
 

@@ -10,7 +10,10 @@ type Skip = ReadonlySet<string>;
  * The part of E that comparison looks at: without volatile columns, and without updates that touched nothing else and may
  * be left over. Two observations that differ in nothing but those have the same.
  */
-export function comparedEffects(registration: Registration, effects: readonly Effect[]): readonly Effect[] {
+export function comparedEffects(
+  registration: Registration,
+  effects: readonly Effect[],
+): readonly Effect[] {
   const volatile = volatileColumns(registration);
   if (volatile.size === 0) return effects;
   const touches: Effect[] = [];
@@ -36,7 +39,11 @@ export function comparedEffects(registration: Registration, effects: readonly Ef
 
 function withoutColumns(effect: Effect, skip: Skip): Effect {
   const { before, after } = effect;
-  return { ...effect, ...(before && { before: omit(before, skip) }), ...(after && { after: omit(after, skip) }) };
+  return {
+    ...effect,
+    ...(before && { before: omit(before, skip) }),
+    ...(after && { after: omit(after, skip) }),
+  };
 }
 
 function omit(row: Row, skip: Skip): Row {

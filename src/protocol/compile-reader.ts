@@ -66,7 +66,9 @@ function compile(schema: z.core.$ZodType): Reader | undefined {
     case 'object':
       return compileObject(def);
     case 'union':
-      return 'discriminator' in def ? compileVariants(def as z.core.$ZodDiscriminatedUnionDef) : compileUnion(def);
+      return 'discriminator' in def
+        ? compileVariants(def as z.core.$ZodDiscriminatedUnionDef)
+        : compileUnion(def);
     default:
       return undefined;
   }
@@ -93,7 +95,8 @@ function readBounds(checks: readonly z.core.$ZodCheck<never>[] = []): Bounds | u
     const { def } = (check as unknown as z.core.$ZodChecks)._zod;
     if (def.check === 'min_length') min = Math.max(min, def.minimum);
     else if (def.check === 'max_length') max = Math.min(max, def.maximum);
-    else if (def.check === 'length_equals') [min, max] = [Math.max(min, def.length), Math.min(max, def.length)];
+    else if (def.check === 'length_equals')
+      [min, max] = [Math.max(min, def.length), Math.min(max, def.length)];
     else if (def.check === 'greater_than' && def.inclusive) min = Math.max(min, Number(def.value));
     else if (def.check === 'less_than' && def.inclusive) max = Math.min(max, Number(def.value));
     else if (def.check === 'string_format' && def.format === 'regex' && isStateless(def.pattern)) {
@@ -117,7 +120,8 @@ function compileForm(def: z.core.$ZodStringDef): Form | undefined {
   const { min, max, patterns } = bounds;
   const [pattern, ...others] = patterns;
   if (others.length > 0) return undefined;
-  return (text) => text.length >= min && text.length <= max && (pattern === undefined || pattern.test(text));
+  return (text) =>
+    text.length >= min && text.length <= max && (pattern === undefined || pattern.test(text));
 }
 
 function compileString(def: DefOf<'string'>): Reader | undefined {
@@ -126,13 +130,15 @@ function compileString(def: DefOf<'string'>): Reader | undefined {
   const isPlain = readBounds(def.checks)?.patterns.some((pattern) => PLAIN_PATTERNS.has(pattern));
   return isPlain
     ? (value) => (typeof value === 'string' && hasForm(value) ? value : undefined)
-    : (value, pass) => (typeof value === 'string' && hasForm(value) && isText(value, pass) ? value : undefined);
+    : (value, pass) =>
+        typeof value === 'string' && hasForm(value) && isText(value, pass) ? value : undefined;
 }
 
 /** Safe integers, the only numbers that records have outside of values. */
 function compileInteger(def: DefOf<'number'>): Reader | undefined {
   const bounds = readBounds(def.checks);
-  if (bounds === undefined || def.coerce === true || !('format' in def) || def.format !== 'safeint') return undefined;
+  if (bounds === undefined || def.coerce === true || !('format' in def) || def.format !== 'safeint')
+    return undefined;
   const { min, max } = bounds;
   return (value, pass, depth) =>
     Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max
@@ -143,7 +149,9 @@ function compileInteger(def: DefOf<'number'>): Reader | undefined {
 /** One of some texts, truth values or positive integers; zero has a negative twin that is no plain value. */
 function compileChoice(values: readonly unknown[]): Reader | undefined {
   const isChoice = (value: unknown) =>
-    typeof value === 'string' || typeof value === 'boolean' || (Number.isInteger(value) && Number(value) > 0);
+    typeof value === 'string' ||
+    typeof value === 'boolean' ||
+    (Number.isInteger(value) && Number(value) > 0);
   if (!values.every(isChoice)) return undefined;
   const choices = new Set(values);
   return (value) => (choices.has(value) ? value : undefined);
@@ -208,7 +216,10 @@ function compileVariants(def: z.core.$ZodDiscriminatedUnionDef): Reader | undefi
   const variants = new Map<unknown, Reader>();
   for (const option of def.options) {
     const variant = defOf(option);
-    const tag = variant.type === 'object' ? defOf(variant.shape[def.discriminator] as z.core.$ZodType) : undefined;
+    const tag =
+      variant.type === 'object'
+        ? defOf(variant.shape[def.discriminator] as z.core.$ZodType)
+        : undefined;
     const read = compile(option);
     if (tag?.type !== 'literal' || read === undefined) return undefined;
     for (const value of tag.values) variants.set(value, read);

@@ -15,7 +15,9 @@ export interface ConstraintContext {
 }
 
 /** Backend evidence about the values it assigned in one column: a range, or the values themselves. */
-export type AssignedValues = { readonly above: string; readonly upTo: string } | { readonly fresh: readonly Value[] };
+export type AssignedValues =
+  | { readonly above: string; readonly upTo: string }
+  | { readonly fresh: readonly Value[] };
 
 /** Whether a cell asks for exactly one value, so that it compares by canonical text. */
 export function isExact(cell: Cell): cell is { readonly is: Value } {
@@ -31,7 +33,8 @@ export function satisfies(cell: Cell, value: Value, context: ConstraintContext):
   if ('any' in cell) return true;
   if ('oneOf' in cell) return isOneOf(cell.oneOf, value, context);
   if ('between' in cell) return isBetween(cell.between, value);
-  if ('matches' in cell) return typeof value === 'string' && matchesWhole(cell.matches, value, context);
+  if ('matches' in cell)
+    return typeof value === 'string' && matchesWhole(cell.matches, value, context);
   if ('now' in cell) return isNow(cell.now, value, context);
   invariant(!('generated' in cell), 'generated cells are decided by the matcher');
   return unreachable(cell);
@@ -133,7 +136,8 @@ function isBetween([low, high]: readonly [Value, Value], value: Value): boolean 
 
 /** Whether two bounds mean dates, so that no other text lies between them. */
 function boundsDates(low: Value, high: Value): boolean {
-  const isEnd = (bound: Value) => isDateText(bound) || (typeof bound === 'string' && ENDLESS.test(bound));
+  const isEnd = (bound: Value) =>
+    isDateText(bound) || (typeof bound === 'string' && ENDLESS.test(bound));
   return isEnd(low) && isEnd(high);
 }
 
@@ -155,7 +159,9 @@ function isNow(now: Now, value: Value, { window }: ConstraintContext): boolean {
   const { earliestMs, latestMs } = instant;
   // A text or number without milliseconds was cut off, or rounded up by at most half of what it leaves out.
   const roundedMs = Math.floor((latestMs + 1 - earliestMs) / 2);
-  return latestMs >= window.fromMs - now.withinMs && earliestMs - roundedMs <= window.toMs + now.withinMs;
+  return (
+    latestMs >= window.fromMs - now.withinMs && earliestMs - roundedMs <= window.toMs + now.withinMs
+  );
 }
 
 function instantOf(unit: Now['unit'], value: Value): Instant | undefined {
@@ -163,7 +169,9 @@ function instantOf(unit: Now['unit'], value: Value): Instant | undefined {
     case 'iso':
       return typeof value === 'string' ? readInstant(value) : undefined;
     case 'ms':
-      return Number.isSafeInteger(value) ? { earliestMs: Number(value), latestMs: Number(value) } : undefined;
+      return Number.isSafeInteger(value)
+        ? { earliestMs: Number(value), latestMs: Number(value) }
+        : undefined;
     case 's':
       return secondsOf(value);
     default:
@@ -176,7 +184,8 @@ function secondsOf(value: Value): Instant | undefined {
   const tagged = readTag(value);
   const seconds = tagged?.tag === '$real' ? Number(tagged.text) : value;
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return undefined;
-  if (Number.isInteger(seconds)) return { earliestMs: seconds * 1000, latestMs: seconds * 1000 + 999 };
+  if (Number.isInteger(seconds))
+    return { earliestMs: seconds * 1000, latestMs: seconds * 1000 + 999 };
   const ms = Math.round(seconds * 1000);
   return tagged === undefined ? undefined : { earliestMs: ms, latestMs: ms };
 }

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { unreachable } from '../errors.ts';
-import { defineRecord, digestSchema, instantSchema, nameSchema, occurrenceSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  instantSchema,
+  nameSchema,
+  occurrenceSchema,
+} from './record.ts';
 import type { Terminal, TerminalOf } from './terminal.ts';
 
 /** One release per (occurrence, continuation): `released` before the dependent work runs, `completed` after it. */
@@ -55,8 +61,12 @@ export function continuationOf(
   switch (terminal.kind) {
     case 'committed':
       if (terminal.lineage !== asked.lineage) return { kind: 'halt', why: 'lineage' };
-      if (!asked.registered.includes(asked.continuation)) return { kind: 'halt', why: 'unregistered' };
-      if (terminal.match === 'registered-fields' && asked.fieldMatch?.includes(asked.continuation) !== true) {
+      if (!asked.registered.includes(asked.continuation))
+        return { kind: 'halt', why: 'unregistered' };
+      if (
+        terminal.match === 'registered-fields' &&
+        asked.fieldMatch?.includes(asked.continuation) !== true
+      ) {
         return { kind: 'halt', why: 'field-match' };
       }
       return { kind: 'release', terminal };

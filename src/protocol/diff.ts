@@ -12,7 +12,10 @@ export interface CountedEffect extends Effect {
 export interface Diff {
   readonly extra: readonly CountedEffect[];
   readonly missing: readonly ApprovedEffect[];
-  readonly altered: readonly { readonly approved: ApprovedEffect; readonly observed: CountedEffect }[];
+  readonly altered: readonly {
+    readonly approved: ApprovedEffect;
+    readonly observed: CountedEffect;
+  }[];
   /** Entries left out of a stored diff because it was too large. */
   readonly omitted: number;
 }
@@ -40,7 +43,10 @@ interface Waiting {
   left: number;
 }
 
-function pairUp({ missing, extra }: Sides, prefixOf: (effect: Pick<Effect, 'op'>) => string): Omit<Diff, 'omitted'> {
+function pairUp(
+  { missing, extra }: Sides,
+  prefixOf: (effect: Pick<Effect, 'op'>) => string,
+): Omit<Diff, 'omitted'> {
   const waiting = new Map<string, Waiting[]>();
   const observed = extra.map((effect) => {
     const entry = { effect, left: effect.count };
@@ -65,7 +71,9 @@ function pairUp({ missing, extra }: Sides, prefixOf: (effect: Pick<Effect, 'op'>
     }
     if (open > 0) unpaired.push({ ...approved, count: open });
   }
-  const left = observed.filter((entry) => entry.left > 0).map(({ effect, left: count }) => ({ ...effect, count }));
+  const left = observed
+    .filter((entry) => entry.left > 0)
+    .map(({ effect, left: count }) => ({ ...effect, count }));
   return { altered, missing: unpaired, extra: left };
 }
 
@@ -77,9 +85,14 @@ function rowName(target: string, keyText: string): string {
 function exactRowName({ target, key }: ApprovedEffect): string | undefined {
   const cells = Object.entries(key ?? {});
   if (cells.length === 0) return undefined;
-  const exact = cells.filter((entry): entry is [string, Extract<Cell, { is: Value }>] => isExact(entry[1]));
+  const exact = cells.filter((entry): entry is [string, Extract<Cell, { is: Value }>] =>
+    isExact(entry[1]),
+  );
   if (exact.length < cells.length) return undefined;
-  return rowName(target, rowText(Object.fromEntries(exact.map(([column, { is }]) => [column, is]))));
+  return rowName(
+    target,
+    rowText(Object.fromEntries(exact.map(([column, { is }]) => [column, is]))),
+  );
 }
 
 function approvedText({ count, ...effect }: ApprovedEffect): string {

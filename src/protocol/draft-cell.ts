@@ -45,7 +45,9 @@ export function real(value: number): Constraint {
 /** One of the listed values. */
 export function oneOf(...values: readonly Plain[]): Constraint {
   if (values.length === 0 || values.length > 1000) throw refuse('oneOf needs 1 to 1000 values');
-  return constrain({ oneOf: values.map((value, index) => fromJs(value, `oneOf value ${index + 1}`)) });
+  return constrain({
+    oneOf: values.map((value, index) => fromJs(value, `oneOf value ${index + 1}`)),
+  });
 }
 
 /** A number or text from `low` to `high`, both included. */
@@ -57,7 +59,8 @@ export function between(low: Plain, high: Plain): Constraint {
 
 /** Text of at most 4,096 characters that matches as a whole, in the small language of `compilePattern`. */
 export function matches(pattern: string): Constraint {
-  if (typeof pattern !== 'string' || pattern === '') throw refuse('matches needs a pattern, as text');
+  if (typeof pattern !== 'string' || pattern === '')
+    throw refuse('matches needs a pattern, as text');
   const cell: Cell = { matches: pattern };
   checkCell(cell, 'matches');
   return constrain(cell);
@@ -99,13 +102,21 @@ export function readCell(input: unknown, where: string): Cell {
 }
 
 /** Both sides of a change: [from, to], `to`, `from`, or a plain value or constraint for the new side alone. */
-export function readChange(input: unknown, where: string): { readonly before: Cell; readonly after: Cell } {
+export function readChange(
+  input: unknown,
+  where: string,
+): { readonly before: Cell; readonly after: Cell } {
   if (isBranded(input, changeBrand)) return (input as unknown as Change)[changeBrand];
   if (!Array.isArray(input)) return { before: { any: true }, after: readCell(input, where) };
   if (input.length !== 2) {
-    throw refuse(`${where}: an array means [from, to]; write to([…]) to set the column to an array`);
+    throw refuse(
+      `${where}: an array means [from, to]; write to([…]) to set the column to an array`,
+    );
   }
-  return { before: readCell(input[0], `${where} (from)`), after: readCell(input[1], `${where} (to)`) };
+  return {
+    before: readCell(input[0], `${where} (from)`),
+    after: readCell(input[1], `${where} (to)`),
+  };
 }
 
 /** Whether something was made by a function of this file, so that it is not mistaken for a row. */
@@ -125,7 +136,8 @@ const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
 
 function readDuration(within: unknown): number {
   const found = typeof within === 'string' ? /^(\d{1,9})(ms|s|m|h)$/.exec(within) : null;
-  const ms = found === null ? within : Number(found[1]) * UNITS_MS[found[2] as keyof typeof UNITS_MS];
+  const ms =
+    found === null ? within : Number(found[1]) * UNITS_MS[found[2] as keyof typeof UNITS_MS];
   if (typeof ms !== 'number' || !Number.isInteger(ms) || ms < 0 || ms > 86_400_000) {
     throw refuse("now: within must be milliseconds or text like '5s' or '2m', at most a day");
   }

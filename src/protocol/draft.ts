@@ -1,6 +1,13 @@
 import { EffectMatchError } from '../errors.ts';
 import { checkCell } from './constraint.ts';
-import { type Change, type Constraint, isMarked, type Plain, readCell, readChange } from './draft-cell.ts';
+import {
+  type Change,
+  type Constraint,
+  isMarked,
+  type Plain,
+  readCell,
+  readChange,
+} from './draft-cell.ts';
 import { UNUSED } from './drawn.ts';
 import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
 import { type Manifest, manifestRecord } from './manifest.ts';
@@ -26,7 +33,11 @@ export type DraftRow = { readonly [column: string]: Plain | Constraint };
 
 /** Column to what becomes of it: [from, to], the new value alone, or `to`/`from`. */
 export type DraftChanges = {
-  readonly [column: string]: Plain | Constraint | Change | readonly [Plain | Constraint, Plain | Constraint];
+  readonly [column: string]:
+    | Plain
+    | Constraint
+    | Change
+    | readonly [Plain | Constraint, Plain | Constraint];
 };
 
 /** What an application states before the backend has normalised it. */
@@ -66,7 +77,8 @@ export function update(target: string, key: DraftRow, changes: DraftChanges): Ap
 /** A removed row. `before` states what the row held, as far as it matters; `key` is null where the target has none. */
 export function remove(target: string, key: DraftRow | null, before?: DraftRow): ApprovedEffect {
   const where = `remove ${target}`;
-  if (key === null && before === undefined) throw refuse(`${where}: without a key, say what the row held`);
+  if (key === null && before === undefined)
+    throw refuse(`${where}: without a key, say what the row held`);
   return {
     op: 'delete',
     target,
@@ -78,7 +90,8 @@ export function remove(target: string, key: DraftRow | null, before?: DraftRow):
 
 /** The same effect `times` times. */
 export function count(effect: ApprovedEffect, times: number): ApprovedEffect {
-  if (!Number.isSafeInteger(times) || times < 1) throw refuse('count needs a whole number of at least 1');
+  if (!Number.isSafeInteger(times) || times < 1)
+    throw refuse('count needs a whole number of at least 1');
   return { ...effect, count: times };
 }
 
@@ -108,7 +121,11 @@ export function row(
   key: { readonly [column: string]: Plain },
   columns: { readonly [column: string]: Plain },
 ): Requirement {
-  return { target, key: readExactKey(key, `row ${target}`), row: readValues(columns, `row ${target}`) };
+  return {
+    target,
+    key: readExactKey(key, `row ${target}`),
+    row: readValues(columns, `row ${target}`),
+  };
 }
 
 /** A row that must not exist when the operation runs. */
@@ -122,31 +139,53 @@ export function read(
   key: { readonly [column: string]: Plain },
   columns?: readonly string[],
 ): StateRead {
-  return { target, key: readExactKey(key, `read ${target}`), ...(columns !== undefined && { columns: [...columns] }) };
+  return {
+    target,
+    key: readExactKey(key, `read ${target}`),
+    ...(columns !== undefined && { columns: [...columns] }),
+  };
 }
 
 const FIELDS = ['adapter', 'task', 'planRevision', 'effects', 'requires', 'watch'];
 
 /** Manifest M from what an application wrote, checked completely; messages say which part to change. */
 export function draftManifest(input: ManifestDraft): Manifest {
-  const unknown = Object.keys(readPlain(input, 'the manifest')).find((field) => !FIELDS.includes(field));
+  const unknown = Object.keys(readPlain(input, 'the manifest')).find(
+    (field) => !FIELDS.includes(field),
+  );
   if (unknown !== undefined)
-    throw refuse(`the manifest has an unknown field "${unknown}"; it may have ${FIELDS.join(', ')}`);
+    throw refuse(
+      `the manifest has an unknown field "${unknown}"; it may have ${FIELDS.join(', ')}`,
+    );
   const { adapter, task, planRevision, effects, requires = [], watch = [] } = input;
-  if (typeof adapter !== 'string' || adapter === '') throw refuse('adapter must be the name of a registered adapter');
-  if (typeof task !== 'string' || task === '') throw refuse('task must be text that names the task');
+  if (typeof adapter !== 'string' || adapter === '')
+    throw refuse('adapter must be the name of a registered adapter');
+  if (typeof task !== 'string' || task === '')
+    throw refuse('task must be text that names the task');
   if (!Number.isSafeInteger(planRevision) || planRevision < 0)
     throw refuse('planRevision must be a whole number from 0 on');
   for (const [field, list] of Object.entries({ effects, requires, watch })) {
     if (!Array.isArray(list)) throw refuse(`${field} must be an array`);
   }
-  const manifest = parseManifest({ version: 1, adapter, task, planRevision, effects, requires, watch });
+  const manifest = parseManifest({
+    version: 1,
+    adapter,
+    task,
+    planRevision,
+    effects,
+    requires,
+    watch,
+  });
   manifest.effects.forEach((effect, index) => {
     checkEffect(effect, `effects[${index}] (${effect.op} ${effect.target})`);
   });
-  for (const [field, list] of Object.entries({ requires: manifest.requires, watch: manifest.watch })) {
+  for (const [field, list] of Object.entries({
+    requires: manifest.requires,
+    watch: manifest.watch,
+  })) {
     list.forEach(({ key, target }, index) => {
-      if (Object.keys(key).length === 0) throw refuse(`${field}[${index}] (${target}): the key is empty`);
+      if (Object.keys(key).length === 0)
+        throw refuse(`${field}[${index}] (${target}): the key is empty`);
     });
   }
   return manifest;
@@ -156,7 +195,8 @@ function parseManifest(manifest: unknown): Manifest {
   try {
     return manifestRecord.parse(manifest);
   } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_RECORD_TOO_LARGE') throw error;
+    if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_RECORD_TOO_LARGE')
+      throw error;
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', error.message, { cause: error });
   }
 }
@@ -164,9 +204,11 @@ function parseManifest(manifest: unknown): Manifest {
 function checkEffect(effect: ApprovedEffect, where: string): void {
   const { op, key, before, after } = effect;
   for (const [side, cells] of Object.entries({ key, before, after })) {
-    for (const [column, cell] of Object.entries(cells ?? {})) checkCell(cell, `${where}, ${side} ${column}`);
+    for (const [column, cell] of Object.entries(cells ?? {}))
+      checkCell(cell, `${where}, ${side} ${column}`);
   }
-  if (key !== undefined && Object.keys(key).length === 0) throw refuse(`${where}: the key is empty`);
+  if (key !== undefined && Object.keys(key).length === 0)
+    throw refuse(`${where}: the key is empty`);
   if (op === 'insert' && before !== undefined) throw refuse(`${where}: an insert has no before`);
   if (op === 'delete' && after !== undefined) throw refuse(`${where}: a delete has no after`);
   if (op !== 'update') return;
@@ -183,26 +225,32 @@ function checkEffect(effect: ApprovedEffect, where: string): void {
 
 function readKey(key: DraftRow, where: string): CellRow {
   const cells = readCells(key, `${where}, key`);
-  if (Object.keys(cells).length === 0) throw refuse(`${where}: the key is empty; name the key columns`);
+  if (Object.keys(cells).length === 0)
+    throw refuse(`${where}: the key is empty; name the key columns`);
   return cells;
 }
 
 function readExactKey(key: unknown, where: string): Row {
   const values = readValues(key, `${where}, key`);
-  if (Object.keys(values).length === 0) throw refuse(`${where}: the key is empty; name the key columns`);
+  if (Object.keys(values).length === 0)
+    throw refuse(`${where}: the key is empty; name the key columns`);
   return values;
 }
 
 function readCells(input: unknown, where: string): CellRow {
   return Object.fromEntries(
-    readEntries(input, where).map(([column, cell]) => [column, readCell(cell, `${where}, column ${column}`)]),
+    readEntries(input, where).map(([column, cell]) => [
+      column,
+      readCell(cell, `${where}, column ${column}`),
+    ]),
   );
 }
 
 function readValues(input: unknown, where: string): Row {
   return Object.fromEntries(
     readEntries(input, where).map(([column, value]) => {
-      if (isMarked(value)) throw refuse(`${where}, column ${column}: only an exact value can be required`);
+      if (isMarked(value))
+        throw refuse(`${where}, column ${column}: only an exact value can be required`);
       return [column, fromJs(value, `${where}, column ${column}`)];
     }),
   );
@@ -213,7 +261,8 @@ function readEntries(input: unknown, where: string): [string, unknown][] {
 }
 
 function readPlain(input: unknown, where: string): object {
-  const isRecord = typeof input === 'object' && input !== null && !Array.isArray(input) && !isMarked(input);
+  const isRecord =
+    typeof input === 'object' && input !== null && !Array.isArray(input) && !isMarked(input);
   const prototype: unknown = isRecord ? Object.getPrototypeOf(input) : undefined;
   if (!isRecord || (prototype !== Object.prototype && prototype !== null)) {
     throw refuse(`${where}: expected a plain object of names and values`);

@@ -25,7 +25,9 @@ export const UNUSED = 'unused';
 /** Others can only move a sequence on: one that went on by less than was drawn from it was set back, or started over. */
 export function findSetBack(drawn: readonly Drawn[]): string[] {
   return drawn
-    .filter(({ times, each, moved }) => times < 0 || (times > 0 && BigInt(times) * BigInt(each) > moved))
+    .filter(
+      ({ times, each, moved }) => times < 0 || (times > 0 && BigInt(times) * BigInt(each) > moved),
+    )
     .map(
       ({ sequence, times, each, moved }) =>
         `Sequence ${JSON.stringify(sequence)} was used for ${times * each} numbers and went on by ${moved}: ` +
@@ -44,16 +46,21 @@ export function findUnused(
 ): readonly Effect[] {
   return drawn.flatMap(({ sequence, times, each, columns }): readonly Effect[] => {
     const places = columns.map(({ target, column }) => {
-      const range = assigned.find((one) => one.target === target && one.column === column && 'above' in one);
+      const range = assigned.find(
+        (one) => one.target === target && one.column === column && 'above' in one,
+      );
       return { target, column, range };
     });
     let accounted = 0;
     for (const effect of effects) {
-      for (const place of places) if (place.target === effect.target && accountsFor(effect, place)) accounted += 1;
+      for (const place of places)
+        if (place.target === effect.target && accountsFor(effect, place)) accounted += 1;
     }
     const unused = (times - Math.ceil(accounted / each)) * each;
     if (unused <= 0) return [];
-    return [{ op: 'update', target: sequence, before: { [UNUSED]: 0 }, after: { [UNUSED]: unused } }];
+    return [
+      { op: 'update', target: sequence, before: { [UNUSED]: 0 }, after: { [UNUSED]: unused } },
+    ];
   });
 }
 

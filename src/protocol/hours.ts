@@ -18,7 +18,9 @@ export const windowSchema = z
     /** Every day when absent. */
     days: z.array(z.enum(DAYS)).min(1).max(7).exactOptional(),
   })
-  .refine(({ from, to }) => from !== to, { error: 'from and to are the same; a whole day is 00:00 to 24:00' });
+  .refine(({ from, to }) => from !== to, {
+    error: 'from and to are the same; a whole day is 00:00 to 24:00',
+  });
 export type Window = z.infer<typeof windowSchema>;
 
 /** Day and minute on the clocks of a zone. */
@@ -32,13 +34,23 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** What the clocks of a zone show at an instant, summer time included. Throws a RangeError for a zone that is not known. */
 export function localTime(zone: string, atMs: number): LocalTime {
-  const options = { timeZone: zone, weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  const options = {
+    timeZone: zone,
+    weekday: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  } as const;
   const format = formats.get(zone) ?? new Intl.DateTimeFormat('en-US', options);
   formats.set(zone, format);
   const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
   const [hour, minute] = [Number(parts.get('hour')), Number(parts.get('minute'))];
   const day = DAYS.find((name) => name === parts.get('weekday')?.toLowerCase()) ?? 'mon';
-  return { day, minute: hour * 60 + minute, text: `${day} ${parts.get('hour')}:${parts.get('minute')} in ${zone}` };
+  return {
+    day,
+    minute: hour * 60 + minute,
+    text: `${day} ${parts.get('hour')}:${parts.get('minute')} in ${zone}`,
+  };
 }
 
 /** Whether an instant lies in the window. */

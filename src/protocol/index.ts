@@ -5,7 +5,13 @@
  * @module
  */
 export { type Binding, bindingRecord, type ClaimRecord, claimRecord } from './binding.ts';
-export { type CertificateRecord, certificateRecord, type Outlet, type Remedy, type Survey } from './boundary.ts';
+export {
+  type CertificateRecord,
+  certificateRecord,
+  type Outlet,
+  type Remedy,
+  type Survey,
+} from './boundary.ts';
 export { canonical } from './canon.ts';
 export { type Checkpoint, checkpointRecord } from './checkpoint.ts';
 export {
@@ -27,7 +33,14 @@ export type {
   StateRead,
   StateReading,
 } from './effect.ts';
-export { type Capability, type Frame, frameRecord, type Policy, policyRecord, type Source } from './frame.ts';
+export {
+  type Capability,
+  type Frame,
+  frameRecord,
+  type Policy,
+  policyRecord,
+  type Source,
+} from './frame.ts';
 export { type License, licenseRecord, type Proposal, type SignedLicense } from './license.ts';
 export {
   type Exceeded,
@@ -54,4 +67,11 @@ export { type Residue, renderResidue } from './residue.ts';
 export { FINDINGS, type Finding, type Resolution, resolutionRecord } from './resolution.ts';
 export { BASES, type Basis, renderShadow, type Shadow, shadowRecord } from './shadow.ts';
 export { assertAssured, type Terminal, terminalRecord } from './terminal.ts';
-export { encodeBytes, encodeData, encodeInteger, encodeReal, type Row, type Value } from './value.ts';
+export {
+  encodeBytes,
+  encodeData,
+  encodeInteger,
+  encodeReal,
+  type Row,
+  type Value,
+} from './value.ts';

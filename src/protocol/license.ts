@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { sourceSchema } from './frame.ts';
 import type { approvedRecord } from './manifest.ts';
-import { defineRecord, digestSchema, instantSchema, labelSchema, nameSchema, nonceSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  instantSchema,
+  labelSchema,
+  nameSchema,
+  nonceSchema,
+} from './record.ts';
 
 /** License L: what an approver signs. It names A, the state it was read in, and the frame it presupposes. */
 export const licenseRecord = defineRecord(

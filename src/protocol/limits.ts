@@ -21,7 +21,12 @@ export const limitsSchema = z.strictObject({
   operations: z.array(nameSchema).max(1000).exactOptional(),
   /** The only relations that may change, and how. */
   relations: z
-    .array(z.strictObject({ name: targetSchema, ops: z.array(z.enum(['insert', 'update', 'delete'])).min(1) }))
+    .array(
+      z.strictObject({
+        name: targetSchema,
+        ops: z.array(z.enum(['insert', 'update', 'delete'])).min(1),
+      }),
+    )
     .max(10_000)
     .exactOptional(),
   /** How many changes one license may buy, over all its occurrences. */
@@ -30,7 +35,13 @@ export const limitsSchema = z.strictObject({
   maxRows: z.record(targetSchema, z.int().min(0)).exactOptional(),
   /** The largest number that may be written to a column, as decimal text. */
   amounts: z
-    .array(z.strictObject({ target: targetSchema, column: z.string().min(1).max(256), max: decimalSchema }))
+    .array(
+      z.strictObject({
+        target: targetSchema,
+        column: z.string().min(1).max(256),
+        max: decimalSchema,
+      }),
+    )
     .max(1000)
     .exactOptional(),
   /** When this issuer's approvals may be executed: in any of these windows. */
@@ -86,7 +97,9 @@ export function findExceeded(
  */
 export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefined {
   if (hours === undefined || hours.some((window) => isInWindow(window, atMs))) return undefined;
-  const places = [...new Set(hours.map(({ zone }) => zone))].map((zone) => localTime(zone, atMs).text);
+  const places = [...new Set(hours.map(({ zone }) => zone))].map(
+    (zone) => localTime(zone, atMs).text,
+  );
   const allowed = hours.map(describeWindow).join(', ');
   return {
     reason: 'limit-hours',
@@ -98,7 +111,9 @@ export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefi
 export const REMOTE_EFFECTS_MAX = 10_000;
 
 /** Whether one request is to change more than any request may; undefined where it is not. */
-export function findOversized(effects: readonly Pick<ApprovedEffect, 'count'>[]): string | undefined {
+export function findOversized(
+  effects: readonly Pick<ApprovedEffect, 'count'>[],
+): string | undefined {
   const total = effects.reduce((sum, { count }) => sum + count, 0);
   if (total <= REMOTE_EFFECTS_MAX) return undefined;
   return `${total} changes are more than the ${REMOTE_EFFECTS_MAX} that one request may make`;
@@ -121,19 +136,31 @@ export function findOverlong(
   };
 }
 
-function checkOperation({ operations }: Limits, { operation }: Pick<License, 'operation'>): Exceeded | undefined {
+function checkOperation(
+  { operations }: Limits,
+  { operation }: Pick<License, 'operation'>,
+): Exceeded | undefined {
   if (operations === undefined || operations.some((name) => name === operation)) return undefined;
   const allowed = operations.join(', ') || 'no operation';
-  const found = operation === undefined ? 'this approval names no operation' : `this approval is for ${operation}`;
+  const found =
+    operation === undefined
+      ? 'this approval names no operation'
+      : `this approval is for ${operation}`;
   return { reason: 'limit-operation', detail: `${found}; the issuer may approve only ${allowed}` };
 }
 
-function checkRelations({ relations }: Limits, effects: readonly ApprovedEffect[]): Exceeded | undefined {
+function checkRelations(
+  { relations }: Limits,
+  effects: readonly ApprovedEffect[],
+): Exceeded | undefined {
   if (relations === undefined) return undefined;
-  const allows = (op: Op, target: string) => relations.some(({ name, ops }) => name === target && ops.includes(op));
+  const allows = (op: Op, target: string) =>
+    relations.some(({ name, ops }) => name === target && ops.includes(op));
   const outside = effects.find(({ op, target }) => !allows(op, target));
   if (outside === undefined) return undefined;
-  const allowed = relations.map(({ name, ops }) => `${quote(name)} (${ops.join(', ')})`).join(', ') || 'no change';
+  const allowed =
+    relations.map(({ name, ops }) => `${quote(name)} (${ops.join(', ')})`).join(', ') ||
+    'no change';
   return {
     reason: 'limit-relations',
     detail: `${outside.op} on ${quote(outside.target)} is approved; the issuer may approve only ${allowed}`,
@@ -146,11 +173,15 @@ function checkCounts(
   effects: readonly ApprovedEffect[],
 ): Exceeded | undefined {
   const rows = new Map<string, number>();
-  for (const { target, count } of effects) rows.set(target, count * occurrences + (rows.get(target) ?? 0));
+  for (const { target, count } of effects)
+    rows.set(target, count * occurrences + (rows.get(target) ?? 0));
   const total = [...rows.values()].reduce((sum, count) => sum + count, 0);
   const over = occurrences === 1 ? '' : ` over ${occurrences} occurrences`;
   if (total > maxEffects) {
-    return { reason: 'limit-effects', detail: `${total} changes are approved${over}; the limit is ${maxEffects}` };
+    return {
+      reason: 'limit-effects',
+      detail: `${total} changes are approved${over}; the limit is ${maxEffects}`,
+    };
   }
   for (const [target, max] of Object.entries(maxRows)) {
     const count = rows.get(target) ?? 0;
@@ -171,16 +202,21 @@ function checkAmounts(
       reason: 'limit-amount',
       detail: `${what} is approved for ${place}; the limit is ${max}`,
     });
-    const unseen = registration.targets.some(({ name, volatile }) => name === target && volatile.includes(column));
+    const unseen = registration.targets.some(
+      ({ name, volatile }) => name === target && volatile.includes(column),
+    );
     for (const effect of effects) {
       if (effect.target !== target || effect.op === 'delete') continue;
-      const cells = effect.op === 'insert' ? { ...effect.key, ...effect.after } : (effect.after ?? {});
+      const cells =
+        effect.op === 'insert' ? { ...effect.key, ...effect.after } : (effect.after ?? {});
       const cell = Object.hasOwn(cells, column) ? cells[column] : undefined;
       const isStated = effect.op === 'update' && effect.after !== undefined;
       if (cell === undefined && isStated && !unseen) continue;
       const beyond = cell === undefined ? 'an amount that is not compared' : findBeyond(cell, max);
       if (beyond === undefined) continue;
-      return exceeded(registration.values === 'plain' || cell === undefined ? beyond : 'more than may be');
+      return exceeded(
+        registration.values === 'plain' || cell === undefined ? beyond : 'more than may be',
+      );
     }
   }
   return undefined;
@@ -209,5 +245,7 @@ function isWithin(value: Value, max: string): boolean {
 function describe(value: Value): string {
   const tagged = readTag(value);
   if (tagged !== undefined) return tagged.text.slice(0, 100);
-  return typeof value === 'number' ? String(value) : `a ${Array.isArray(value) ? 'list' : typeof value}`;
+  return typeof value === 'number'
+    ? String(value)
+    : `a ${Array.isArray(value) ? 'list' : typeof value}`;
 }

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { defineRecord, digestSchema, executionSchema, instantSchema, occurrenceSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  executionSchema,
+  instantSchema,
+  occurrenceSchema,
+} from './record.ts';
 
 /**
  * What decides an occurrence inside the backend. `committed` travels in the business transaction and consumes the

@@ -25,7 +25,8 @@ export class Admission {
       this.#assigned.set(place, [...(this.#assigned.get(place) ?? []), checkOf(assigned)]);
     }
     for (const { labels, shape } of wanted) {
-      for (const { label, slot } of labels) if (this.hasEvidence(shape, slot)) this.#anchored.add(label);
+      for (const { label, slot } of labels)
+        if (this.hasEvidence(shape, slot)) this.#anchored.add(label);
     }
   }
 

@@ -30,9 +30,21 @@ export interface Constrained {
  * Matches approved effects that have constraints with the observed effects that exact ones left over. First without
  * labels: if that leaves something over, the bags differ whatever the labels say. Then with them.
  */
-export function matchConstrained({ wanted, found, evidence, budget, differs }: Constrained): ConstrainedMatch {
+export function matchConstrained({
+  wanted,
+  found,
+  evidence,
+  budget,
+  differs,
+}: Constrained): ConstrainedMatch {
   const admission = new Admission(evidence, wanted, budget);
-  const field: Field = { wanted, found, admission, budget, candidates: new Candidates(found, budget) };
+  const field: Field = {
+    wanted,
+    found,
+    admission,
+    budget,
+    candidates: new Candidates(found, budget),
+  };
   const plain = new Graph(field, WITHOUT_LABELS);
   const covered = plain.flow.fill(budget);
   if (budget.exhausted) return { kind: 'budget' };
@@ -54,12 +66,20 @@ function matchLabelled(field: Field, related: ReadonlySet<string>): ConstrainedM
   const solved = search.run();
   if (budget.exhausted) return { kind: 'budget' };
   if (!solved) return contradictionIn(field, pairings);
-  invariant(splitByLabels(field, graph.pairings()).against.length === 0, 'a match found respects every label');
+  invariant(
+    splitByLabels(field, graph.pairings()).against.length === 0,
+    'a match found respects every label',
+  );
   return { kind: 'perfect' };
 }
 
 function partOf({ found }: Field, graph: Graph, reason: 'effects' | 'labels'): ConstrainedMatch {
-  return { kind: 'partial', reason, missing: graph.missing(), matched: tally(found, graph.pairings()) };
+  return {
+    kind: 'partial',
+    reason,
+    missing: graph.missing(),
+    matched: tally(found, graph.pairings()),
+  };
 }
 
 /** Every effect has its counterpart, but no choice of them respects the labels: shows the pairs that break one choice. */
@@ -71,7 +91,8 @@ function contradictionIn(field: Field, pairings: readonly Pairing[]): Constraine
 
 function tally(found: readonly Found[], pairings: readonly Pairing[]): readonly number[] {
   const matched = found.map(() => 0);
-  for (const { found: position, units } of pairings) matched[position] = (matched[position] ?? 0) + units;
+  for (const { found: position, units } of pairings)
+    matched[position] = (matched[position] ?? 0) + units;
   return matched;
 }
 
@@ -87,7 +108,10 @@ function splitByLabels({ admission, found }: Field, pairings: readonly Pairing[]
   const against: Pairing[] = [];
   const isOrigin = ({ wanted }: Pairing) =>
     wanted.labels.every(({ slot }) => admission.hasEvidence(wanted.shape, slot));
-  for (const pairing of [...pairings.filter(isOrigin), ...pairings.filter((pairing) => !isOrigin(pairing))]) {
+  for (const pairing of [
+    ...pairings.filter(isOrigin),
+    ...pairings.filter((pairing) => !isOrigin(pairing)),
+  ]) {
     const { wanted } = pairing;
     const claims = wanted.labels.map(({ label, slot }) => {
       const text = found[pairing.found]?.texts[slot] as string;

@@ -40,21 +40,27 @@ export class ExactIndex {
   /** The position of the exact effect that this one equals, volatile columns aside. */
   find(effect: Effect, skip: Skip): number | undefined {
     const id = scalarOf(effect.key);
-    const entry = id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op]?.get(id);
+    const entry =
+      id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op]?.get(id);
     if (entry !== undefined && sameImages(entry.effect, effect, skip)) return entry.position;
     return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));
   }
 }
 
 function sameImages(a: Effect, b: Effect, skip: Skip): boolean {
-  return sameImage(a.key, b.key, skip) && sameImage(a.before, b.before, skip) && sameImage(a.after, b.after, skip);
+  return (
+    sameImage(a.key, b.key, skip) &&
+    sameImage(a.before, b.before, skip) &&
+    sameImage(a.after, b.after, skip)
+  );
 }
 
 function sameImage(a: Row | undefined, b: Row | undefined, skip: Skip): boolean {
   let surplus = 0;
   for (const column in a) {
     if (skip?.has(column)) continue;
-    if (b === undefined || !Object.hasOwn(b, column) || !sameValue(a[column], b[column])) return false;
+    if (b === undefined || !Object.hasOwn(b, column) || !sameValue(a[column], b[column]))
+      return false;
     surplus += 1;
   }
   for (const column in b) if (!skip?.has(column)) surplus -= 1;

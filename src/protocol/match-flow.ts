@@ -171,7 +171,8 @@ export class Flow {
       right = this.rightOf(back);
     }
     let units = Math.min(at(this.#need, source), at(this.#free, sink));
-    for (const edge of forward) units = Math.min(units, at(this.#capacity, edge) - this.units(edge));
+    for (const edge of forward)
+      units = Math.min(units, at(this.#capacity, edge) - this.units(edge));
     for (const edge of backward) units = Math.min(units, this.units(edge));
     invariant(units > 0, 'an augmenting path carries something');
     for (const edge of forward) this.#units[edge] = this.units(edge) + units;

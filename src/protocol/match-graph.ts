@@ -42,11 +42,16 @@ export class Graph {
     const demand = found.map(({ required, optional }) => required + optional);
     this.flow = new Flow([...this.groups.map(({ count }) => count), this.#leftOver(found)], demand);
     this.groups.forEach(({ sample }, left) => {
-      if (!admission.isAnchored(sample) || sample.labels.some(({ label }) => reading.void.has(label))) return;
+      if (
+        !admission.isAnchored(sample) ||
+        sample.labels.some(({ label }) => reading.void.has(label))
+      )
+        return;
       for (const right of candidates.of(sample.shape, fixedUnder(sample, reading.bound))) {
         if (!budget.spend()) return;
         const one = found[right] as Found;
-        if (admission.admits(sample, one) && permits(reading, sample, one)) this.flow.addEdge(left, right);
+        if (admission.admits(sample, one) && permits(reading, sample, one))
+          this.flow.addEdge(left, right);
       }
     });
     found.forEach(({ optional }, right) => {
@@ -114,13 +119,17 @@ function groupWanted({ wanted, admission }: Field, reading: LabelReading): reado
 }
 
 /** Equal for approved effects that every observed effect satisfies alike, under this reading of the labels. */
-function signatureOf({ shape, cells, fixed, labels }: Wanted, { bound, open, void: none }: LabelReading): string {
+function signatureOf(
+  { shape, cells, fixed, labels }: Wanted,
+  { bound, open, void: none }: LabelReading,
+): string {
   let text = `${shape.text}=`;
   cells.forEach((cell: Cell, slot) => {
     if (fixed[slot] !== undefined) text += `v${fixed[slot]}`;
     else if (!('generated' in cell)) text += `c${valueText(cell as Value)}`;
     else if (bound.has(cell.generated)) text += `v${bound.get(cell.generated)}`;
-    else if (open.has(cell.generated) || none.has(cell.generated)) text += `l${valueText(cell.generated)}`;
+    else if (open.has(cell.generated) || none.has(cell.generated))
+      text += `l${valueText(cell.generated)}`;
     else text += `g${labels.findIndex(({ label }) => label === cell.generated)}`;
   });
   return text;

@@ -26,7 +26,10 @@ export function tokenText(place: string, text: string): string {
 }
 
 /** Per slot the text that is demanded once bound labels are read as values. */
-export function fixedUnder(wanted: Wanted, bound: ReadonlyMap<string, string>): readonly (string | undefined)[] {
+export function fixedUnder(
+  wanted: Wanted,
+  bound: ReadonlyMap<string, string>,
+): readonly (string | undefined)[] {
   if (wanted.labels.every(({ label }) => !bound.has(label))) return wanted.fixed;
   const fixed = [...wanted.fixed];
   for (const { label, slot } of wanted.labels) fixed[slot] = bound.get(label);
@@ -38,7 +41,10 @@ export function fixedUnder(wanted: Wanted, bound: ReadonlyMap<string, string>): 
  * could be meant all differ: then any choice for it differs from every other label's by itself. That is the usual
  * new row whose identifier nobody refers to.
  */
-export function relatedLabels(wanted: readonly Wanted[], found: readonly Found[]): ReadonlySet<string> {
+export function relatedLabels(
+  wanted: readonly Wanted[],
+  found: readonly Found[],
+): ReadonlySet<string> {
   const cells = new Map<string, number>();
   const placed = new Map<string, Set<string>>();
   for (const { labels, shape, effect } of wanted) {
@@ -53,14 +59,18 @@ export function relatedLabels(wanted: readonly Wanted[], found: readonly Found[]
   const related = new Set<string>();
   for (const { labels, shape } of wanted) {
     for (const { label, slot } of labels) {
-      if (cells.get(label) !== 1 || ambiguous.has(shape.slots[slot]?.place as string)) related.add(label);
+      if (cells.get(label) !== 1 || ambiguous.has(shape.slots[slot]?.place as string))
+        related.add(label);
     }
   }
   return related;
 }
 
 /** The places of labelled cells in which a value was observed more than once. */
-function findAmbiguousPlaces(placed: ReadonlyMap<string, ReadonlySet<string>>, found: readonly Found[]): Set<string> {
+function findAmbiguousPlaces(
+  placed: ReadonlyMap<string, ReadonlySet<string>>,
+  found: readonly Found[],
+): Set<string> {
   const ambiguous = new Set<string>();
   const seen = new Set<string>();
   for (const { shape, texts, required, optional } of found) {
@@ -118,7 +128,12 @@ export class Deduction implements LabelReading {
     for (const needsEvidence of [true, false]) {
       const queue = [...this.#wanted];
       for (const wanted of queue) {
-        for (const label of this.#bindFrom(wanted, { candidates, admission, budget, needsEvidence })) {
+        for (const label of this.#bindFrom(wanted, {
+          candidates,
+          admission,
+          budget,
+          needsEvidence,
+        })) {
           for (const mention of this.#mentions.get(label) ?? []) queue.push(mention);
         }
         if (budget.exhausted) return;
@@ -132,12 +147,15 @@ export class Deduction implements LabelReading {
   ): string[] {
     const news: string[] = [];
     const pending = wanted.labels.filter(
-      ({ label, slot }) => this.open.has(label) && (!by.needsEvidence || by.admission.hasEvidence(wanted.shape, slot)),
+      ({ label, slot }) =>
+        this.open.has(label) && (!by.needsEvidence || by.admission.hasEvidence(wanted.shape, slot)),
     );
     if (pending.length === 0 || !by.budget.spend()) return news;
     const all = by.candidates.of(wanted.shape, fixedUnder(wanted, this.bound));
     const few = all.length <= FILTERED_MAX;
-    const pool = few ? all.filter((one) => by.admission.admits(wanted, this.#found[one] as Found)) : all;
+    const pool = few
+      ? all.filter((one) => by.admission.admits(wanted, this.#found[one] as Found))
+      : all;
     if (few) by.budget.spend(all.length);
     for (const { label, slot } of pending) {
       const text = this.#commonText(pool, slot, by.budget);

@@ -52,7 +52,9 @@ export class LabelOptions {
     this.#budget = budget;
     this.#supports = Array.from({ length: graph.flow.edges }, () => []);
     const labels = new Map<string, Label>();
-    this.labelsAt = graph.groups.map((group, node) => this.#enterGroup(group, node, { labels, found, open }));
+    this.labelsAt = graph.groups.map((group, node) =>
+      this.#enterGroup(group, node, { labels, found, open }),
+    );
     this.labels = [...labels.values()];
     this.#enterContests();
   }
@@ -105,12 +107,15 @@ export class LabelOptions {
     node: number,
     known: { labels: Map<string, Label>; found: readonly Found[]; open: ReadonlySet<string> },
   ): readonly Label[] {
-    const slots = new Map(cells.filter(({ label }) => known.open.has(label)).map(({ label, slot }) => [label, slot]));
+    const slots = new Map(
+      cells.filter(({ label }) => known.open.has(label)).map(({ label, slot }) => [label, slot]),
+    );
     return [...slots].map(([name, slot]) => {
       const label = known.labels.get(name) ?? openLabel();
       known.labels.set(name, label);
       label.nodes.push(node);
-      for (const cell of cells) if (cell.label === name) label.places.add(shape.slots[cell.slot]?.place as string);
+      for (const cell of cells)
+        if (cell.label === name) label.places.add(shape.slots[cell.slot]?.place as string);
       this.#enterOptions(label, node, (right) => known.found[right]?.texts[slot] as string);
       return label;
     });
@@ -121,7 +126,13 @@ export class LabelOptions {
     for (const edge of this.#graph.flow.leaving(node)) {
       this.#budget.spend();
       const text = textAt(this.#graph.flow.rightOf(edge));
-      const option = label.options.get(text) ?? { label, text, edges: [], contests: [], live: true };
+      const option = label.options.get(text) ?? {
+        label,
+        text,
+        edges: [],
+        contests: [],
+        live: true,
+      };
       if (option.edges.length === 0) label.live += 1;
       label.options.set(text, option);
       option.edges.push(edge);

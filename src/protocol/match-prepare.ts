@@ -58,7 +58,9 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
 }
 
 /** Key columns identify the row that A names, so they are compared even where they are declared volatile. */
-export function volatileColumns(registration: Registration): ReadonlyMap<string, ReadonlySet<string>> {
+export function volatileColumns(
+  registration: Registration,
+): ReadonlyMap<string, ReadonlySet<string>> {
   const volatile = new Map<string, ReadonlySet<string>>();
   for (const target of registration.targets) {
     if (target.volatile.length === 0) continue;

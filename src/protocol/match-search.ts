@@ -40,7 +40,10 @@ export class LabelSearch {
       if (!this.#searchPart(part, 0)) return false;
     }
     if (this.#budget.exhausted) return false;
-    invariant(this.#graph.flow.fill(this.#budget) || this.#budget.exhausted, 'a search that succeeds leaves a match');
+    invariant(
+      this.#graph.flow.fill(this.#budget) || this.#budget.exhausted,
+      'a search that succeeds leaves a match',
+    );
     return true;
   }
 
@@ -86,13 +89,20 @@ export class LabelSearch {
   #orderOptions(label: Label): readonly Option[] {
     this.#budget.spend(label.options.size);
     const live = [...label.options.values()].filter((option) => option.live);
-    const used = live.find((option) => option.edges.some((edge) => this.#graph.flow.units(edge) > 0));
+    const used = live.find((option) =>
+      option.edges.some((edge) => this.#graph.flow.units(edge) > 0),
+    );
     return used === undefined ? live : [used, ...live.filter((option) => option !== used)];
   }
 
   /** Splits labels into parts that share no effect, observed or approved, and no value of a place. */
   #split(labels: readonly Label[]): readonly (readonly Label[])[] {
-    const seen: Seen = { labels: new Set(), nodes: new Set(), rights: new Set(), contests: new Set() };
+    const seen: Seen = {
+      labels: new Set(),
+      nodes: new Set(),
+      rights: new Set(),
+      contests: new Set(),
+    };
     const parts: Label[][] = [];
     for (const first of labels) {
       if (first.settled || seen.labels.has(first)) continue;

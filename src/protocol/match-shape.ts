@@ -71,12 +71,18 @@ export function placeText(target: string, column: string): string {
 export function layOutWanted(effect: ApprovedEffect, shape: Shape): Wanted {
   const cells = shape.slots.map(({ section, column }) => effect[section]?.[column] as Cell);
   const fixed = cells.map((cell) => (isExact(cell) ? valueText(cell.is) : undefined));
-  const labels = cells.flatMap((cell, slot) => ('generated' in cell ? [{ label: cell.generated, slot }] : []));
+  const labels = cells.flatMap((cell, slot) =>
+    'generated' in cell ? [{ label: cell.generated, slot }] : [],
+  );
   return { effect, shape, cells, fixed, labels };
 }
 
 /** Lays observed effects out along their shape. */
-export function layOutFound(effect: Effect, shape: Shape, counts: Pick<Found, 'required' | 'optional'>): Found {
+export function layOutFound(
+  effect: Effect,
+  shape: Shape,
+  counts: Pick<Found, 'required' | 'optional'>,
+): Found {
   const values = shape.slots.map(({ section, column }) => effect[section]?.[column] as Value);
   return { shape, values, texts: values.map(valueText), ...counts };
 }

@@ -31,7 +31,11 @@ const BUDGET_PER_EFFECT = 32;
  * effect can only be matched by observed effects with its key, and these are all alike, so whichever of them it
  * takes, equally many are left. Only what remains is matched with the effects that have constraints.
  */
-export function matchBags(prepared: Prepared, observed: readonly Effect[], context: MatchContext): MatchResult {
+export function matchBags(
+  prepared: Prepared,
+  observed: readonly Effect[],
+  context: MatchContext,
+): MatchResult {
   const count = new ExactCount(prepared, observed);
   const missing = count.missing();
   const sorted = sortRemainders(prepared, count);
@@ -44,15 +48,25 @@ export function matchBags(prepared: Prepared, observed: readonly Effect[], conte
   const { comparable, found } = sorted;
   const allowance = BUDGET_PER_EFFECT * (prepared.constrained.length + found.length);
   const budget = new Budget(context.budget ?? BUDGET_BASE + allowance);
-  const match = matchConstrained({ wanted: prepared.constrained, found, evidence: context, budget, differs });
+  const match = matchConstrained({
+    wanted: prepared.constrained,
+    found,
+    evidence: context,
+    budget,
+    differs,
+  });
   switch (match.kind) {
     case 'perfect':
       return { kind: 'equal' };
     case 'budget':
       return { kind: 'budget', steps: budget.spent };
     case 'partial': {
-      const matched = comparable.flatMap(({ effects }, position) => effects.slice(0, match.matched[position]));
-      const unmatched = comparable.flatMap(({ effects }, position) => effects.slice(match.matched[position]));
+      const matched = comparable.flatMap(({ effects }, position) =>
+        effects.slice(0, match.matched[position]),
+      );
+      const unmatched = comparable.flatMap(({ effects }, position) =>
+        effects.slice(match.matched[position]),
+      );
       return different(
         { prepared, taken: count.taken.concat(matched), unmatched: strange.concat(unmatched) },
         [...missing, ...match.missing],
@@ -106,7 +120,8 @@ function different(
   for (const effect of unmatched) {
     const skip = prepared.volatile.get(effect.target);
     const row = rowIdentity(effect);
-    const negligible = skip !== undefined && row !== undefined && isVolatileOnly(effect, skip) && named.has(row);
+    const negligible =
+      skip !== undefined && row !== undefined && isVolatileOnly(effect, skip) && named.has(row);
     if (!negligible) extra.add(effect);
   }
   invariant(missing.length > 0 || extra.size > 0, 'bags that differ have a difference');

@@ -1,7 +1,10 @@
 /** " (did you mean …?)" for a name that nobody knows, or nothing where no known name is close. */
 export function suggest(name: string, known: readonly string[]): string {
   const near = known
-    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .map((candidate) => ({
+      candidate,
+      distance: editDistance(name.toLowerCase(), candidate.toLowerCase()),
+    }))
     .filter(({ candidate, distance }) => distance <= Math.ceil(candidate.length / 3))
     .sort((a, b) => a.distance - b.distance)
     .slice(0, 3)

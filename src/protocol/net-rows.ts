@@ -15,7 +15,11 @@ interface Images {
  * nested write before the outer one. Every image that one write left and another one found cancels out, so that per
  * key at most one row from before and one from after remain.
  */
-export function netRows(target: string, relation: Relation, changes: readonly Change[]): readonly Effect[] {
+export function netRows(
+  target: string,
+  relation: Relation,
+  changes: readonly Change[],
+): readonly Effect[] {
   const keys = new Map<string | number, Images>();
   const at = (key: Row): Images => {
     const id = numberOf(key) ?? rowText(key);
@@ -42,7 +46,8 @@ export function netRows(target: string, relation: Relation, changes: readonly Ch
 
 function netOfKey(target: string, relation: Relation, images: Images): Effect | undefined {
   const { key } = images;
-  const { removed, added } = images.removed.length + images.added.length > 2 ? cancel(images) : images;
+  const { removed, added } =
+    images.removed.length + images.added.length > 2 ? cancel(images) : images;
   if (removed.length > 1 || added.length > 1) {
     throw relation.fault('series of writes', 'they do not follow from each other');
   }
@@ -52,10 +57,21 @@ function netOfKey(target: string, relation: Relation, images: Images): Effect | 
   if (before === undefined) return after && { op: 'insert', target, key, after };
   if (after === undefined) return { op: 'delete', target, key, before };
   const differences = findChanges(before, after);
-  return differences && { op: 'update', target, key, before: differences.before, after: differences.after };
+  return (
+    differences && {
+      op: 'update',
+      target,
+      key,
+      before: differences.before,
+      after: differences.after,
+    }
+  );
 }
 
-function cancel({ removed, added }: Images): { readonly removed: readonly Row[]; readonly added: readonly Row[] } {
+function cancel({ removed, added }: Images): {
+  readonly removed: readonly Row[];
+  readonly added: readonly Row[];
+} {
   const surplus = new Map<string, { readonly row: Row; count: number }>();
   const tally = (row: Row, by: number) => {
     const id = rowText(row);
@@ -66,6 +82,8 @@ function cancel({ removed, added }: Images): { readonly removed: readonly Row[];
   for (const row of added) tally(row, 1);
   for (const row of removed) tally(row, -1);
   const left = (sign: 1 | -1) =>
-    [...surplus.values()].flatMap(({ row, count }) => Array.from({ length: Math.max(0, sign * count) }, () => row));
+    [...surplus.values()].flatMap(({ row, count }) =>
+      Array.from({ length: Math.max(0, sign * count) }, () => row),
+    );
   return { removed: left(-1), added: left(1) };
 }

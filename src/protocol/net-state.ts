@@ -53,7 +53,8 @@ export class NetState {
       if (effect !== undefined) effects.push(effect);
     }
     for (const { target, row, surplus } of this.#loose.values()) {
-      const effect: Effect = surplus > 0 ? { op: 'insert', target, after: row } : { op: 'delete', target, before: row };
+      const effect: Effect =
+        surplus > 0 ? { op: 'insert', target, after: row } : { op: 'delete', target, before: row };
       for (let copies = Math.abs(surplus); copies > 0; copies -= 1) effects.push(effect);
     }
     return effects;
@@ -74,7 +75,11 @@ export class NetState {
   }
 
   /** A row that changes its key disappears under one key and appears under another, whole. */
-  #move(place: Place, newKey: Row, { before, after }: { readonly before: Row; readonly after: Row }): void {
+  #move(
+    place: Place,
+    newKey: Row,
+    { before, after }: { readonly before: Row; readonly after: Row },
+  ): void {
     const known = this.#keyed.get(rowId(place.target, place.key));
     const whole = { ...known?.is, ...before };
     place.relation.demandWhole('update of a key', whole);
@@ -118,7 +123,10 @@ function continueFrom(row: KeyedRow, before: Row | null): Row | null {
   if (is === null) throw relation.fault('write', 'no row with its key exists any more');
   for (const column of Object.keys(before)) {
     if (!Object.hasOwn(is, column) || sameValue(is[column], before[column])) continue;
-    throw relation.fault('write', `column ${JSON.stringify(column)} is not what the record before left`);
+    throw relation.fault(
+      'write',
+      `column ${JSON.stringify(column)} is not what the record before left`,
+    );
   }
   if (row.was !== null) row.was = { ...before, ...row.was };
   return { ...before, ...is };
@@ -129,7 +137,10 @@ function netEffect({ relation, target, key, was, is, folded }: KeyedRow): Effect
   if (is === null) return { op: 'delete', target, key, before: was };
   for (const column of folded ? Object.keys({ ...was, ...is }) : []) {
     if (Object.hasOwn(was, column) && Object.hasOwn(is, column)) continue;
-    throw relation.fault('rewrite of a row', `column ${JSON.stringify(column)} is not reported on both sides`);
+    throw relation.fault(
+      'rewrite of a row',
+      `column ${JSON.stringify(column)} is not reported on both sides`,
+    );
   }
   const changes = findChanges(was, is);
   return changes && { op: 'update', target, key, before: changes.before, after: changes.after };

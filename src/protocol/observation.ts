@@ -60,7 +60,12 @@ export type ChannelReport =
       readonly intact?: boolean;
     }
   /** Something that must not have changed while the operation ran. */
-  | { readonly channel: string; readonly kind: 'stable'; readonly before: string; readonly after: string };
+  | {
+      readonly channel: string;
+      readonly kind: 'stable';
+      readonly before: string;
+      readonly after: string;
+    };
 
 /** How many rows of one target a second witness saw written by one operation. */
 export interface TargetCount {
@@ -71,7 +76,12 @@ export interface TargetCount {
 
 /** Values of one column that the backend itself may have assigned during this execution: above < value <= upTo. */
 export type Assigned =
-  | { readonly target: string; readonly column: string; readonly above: string; readonly upTo: string }
+  | {
+      readonly target: string;
+      readonly column: string;
+      readonly above: string;
+      readonly upTo: string;
+    }
   | { readonly target: string; readonly column: string; readonly fresh: readonly Value[] };
 
 /** E, or why it could not be established. */
@@ -100,14 +110,19 @@ export function establish(
   // Never as arguments of one call: there may be more gaps than the stack holds.
   const gaps = findAbsentChannels(channels, requiredChannels).concat(
     findSilentChannels(channels),
-    channels.flatMap((report) => findDisagreements(report, { evidence, tally, registered, quotesValues })),
+    channels.flatMap((report) =>
+      findDisagreements(report, { evidence, tally, registered, quotesValues }),
+    ),
     findUnregistered(tally, registered),
     findUnattributed(evidence.unattributed),
     findSetBack(drawn),
   );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
   const effects = canonObserved(registration, evidence.records);
-  return { kind: 'complete', effects: effects.concat(findUnused(drawn, evidence.assigned, effects)) };
+  return {
+    kind: 'complete',
+    effects: effects.concat(findUnused(drawn, evidence.assigned, effects)),
+  };
 }
 
 type Tally = ReadonlyMap<string, Record<Op, number>>;
@@ -125,7 +140,10 @@ function tallyRecords(records: readonly ChangeRecord[]): Tally {
   return tally;
 }
 
-function findAbsentChannels(reports: readonly ChannelReport[], required: readonly string[]): string[] {
+function findAbsentChannels(
+  reports: readonly ChannelReport[],
+  required: readonly string[],
+): string[] {
   const answers = new Map<string, number>();
   for (const { channel } of reports) answers.set(channel, 1 + (answers.get(channel) ?? 0));
   const gaps: string[] = [];
@@ -154,23 +172,31 @@ interface Reported {
   readonly quotesValues: boolean;
 }
 
-function findDisagreements(report: ChannelReport, { evidence, tally, registered, quotesValues }: Reported): string[] {
+function findDisagreements(
+  report: ChannelReport,
+  { evidence, tally, registered, quotesValues }: Reported,
+): string[] {
   const { channel } = report;
   switch (report.kind) {
     case 'silent':
       return []; // said by findSilentChannels
     case 'records':
       if (report.count === evidence.records.length) return [];
-      return [`${nameOf(channel)} produced ${report.count} records, but ${evidence.records.length} were handed over.`];
+      return [
+        `${nameOf(channel)} produced ${report.count} records, but ${evidence.records.length} were handed over.`,
+      ];
     case 'touched': {
       const touched = new Set(report.targets);
       const unseen = [...tally.keys()].filter((target) => !touched.has(target));
       const unknown = [...touched].filter((target) => !registered.has(target));
       return [
         ...unseen.map(
-          (target) => `${nameOf(channel)} did not see ${quote(target)} touched, but there are records of it.`,
+          (target) =>
+            `${nameOf(channel)} did not see ${quote(target)} touched, but there are records of it.`,
         ),
-        ...unknown.map((target) => `${nameOf(channel)} saw ${quote(target)} touched, which is not registered.`),
+        ...unknown.map(
+          (target) => `${nameOf(channel)} saw ${quote(target)} touched, which is not registered.`,
+        ),
       ];
     }
     case 'counts':
@@ -184,7 +210,9 @@ function findDisagreements(report: ChannelReport, { evidence, tally, registered,
       ];
     default:
       // The types rule this out; an adapter of another version does not.
-      return [`${nameOf(channel)} gave a kind of report that is not known here, so it cannot be checked.`];
+      return [
+        `${nameOf(channel)} gave a kind of report that is not known here, so it cannot be checked.`,
+      ];
   }
 }
 
@@ -202,7 +230,9 @@ function findMiscounts(channel: string, counts: readonly TargetCount[], tally: T
       const seen = witnessed.get(target)?.[op] ?? 0;
       const recorded = tally.get(target)?.[op] ?? 0;
       if (seen === recorded) continue;
-      gaps.push(`${nameOf(channel)} counted ${seen} of ${op} on ${quote(target)}, but there are ${recorded} records.`);
+      gaps.push(
+        `${nameOf(channel)} counted ${seen} of ${op} on ${quote(target)}, but there are ${recorded} records.`,
+      );
     }
   }
   return gaps;

@@ -1,7 +1,13 @@
 import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
 
 /** Kept from before any tool has run, because a tool may overwrite them: what one is handed before it is frozen, it keeps. */
-const { freeze, getOwnPropertyDescriptor, getOwnPropertySymbols, getPrototypeOf, keys: keysOf } = Object;
+const {
+  freeze,
+  getOwnPropertyDescriptor,
+  getOwnPropertySymbols,
+  getPrototypeOf,
+  keys: keysOf,
+} = Object;
 const { isArray } = Array;
 const { stringify } = JSON;
 
@@ -56,7 +62,12 @@ export interface Items {
 const ANY_ITEMS: Items = { min: 0, max: Number.POSITIVE_INFINITY, readers: readPlain };
 
 /** An array. Its length is read once, like everything else: a proxy could give another answer the next time. */
-export function readItems(value: unknown, { min, max, readers }: Items, pass: Pass, depth: number): unknown {
+export function readItems(
+  value: unknown,
+  { min, max, readers }: Items,
+  pass: Pass,
+  depth: number,
+): unknown {
   if (!isArray(value) || getPrototypeOf(value) !== Array.prototype) return undefined;
   const { length } = value;
   if (length < min || length > max) return undefined;
@@ -115,7 +126,12 @@ export interface Field {
 }
 
 /** An object with exactly these fields, which are in the order of their text. */
-export function readFields(value: unknown, fields: readonly Field[], pass: Pass, depth: number): unknown {
+export function readFields(
+  value: unknown,
+  fields: readonly Field[],
+  pass: Pass,
+  depth: number,
+): unknown {
   if (!isPlainObject(value, pass, depth)) return undefined;
   const copy: Record<string, unknown> = {};
   let present = 0;

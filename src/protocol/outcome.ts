@@ -15,7 +15,11 @@ export type Outcome =
  * The only place where A meets E (Definition 3). EXACT needs a complete observation and equal multisets; whatever
  * could not be decided is INDETERMINATE, never a guess.
  */
-export function classify(prepared: Prepared, observation: Observation, context: MatchContext): Outcome {
+export function classify(
+  prepared: Prepared,
+  observation: Observation,
+  context: MatchContext,
+): Outcome {
   if (observation.kind === 'incomplete') return { kind: 'INDETERMINATE', gaps: observation.gaps };
   const { effects } = observation;
   const match = matchBags(prepared, effects, context);

@@ -11,7 +11,12 @@ export type Range = readonly [number, number];
 export type PatternNode =
   | { readonly kind: 'set'; readonly ranges: readonly Range[] }
   | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly PatternNode[] }
-  | { readonly kind: 'repeat'; readonly part: PatternNode; readonly min: number; readonly max: number };
+  | {
+      readonly kind: 'repeat';
+      readonly part: PatternNode;
+      readonly min: number;
+      readonly max: number;
+    };
 
 const DIGIT: readonly Range[] = [[0x30, 0x39]];
 const WORD: readonly Range[] = [
@@ -54,7 +59,8 @@ class Parser {
   constructor(source: string) {
     this.#source = source;
     this.#characters = Array.from(source);
-    if (source.length > MAX_SOURCE) throw this.#refuse(`longer than ${MAX_SOURCE} characters`, MAX_SOURCE + 1);
+    if (source.length > MAX_SOURCE)
+      throw this.#refuse(`longer than ${MAX_SOURCE} characters`, MAX_SOURCE + 1);
   }
 
   parse(): PatternNode {
@@ -71,7 +77,11 @@ class Parser {
 
   #parseSequence(): PatternNode {
     const parts: PatternNode[] = [];
-    for (let next = this.#peek(); next !== undefined && next !== '|' && next !== ')'; next = this.#peek()) {
+    for (
+      let next = this.#peek();
+      next !== undefined && next !== '|' && next !== ')';
+      next = this.#peek()
+    ) {
       parts.push(this.#parseRepeat());
     }
     return { kind: 'sequence', parts };
@@ -83,7 +93,10 @@ class Parser {
     if (bounds === undefined) return part;
     const after = this.#peek();
     if (after === '?' || after === '+' || after === '*' || after === '{') {
-      throw this.#refuse('a repetition of a repetition, or a lazy one; use a group, or drop it', this.#at + 1);
+      throw this.#refuse(
+        'a repetition of a repetition, or a lazy one; use a group, or drop it',
+        this.#at + 1,
+      );
     }
     return { kind: 'repeat', part, ...bounds };
   }
@@ -95,8 +108,10 @@ class Parser {
     if (!this.#take('{')) return undefined;
     const min = this.#parseNumber();
     let max = min;
-    if (this.#take(',')) max = this.#peek() === '}' ? Number.POSITIVE_INFINITY : this.#parseNumber();
-    if (!this.#take('}')) throw this.#refuse('a repetition that is not {m}, {m,} or {m,n}', this.#at + 1);
+    if (this.#take(','))
+      max = this.#peek() === '}' ? Number.POSITIVE_INFINITY : this.#parseNumber();
+    if (!this.#take('}'))
+      throw this.#refuse('a repetition that is not {m}, {m,} or {m,n}', this.#at + 1);
     if (max < min) throw this.#refuse('a repetition whose upper bound is below its lower bound');
     return { min, max };
   }
@@ -104,7 +119,8 @@ class Parser {
   #parseNumber(): number {
     let digits = '';
     while (/^[0-9]$/.test(this.#peek() ?? '') && digits.length < 4) digits += this.#next();
-    if (digits === '') throw this.#refuse('a repetition that is not {m}, {m,} or {m,n}', this.#at + 1);
+    if (digits === '')
+      throw this.#refuse('a repetition that is not {m}, {m,} or {m,n}', this.#at + 1);
     if (Number(digits) > MAX_REPEAT) throw this.#refuse(`a repetition of more than ${MAX_REPEAT}`);
     return Number(digits);
   }
@@ -114,7 +130,8 @@ class Parser {
     switch (character) {
       case '(': {
         const opened = this.#at;
-        if (this.#take('?') && !this.#take(':')) throw this.#refuse('a group that is not (…) or (?:…); no lookaround');
+        if (this.#take('?') && !this.#take(':'))
+          throw this.#refuse('a group that is not (…) or (?:…); no lookaround');
         const node = this.#parseChoice();
         if (!this.#take(')')) throw this.#refuse('a ( without its )', opened);
         return node;
@@ -127,7 +144,9 @@ class Parser {
         return { kind: 'set', ranges: this.#parseEscape() };
       case '^':
       case '$':
-        throw this.#refuse(`an anchor; a pattern always covers the whole text, write \\${character} for the character`);
+        throw this.#refuse(
+          `an anchor; a pattern always covers the whole text, write \\${character} for the character`,
+        );
       case '*':
       case '+':
       case '?':
@@ -155,7 +174,8 @@ class Parser {
       const high = this.#parseMember();
       const from = singleOf(low);
       const to = singleOf(high);
-      if (from === undefined || to === undefined || to < from) throw this.#refuse('a range that is not from-to');
+      if (from === undefined || to === undefined || to < from)
+        throw this.#refuse('a range that is not from-to');
       ranges.push([from, to]);
     }
     if (ranges.length === 0) throw this.#refuse('an empty class');
@@ -173,7 +193,9 @@ class Parser {
     const ranges = CLASSES[character];
     if (ranges !== undefined) return ranges;
     if (!/^[!-/:-@[-`{-~]$/.test(character)) {
-      throw this.#refuse(`an escape \\${character}; only \\d \\w \\s \\D \\W \\S and punctuation can be escaped`);
+      throw this.#refuse(
+        `an escape \\${character}; only \\d \\w \\s \\D \\W \\S and punctuation can be escaped`,
+      );
     }
     return [toRange(character)];
   }

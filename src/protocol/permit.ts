@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { defineRecord, digestSchema, executionSchema, instantSchema, occurrenceSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  executionSchema,
+  instantSchema,
+  occurrenceSchema,
+} from './record.ts';
 
 /** B_G: this candidate or request, this A, this E, this certificate, this claim. One use, at t_g. */
 export const permitRecord = defineRecord(
@@ -15,7 +21,11 @@ export const permitRecord = defineRecord(
     approved: digestSchema,
     bound: z.union([
       /** PROMOTABLE: the held candidate, what was observed in it, and the adapter's fingerprint of its evidence. */
-      z.strictObject({ candidate: z.string().min(1).max(256), observed: digestSchema, evidence: z.string().max(256) }),
+      z.strictObject({
+        candidate: z.string().min(1).max(256),
+        observed: digestSchema,
+        evidence: z.string().max(256),
+      }),
       /** MEDIATED and OPAQUE: the request. */
       z.strictObject({ request: digestSchema }),
     ]),

@@ -11,7 +11,10 @@ import type { Row } from './value.ts';
  * Records of a target that is not registered stay effects as they are; whether there may be any is not decided here.
  * Records that contradict each other or the registration are a fault of the adapter and throw.
  */
-export function canonObserved(registration: Registration, records: readonly ChangeRecord[]): readonly Effect[] {
+export function canonObserved(
+  registration: Registration,
+  records: readonly ChangeRecord[],
+): readonly Effect[] {
   switch (registration.profile) {
     case 'relation-write':
       return records.map(({ op, target }) => ({ op, target }));
@@ -41,7 +44,11 @@ function relationsOf(registration: Registration): Relations {
   return (name) => known.get(name) ?? prepareRelation(registration, name, known);
 }
 
-function prepareRelation({ targets }: Registration, name: string, known: Map<string, Relation>): Relation | undefined {
+function prepareRelation(
+  { targets }: Registration,
+  name: string,
+  known: Map<string, Relation>,
+): Relation | undefined {
   const target = targets.find((candidate) => candidate.name === name);
   if (target === undefined) return undefined;
   const relation = new Relation(target);
@@ -87,7 +94,11 @@ function foldEvents(relations: Relations, records: readonly ChangeRecord[]): rea
 }
 
 /** Whole rows of a keyed relation fold in any order; what is known only by its changed columns, in the order reported. */
-function netChanges(target: string, relation: Relation | undefined, changes: readonly Change[]): readonly Effect[] {
+function netChanges(
+  target: string,
+  relation: Relation | undefined,
+  changes: readonly Change[],
+): readonly Effect[] {
   if (relation === undefined) return [];
   const keyed = changes.every((change) => change.key !== undefined && relation.isWhole(change));
   if (keyed) return netRows(target, relation, changes);

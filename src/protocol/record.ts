@@ -67,7 +67,10 @@ export function defineRecord<S extends z.ZodType>(
   const demandFits = (text: string): void => {
     if (fits(text, maxBytes)) return;
     const bytes = Buffer.byteLength(text);
-    throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: ${bytes} bytes, at most ${maxBytes}`);
+    throw new EffectMatchError(
+      'ERR_EM_RECORD_TOO_LARGE',
+      `${kind}: ${bytes} bytes, at most ${maxBytes}`,
+    );
   };
   const checked = (input: unknown, text: string): T => {
     demandFits(text);
@@ -79,7 +82,8 @@ export function defineRecord<S extends z.ZodType>(
   // and shares nothing with what it was made from. So a record is checked once, however often it is digested.
   const known = new WeakMap<object, string | undefined>();
   const keep = (own: T, text: string): T => {
-    if (typeof own === 'object' && own !== null) known.set(own, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
+    if (typeof own === 'object' && own !== null)
+      known.set(own, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
     return own;
   };
   const isKnown = (input: unknown): input is T & object =>
@@ -112,13 +116,19 @@ export function defineRecord<S extends z.ZodType>(
     read,
     parseText(text) {
       if (!fits(text, maxBytes)) {
-        throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${kind}: more than ${maxBytes} bytes`);
+        throw new EffectMatchError(
+          'ERR_EM_RECORD_TOO_LARGE',
+          `${kind}: more than ${maxBytes} bytes`,
+        );
       }
       const input = parseJson(kind, text);
       const found = readOnce(input, Number.POSITIVE_INFINITY);
       if (found?.text === text) return keep(found.copy as T, text);
       if (canonical(input) !== text) {
-        throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: the text is not in canonical form`);
+        throw new EffectMatchError(
+          'ERR_EM_RECORD_INVALID',
+          `${kind}: the text is not in canonical form`,
+        );
       }
       return parseOwn(input, text);
     },
@@ -149,7 +159,11 @@ function parseJson(kind: string, text: string): unknown {
 function invalid(kind: string, error: z.ZodError): EffectMatchError {
   const issue = error.issues[0];
   const where = issue && issue.path.length > 0 ? ` at ${issue.path.join('.')}` : '';
-  return new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}${where}: ${issue?.message ?? 'invalid'}`, {
-    cause: error,
-  });
+  return new EffectMatchError(
+    'ERR_EM_RECORD_INVALID',
+    `${kind}${where}: ${issue?.message ?? 'invalid'}`,
+    {
+      cause: error,
+    },
+  );
 }

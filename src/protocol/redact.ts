@@ -131,5 +131,7 @@ function mapColumns<T, U>(
   row: { readonly [column: string]: T },
   map: (value: T, column: string) => U,
 ): { readonly [column: string]: U } {
-  return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, map(value, column)]));
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [column, map(value, column)]),
+  );
 }

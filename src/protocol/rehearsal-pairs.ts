@@ -24,16 +24,27 @@ export interface Pair {
 export type Pairing =
   | { readonly kind: 'paired'; readonly pairs: readonly Pair[] }
   /** Changes of one shape that one rehearsal has more of than the other. */
-  | { readonly kind: 'unequal'; readonly first: readonly Effect[]; readonly second: readonly Effect[] };
+  | {
+      readonly kind: 'unequal';
+      readonly first: readonly Effect[];
+      readonly second: readonly Effect[];
+    };
 
 /**
  * Finds for every change of the first rehearsal the one of the second that it corresponds to: rows with numbers that
  * the backend assigned in the order of these numbers, all others by what they hold beside assigned values and times.
  * A wrong pair costs nothing but a refusal, because the outcome made of the pairs is compared with both rehearsals.
  */
-export function pairRehearsals(first: Rehearsal, second: Rehearsal, registration: Registration): Pairing {
-  const volatile = new Map(registration.targets.map((target) => [target.name, new Set(target.volatile)]));
-  const strip = (effect: Effect) => withoutColumns(registration, effect, volatile.get(effect.target) ?? new Set());
+export function pairRehearsals(
+  first: Rehearsal,
+  second: Rehearsal,
+  registration: Registration,
+): Pairing {
+  const volatile = new Map(
+    registration.targets.map((target) => [target.name, new Set(target.volatile)]),
+  );
+  const strip = (effect: Effect) =>
+    withoutColumns(registration, effect, volatile.get(effect.target) ?? new Set());
   const ours = groupByShape(first, strip);
   const theirs = groupByShape(second, strip);
   const pairs: Pair[] = [];
@@ -48,7 +59,10 @@ export function pairRehearsals(first: Rehearsal, second: Rehearsal, registration
   return { kind: 'paired', pairs };
 }
 
-function groupByShape(run: Rehearsal, strip: (effect: Effect) => Effect | undefined): Map<string, Effect[]> {
+function groupByShape(
+  run: Rehearsal,
+  strip: (effect: Effect) => Effect | undefined,
+): Map<string, Effect[]> {
   const groups = new Map<string, Ranked[]>();
   const origins = new Origins(run);
   for (const reported of run.effects) {
@@ -61,16 +75,26 @@ function groupByShape(run: Rehearsal, strip: (effect: Effect) => Effect | undefi
     if (group === undefined) groups.set(shape, [ranked]);
     else group.push(ranked);
   }
-  return new Map([...groups].map(([shape, group]) => [shape, group.sort(orderRanked).map(({ effect }) => effect)]));
+  return new Map(
+    [...groups].map(([shape, group]) => [
+      shape,
+      group.sort(orderRanked).map(({ effect }) => effect),
+    ]),
+  );
 }
 
 /**
  * Volatile columns are not approved. An update of nothing else is a write of no column where every write is an effect;
  * elsewhere it is left to the comparison, which refuses strangers.
  */
-function withoutColumns({ profile }: Registration, effect: Effect, columns: ReadonlySet<string>): Effect | undefined {
+function withoutColumns(
+  { profile }: Registration,
+  effect: Effect,
+  columns: ReadonlySet<string>,
+): Effect | undefined {
   if (columns.size === 0) return effect;
-  const strip = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([column]) => !columns.has(column)));
+  const strip = (row: Row): Row =>
+    Object.fromEntries(Object.entries(row).filter(([column]) => !columns.has(column)));
   const { key, before, after, ...rest } = effect;
   const stripped = {
     ...rest,
@@ -78,7 +102,10 @@ function withoutColumns({ profile }: Registration, effect: Effect, columns: Read
     ...(before !== undefined && { before: strip(before) }),
     ...(after !== undefined && { after: strip(after) }),
   };
-  const isEmpty = profile !== 'row-event' && effect.op === 'update' && Object.keys(stripped.after ?? {}).length === 0;
+  const isEmpty =
+    profile !== 'row-event' &&
+    effect.op === 'update' &&
+    Object.keys(stripped.after ?? {}).length === 0;
   return isEmpty && after !== undefined && Object.keys(after).length > 0 ? undefined : stripped;
 }
 
@@ -125,14 +152,17 @@ export class Origins {
     }
     for (const effect of effects) {
       for (const [column, value] of SIDES.flatMap((side) => Object.entries(effect[side] ?? {}))) {
-        if (this.find(effect.target, column, value) !== undefined) this.#values.add(canonical(value));
+        if (this.find(effect.target, column, value) !== undefined)
+          this.#values.add(canonical(value));
       }
     }
   }
 
   /** How the backend accounts for this value in this column: as a step of a counter, as a new value, or not at all. */
   find(target: string, column: string, value: Value): 'range' | 'fresh' | undefined {
-    const evidence = this.#assigned.get(canonical([target, column]))?.find((one) => withinAssigned(one, value));
+    const evidence = this.#assigned
+      .get(canonical([target, column]))
+      ?.find((one) => withinAssigned(one, value));
     if (evidence === undefined) return undefined;
     return 'fresh' in evidence ? 'fresh' : 'range';
   }

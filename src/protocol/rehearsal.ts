@@ -1,7 +1,15 @@
 import { canonical } from './canon.ts';
 import type { ApprovedEffect, Cell, CellRow, Effect } from './effect.ts';
 import type { Registration } from './registration.ts';
-import { Origins, type Pair, pairRehearsals, type Rehearsal, SIDES, type Side, timeUnit } from './rehearsal-pairs.ts';
+import {
+  Origins,
+  type Pair,
+  pairRehearsals,
+  type Rehearsal,
+  SIDES,
+  type Side,
+  timeUnit,
+} from './rehearsal-pairs.ts';
 import { renderObserved } from './render.ts';
 import { quote, renderValue } from './render-text.ts';
 import type { Value } from './value.ts';
@@ -22,11 +30,18 @@ const DIFFERENCES_MAX = 10;
  * also where both rehearsals agree on it, because a rolled-back sequence repeats itself; values that refer to it follow.
  * A time at which the action ran becomes `now`. Everything else must be equal in both, and is approved as it is.
  */
-export function explainRehearsals(first: Rehearsal, second: Rehearsal, registration: Registration): Explained {
+export function explainRehearsals(
+  first: Rehearsal,
+  second: Rehearsal,
+  registration: Registration,
+): Explained {
   const pairing = pairRehearsals(first, second, registration);
   const shows = registration.values === 'plain';
   if (pairing.kind === 'unequal') {
-    return { kind: 'unexplained', differences: [describeUnequal(pairing.first, pairing.second, shows)] };
+    return {
+      kind: 'unexplained',
+      differences: [describeUnequal(pairing.first, pairing.second, shows)],
+    };
   }
   const explanation = new Explanation(first, second, pairing.pairs, shows);
   const effects = pairing.pairs.map((pair) => explanation.approve(pair));
@@ -37,10 +52,15 @@ export function explainRehearsals(first: Rehearsal, second: Rehearsal, registrat
   return { kind: 'unexplained', differences: rest === 0 ? shown : [...shown, `and ${rest} more`] };
 }
 
-function describeUnequal(first: readonly Effect[], second: readonly Effect[], shows: boolean): string {
+function describeUnequal(
+  first: readonly Effect[],
+  second: readonly Effect[],
+  shows: boolean,
+): string {
   const { op, target } = (first[0] ?? second[0]) as Effect;
   const only = first.length > second.length ? first : second;
-  const example = shows && only[0] !== undefined ? `, such as ${renderObserved({ ...only[0], count: 1 })}` : '';
+  const example =
+    shows && only[0] !== undefined ? `, such as ${renderObserved({ ...only[0], count: 1 })}` : '';
   return `${op} ${quote(target)}: ${first.length} in the first rehearsal, ${second.length} in the second${example}`;
 }
 
@@ -88,7 +108,9 @@ class Explanation {
   #noteOrigin(pair: Pair, column: string, values: Values): void {
     const { target } = pair.first;
     if (!this.#isOrigin(target, column, values)) return;
-    const [left, right] = [0, 1].map((run) => canonical([target, column, values[run as 0 | 1]])) as [string, string];
+    const [left, right] = [0, 1].map((run) =>
+      canonical([target, column, values[run as 0 | 1]]),
+    ) as [string, string];
     const known = this.#labels[0].get(left);
     if (known !== this.#labels[1].get(right)) {
       this.#differ(pair, column, values);
@@ -111,14 +133,17 @@ class Explanation {
   }
 
   #isOrigin(target: string, column: string, values: Values): boolean {
-    return this.#origins.every((origins, run) => origins.find(target, column, values[run as 0 | 1]) !== undefined);
+    return this.#origins.every(
+      (origins, run) => origins.find(target, column, values[run as 0 | 1]) !== undefined,
+    );
   }
 
   /** `isPrior`: the value was there before the action, so where both agree on it, it is what it is. */
   #cellOf(pair: Pair, column: string, values: Values, isPrior: boolean): Cell {
     const { target } = pair.first;
     const label = this.#labels[0].get(canonical([target, column, values[0]]));
-    if (label !== undefined && this.#isOrigin(target, column, values)) return { generated: label.name };
+    if (label !== undefined && this.#isOrigin(target, column, values))
+      return { generated: label.name };
     const agree = canonical(values[0]) === canonical(values[1]);
     if (!(agree && isPrior)) {
       const reference = this.#referenceOf(pair, values, agree);
@@ -146,7 +171,9 @@ class Explanation {
   #differ(pair: Pair, column: string, values: Values): void {
     const { op, target } = pair.first;
     const rendering = { full: false, cut: false };
-    const [first, second] = values.map((value) => (this.#shows ? renderValue(value, rendering) : 'one value'));
+    const [first, second] = values.map((value) =>
+      this.#shows ? renderValue(value, rendering) : 'one value',
+    );
     const other = this.#shows ? second : 'another';
     const place = `${op} ${quote(target)}, column ${quote(column)}`;
     this.differences.push(`${place}: ${first} in the first rehearsal, ${other} in the second`);
@@ -155,7 +182,10 @@ class Explanation {
 
 type Values = readonly [Value, Value];
 
-function cellsOf(pair: Pair, only?: Side): readonly { readonly column: string; readonly values: Values }[] {
+function cellsOf(
+  pair: Pair,
+  only?: Side,
+): readonly { readonly column: string; readonly values: Values }[] {
   return SIDES.filter((side) => only === undefined || side === only).flatMap((side) => {
     const second = pair.second[side] ?? {};
     return Object.entries(pair.first[side] ?? {}).map(([column, value]) => ({

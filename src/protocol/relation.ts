@@ -9,7 +9,12 @@ export type Change = { readonly target: string; readonly key: Row | undefined } 
   | { readonly op: 'insert'; readonly after: Row }
   | { readonly op: 'delete'; readonly before: Row }
   /** Both images have the same columns, unchanged ones included. `newKey` only where the update changed the key. */
-  | { readonly op: 'update'; readonly before: Row; readonly after: Row; readonly newKey: Row | undefined }
+  | {
+      readonly op: 'update';
+      readonly before: Row;
+      readonly after: Row;
+      readonly newKey: Row | undefined;
+    }
 );
 
 type MutableRow = { [column: string]: Value };
@@ -26,7 +31,10 @@ export class Relation {
 
   constructor(target: Target) {
     const known = new Set([...target.columns, ...target.volatile, ...target.key]);
-    invariant(!known.has('__proto__'), 'no column is named __proto__, which plain rows cannot carry');
+    invariant(
+      !known.has('__proto__'),
+      'no column is named __proto__, which plain rows cannot carry',
+    );
     this.#name = target.name;
     this.#key = [...target.key].sort();
     this.#columns = [...known].filter((column) => !target.key.includes(column)).sort();
@@ -55,7 +63,14 @@ export class Relation {
         const after = this.#readImage(op, record.after);
         this.#demandPairs(before, after);
         const key = this.#readKey(record, record.before);
-        return { target, op, key, before, after, newKey: key && this.#readNewKey(key, record.after) };
+        return {
+          target,
+          op,
+          key,
+          before,
+          after,
+          newKey: key && this.#readNewKey(key, record.after),
+        };
       }
       default:
         return unreachable(op);
@@ -73,7 +88,8 @@ export class Relation {
   /** Whether a change is known by whole rows, volatile columns included, so that it can be folded in any order. */
   isWhole(change: Change): boolean {
     return (
-      (change.op === 'insert' || this.#hasAll(change.before)) && (change.op === 'delete' || this.#hasAll(change.after))
+      (change.op === 'insert' || this.#hasAll(change.before)) &&
+      (change.op === 'delete' || this.#hasAll(change.after))
     );
   }
 
@@ -85,7 +101,10 @@ export class Relation {
   /** A report that cannot be true is the adapter's bug, not an outcome. */
   fault(op: string, why: string): EffectMatchError {
     const what = `${op} on ${JSON.stringify(this.#name)}`;
-    return new EffectMatchError('ERR_EM_INVARIANT', `the adapter reported an impossible ${what}: ${why}`);
+    return new EffectMatchError(
+      'ERR_EM_INVARIANT',
+      `the adapter reported an impossible ${what}: ${why}`,
+    );
   }
 
   #readImage(op: string, image: Row | null): Row {
@@ -106,8 +125,10 @@ export class Relation {
   #demandPairs(before: Row, after: Row): void {
     for (const column of this.#columns) {
       const paired =
-        (this.#readColumn(before, column) === undefined) === (this.#readColumn(after, column) === undefined);
-      if (!paired) throw this.fault('update', `column ${JSON.stringify(column)} is in one of its images only`);
+        (this.#readColumn(before, column) === undefined) ===
+        (this.#readColumn(after, column) === undefined);
+      if (!paired)
+        throw this.fault('update', `column ${JSON.stringify(column)} is in one of its images only`);
     }
   }
 
@@ -118,23 +139,32 @@ export class Relation {
   }
 
   #describeStranger(image: Row): string {
-    const column = Object.keys(image).find((name) => !this.#columns.includes(name) && !this.#key.includes(name));
-    return column === undefined ? 'a column is undefined' : `column ${JSON.stringify(column)} is not registered`;
+    const column = Object.keys(image).find(
+      (name) => !this.#columns.includes(name) && !this.#key.includes(name),
+    );
+    return column === undefined
+      ? 'a column is undefined'
+      : `column ${JSON.stringify(column)} is not registered`;
   }
 
   /** The key that the record names or, where it names none, the one in its image. Where both exist they agree. */
   #readKey(record: ChangeRecord, image: Row | null): Row | undefined {
     const named = record.key === null ? 0 : Object.keys(record.key).length;
-    if (named !== 0 && named !== this.#key.length) throw this.fault(record.op, 'its key is not the registered one');
+    if (named !== 0 && named !== this.#key.length)
+      throw this.fault(record.op, 'its key is not the registered one');
     if (this.#key.length === 0) return undefined;
     const key: MutableRow = {};
     for (const column of this.#key) {
       const inKey = this.#readColumn(record.key, column);
       const inImage = this.#readColumn(image, column);
       const value = inKey === undefined ? inImage : inKey;
-      if (value === undefined) throw this.fault(record.op, `key column ${JSON.stringify(column)} is not reported`);
+      if (value === undefined)
+        throw this.fault(record.op, `key column ${JSON.stringify(column)} is not reported`);
       if (inImage !== undefined && !sameValue(value, inImage)) {
-        throw this.fault(record.op, `its key and its image disagree on column ${JSON.stringify(column)}`);
+        throw this.fault(
+          record.op,
+          `its key and its image disagree on column ${JSON.stringify(column)}`,
+        );
       }
       key[column] = value;
     }

@@ -18,14 +18,16 @@ const HEAD = 120;
 const TAIL = 40;
 
 /** Characters that do not show, move what stands beside them, or surround it; blanks other than the space included. */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
+const HIDDEN =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
 /** Text that shows as it is: printable ASCII without quote and backslash. Most is. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const MARK = /\p{M}/u;
 const LETTER = /\p{L}/u;
 /** More accents than this on one letter would reach into the lines around. */
 const MARKS_SHOWN = 3;
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+const RIGHT_TO_LEFT =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /** A table name: plain identifiers, also dotted, stand for themselves; everything else is quoted. */
 export function renderTarget(name: string): string {
@@ -68,9 +70,11 @@ export function renderCell(cell: Cell, rendering: Rendering): string {
       cell.oneOf.map((item) => () => renderValue(item, rendering)),
       rendering,
     )}>`;
-  if ('between' in cell) return `<between ${cell.between.map((end) => renderValue(end, rendering)).join(' and ')}>`;
+  if ('between' in cell)
+    return `<between ${cell.between.map((end) => renderValue(end, rendering)).join(' and ')}>`;
   if ('matches' in cell) return `<matches ${quote(cell.matches)}>`;
-  if ('now' in cell) return `<now within ${renderDuration(cell.now.withinMs)}${UNITS[cell.now.unit]}>`;
+  if ('now' in cell)
+    return `<now within ${renderDuration(cell.now.withinMs)}${UNITS[cell.now.unit]}>`;
   return unreachable(cell);
 }
 

@@ -29,7 +29,11 @@ export function renderApproved(approved: Approved, options: RenderOptions = {}):
   const lines = [
     `${adapter}: ${countOf(sumCounts(effects), 'approved change')} (${registration.profile})`,
     ...renderEffects(effects, rendering),
-    ...renderList(requires, rendering, (requirement) => `requires  ${renderRequirement(requirement, rendering)}`),
+    ...renderList(
+      requires,
+      rendering,
+      (requirement) => `requires  ${renderRequirement(requirement, rendering)}`,
+    ),
     ...renderList(watch, rendering, (read) => `watches   ${renderStateRead(read, rendering)}`),
     `Nothing else may change in: ${registration.targets.map((target) => renderTarget(target.name)).join(', ')}`,
   ];
@@ -38,10 +42,13 @@ export function renderApproved(approved: Approved, options: RenderOptions = {}):
   );
   if (volatile.length > 0) lines.push(`Not compared: ${volatile.join(', ')}`);
   if (registration.profile === 'relation-write') {
-    lines.push('Not compared: rows and values; only how often each table is written, and by which operation');
+    lines.push(
+      'Not compared: rows and values; only how often each table is written, and by which operation',
+    );
   }
   lines.push(...renderAssurance(registration));
-  if (rendering.cut) lines.push('Shortened: an approval covers all of it, also what is not shown here');
+  if (rendering.cut)
+    lines.push('Shortened: an approval covers all of it, also what is not shown here');
   return lines.join('\n');
 }
 
@@ -49,13 +56,19 @@ export function renderApproved(approved: Approved, options: RenderOptions = {}):
 function renderAssurance({ profile, capability }: Approved['registration']): string[] {
   return [
     ...(profile === 'registered-fields'
-      ? ['Compared: the registered fields as read back afterwards; who wrote them is not established']
+      ? [
+          'Compared: the registered fields as read back afterwards; who wrote them is not established',
+        ]
       : []),
     ...(capability === 'MEDIATED'
-      ? ['Sent once by the gateway and compared afterwards: it is not held first, and nothing is rolled back']
+      ? [
+          'Sent once by the gateway and compared afterwards: it is not held first, and nothing is rolled back',
+        ]
       : []),
     ...(capability === 'OPAQUE'
-      ? ['Sent once to a service that is not controlled here, and compared afterwards: no promise of rollback']
+      ? [
+          'Sent once to a service that is not controlled here, and compared afterwards: no promise of rollback',
+        ]
       : []),
   ];
 }
@@ -81,7 +94,8 @@ export function renderDiff(diff: Diff, options: RenderOptions = {}): string {
     ...renderList(
       extra,
       rendering,
-      (effect) => `extra    ${renderLine(asApproved(effect), rendering)}   (observed, not approved)`,
+      (effect) =>
+        `extra    ${renderLine(asApproved(effect), rendering)}   (observed, not approved)`,
     ),
     ...renderList(
       missing,
@@ -106,7 +120,8 @@ function openRendering(options: RenderOptions): Rendering {
 function renderLine(effect: ApprovedEffect, rendering: Rendering): string {
   const { op, target, key, before, after, count } = effect;
   const head = `${SIGNS[op]} ${renderTarget(target)}`;
-  if (key === undefined && before === undefined && after === undefined) return `${head}: ${countOf(count, op)}`;
+  if (key === undefined && before === undefined && after === undefined)
+    return `${head}: ${countOf(count, op)}`;
   const columns = renderColumns(effect, rendering);
   return [
     key === undefined ? head : `${head} ${renderCells(key, rendering)}`,
@@ -128,23 +143,36 @@ function renderEffects(effects: readonly ApprovedEffect[], rendering: Rendering)
   }
   return [...groups].flatMap(([name, group]) => [
     `  ${name}: ${countOf(sumCounts(group), group[0]?.op ?? 'update')}`,
-    ...renderSamples(group, rendering, (effect) => renderLine(effect, rendering)).map((line) => `      ${line}`),
+    ...renderSamples(group, rendering, (effect) => renderLine(effect, rendering)).map(
+      (line) => `      ${line}`,
+    ),
   ]);
 }
 
-function renderList<T>(items: readonly T[], rendering: Rendering, render: (item: T) => string): string[] {
+function renderList<T>(
+  items: readonly T[],
+  rendering: Rendering,
+  render: (item: T) => string,
+): string[] {
   if (rendering.full || items.length <= LARGE) return items.map(render);
   return renderSamples(items, rendering, render);
 }
 
-function renderSamples<T>(items: readonly T[], rendering: Rendering, render: (item: T) => string): string[] {
+function renderSamples<T>(
+  items: readonly T[],
+  rendering: Rendering,
+  render: (item: T) => string,
+): string[] {
   const lines = items.slice(0, SAMPLES).map(render);
   if (items.length === lines.length) return lines;
   rendering.cut = true;
   return [...lines, `${items.length - lines.length} more of these, not shown`];
 }
 
-function renderColumns({ op, before = {}, after = {} }: ApprovedEffect, rendering: Rendering): string {
+function renderColumns(
+  { op, before = {}, after = {} }: ApprovedEffect,
+  rendering: Rendering,
+): string {
   switch (op) {
     case 'insert':
       return renderCells(after, rendering);

@@ -22,7 +22,10 @@ export type Residue = z.infer<typeof residueSchema>;
 export const residueListSchema = z.array(residueSchema).min(1).max(1000);
 
 /** One line for each thing that was left behind by a rollback, or moved with a commit. */
-export function renderResidue(residue: readonly Residue[], how: 'Left behind' | 'Moved' = 'Left behind'): string[] {
+export function renderResidue(
+  residue: readonly Residue[],
+  how: 'Left behind' | 'Moved' = 'Left behind',
+): string[] {
   return residue.map(({ name, from, to }) => {
     const place = to === undefined ? '' : ` from ${from ?? 'its start'} to ${to}`;
     return `${how}: sequence ${quote(name)}${how === 'Moved' ? '' : ' moved'}${place}, by this attempt or by others meanwhile`;
@@ -33,7 +36,10 @@ export function renderResidue(residue: readonly Residue[], how: 'Left behind' | 
 export const RESIDUE_BYTES_MAX = 256 * 1024;
 
 /** As it may be stored, as many as fit; where values may not be: which sequences, and not where they stand. */
-export function storableResidue(residue: readonly Residue[], values: 'plain' | 'digest'): readonly Residue[] {
+export function storableResidue(
+  residue: readonly Residue[],
+  values: 'plain' | 'digest',
+): readonly Residue[] {
   const kept: Residue[] = [];
   let bytes = 2;
   for (const moved of residue.slice(0, 1000)) {

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { defineRecord, digestSchema, executionSchema, instantSchema, nameSchema, occurrenceSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  executionSchema,
+  instantSchema,
+  nameSchema,
+  occurrenceSchema,
+} from './record.ts';
 
 /** What an operator found out about an effect that no evidence channel could establish. */
 export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as const;

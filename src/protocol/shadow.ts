@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { unreachable } from '../errors.ts';
 import type { Effect } from './effect.ts';
-import { defineRecord, digestSchema, instantSchema, labelSchema, nameSchema, occurrenceSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  instantSchema,
+  labelSchema,
+  nameSchema,
+  occurrenceSchema,
+} from './record.ts';
 import { type RenderOptions, renderDiff, renderObserved } from './render.ts';
 import { renderResidue, residueListSchema } from './residue.ts';
 import { gateSchema, outcomeSchema } from './terminal.ts';
@@ -97,10 +104,14 @@ function renderWould(shadow: Shadow, options: RenderOptions): string {
     case 'reject': {
       const { at, reason, detail, outcome } = shadow;
       const differences = outcome?.kind === 'DIVERGED' ? [renderDiff(outcome.diff, options)] : [];
-      return [`would be rejected at ${at} (${reason}): ${spellOut(detail)}`, ...differences].join('\n');
+      return [`would be rejected at ${at} (${reason}): ${spellOut(detail)}`, ...differences].join(
+        '\n',
+      );
     }
     case 'propose': {
-      const counts = shadow.seen.map(({ target, op, count }) => `${count} ${op}${count === 1 ? '' : 's'} of ${target}`);
+      const counts = shadow.seen.map(
+        ({ target, op, count }) => `${count} ${op}${count === 1 ? '' : 's'} of ${target}`,
+      );
       return `nothing is approved to compare with; seen: ${spellOut(counts.join(', ') || 'no change')}`;
     }
     case 'unknown':
@@ -121,5 +132,8 @@ export function renderSeen(effects: readonly Effect[], options: RenderOptions = 
 }
 
 function spellOut(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+  return text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  );
 }

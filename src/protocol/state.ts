@@ -31,7 +31,8 @@ export function brokenRequirements(
 }
 
 function holds(requirement: Requirement, found: StateReading): boolean {
-  if (found.target !== requirement.target || canonical(found.key) !== canonical(requirement.key)) return false;
+  if (found.target !== requirement.target || canonical(found.key) !== canonical(requirement.key))
+    return false;
   if (requirement.row === null || found.row === null) return requirement.row === found.row;
   const row = found.row;
   return Object.entries(requirement.row).every(([column, value]) => {
@@ -41,7 +42,10 @@ function holds(requirement: Requirement, found: StateReading): boolean {
 }
 
 /** What was required of a row, and what there is instead. */
-export function describeBroken({ requirement: { target, key, row }, found }: BrokenRequirement): string {
+export function describeBroken({
+  requirement: { target, key, row },
+  found,
+}: BrokenRequirement): string {
   const wanted = row === null ? 'must not exist' : `must be ${canonical(row)}`;
   const now = found?.row ? `it is ${canonical(found.row)}` : 'there is none';
   return `${target} ${canonical(key)} ${wanted}, and ${now}`;

@@ -54,7 +54,10 @@ const diffSchema = z.strictObject({
 export const outcomeSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('EXACT'), observed: digestSchema }),
   z.strictObject({ kind: z.literal('DIVERGED'), observed: digestSchema, diff: diffSchema }),
-  z.strictObject({ kind: z.literal('INDETERMINATE'), gaps: z.array(z.string().max(1000)).min(1).max(64) }),
+  z.strictObject({
+    kind: z.literal('INDETERMINATE'),
+    gaps: z.array(z.string().max(1000)).min(1).max(64),
+  }),
 ]);
 /** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
 export type RecordedOutcome = z.infer<typeof outcomeSchema>;
@@ -126,7 +129,8 @@ export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K
 
 /** Same verdict, whoever wrote it: everything but the time of writing and how it was found out. */
 export function agrees(a: Terminal, b: Terminal): boolean {
-  if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution) return false;
+  if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution)
+    return false;
   if (a.lineage !== b.lineage || a.approved !== b.approved) return false;
   return a.kind !== 'committed' || isSameCommit(a, b as TerminalOf<'committed'>);
 }
@@ -148,9 +152,13 @@ function isSameCommit(a: TerminalOf<'committed'>, b: TerminalOf<'committed'>): b
 export function findUnassured(terminal: Terminal): string | undefined {
   switch (terminal.kind) {
     case 'committed':
-      return terminal.claimedAt <= terminal.consumedAt ? undefined : 'a permit is consumed after the claim';
+      return terminal.claimedAt <= terminal.consumedAt
+        ? undefined
+        : 'a permit is consumed after the claim';
     case 'diverged':
-      return terminal.outcome.kind === 'DIVERGED' ? undefined : 'a diverged terminal carries a DIVERGED outcome';
+      return terminal.outcome.kind === 'DIVERGED'
+        ? undefined
+        : 'a diverged terminal carries a DIVERGED outcome';
     case 'indeterminate':
       return (terminal.permit === undefined) === (terminal.consumedAt === undefined)
         ? undefined

@@ -16,7 +16,8 @@ export function readInstant(text: string): Instant | undefined {
   const found = FORM.exec(text);
   if (found === null) return undefined;
   const [, year, month, day] = found;
-  const [hour, minute, second, fraction = ''] = found[4] === undefined ? found.slice(8) : found.slice(4);
+  const [hour, minute, second, fraction = ''] =
+    found[4] === undefined ? found.slice(8) : found.slice(4);
   const date = [Number(year), Number(month), Number(day)] as const;
   const time = [Number(hour), Number(minute), Number(second)] as const;
   if (!isDate(...date) || time[0] > 23 || time[1] > 59 || time[2] > 59) return undefined;
@@ -37,7 +38,8 @@ function isLeap(year: number): boolean {
 /** Counts years from March, so that the leap day is the last day of its year; 719,468 days lead up to 1970-01-01. */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;
-  const leapDays = Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
+  const leapDays =
+    Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
   const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
   return marchYear * 365 + leapDays + dayOfYear - 719_468;
 }

@@ -1,4 +1,14 @@
-import { absent, type Change, type Constraint, insert, type Plain, read, remove, row, update } from './draft.ts';
+import {
+  absent,
+  type Change,
+  type Constraint,
+  insert,
+  type Plain,
+  read,
+  remove,
+  row,
+  update,
+} from './draft.ts';
 import type { ApprovedEffect, Requirement, StateRead } from './effect.ts';
 
 /** The tables of one adapter by name, with the types of their key and of their other columns, as `effectmatch types` writes. */
@@ -11,7 +21,11 @@ export type TableTypes = {
 
 type Stated<C> = { readonly [K in keyof C]: C[K] | Constraint };
 type Changed<C> = {
-  readonly [K in keyof C]?: C[K] | Constraint | Change | readonly [C[K] | Constraint, C[K] | Constraint];
+  readonly [K in keyof C]?:
+    | C[K]
+    | Constraint
+    | Change
+    | readonly [C[K] | Constraint, C[K] | Constraint];
 };
 
 /** The functions that state effects, for known tables: a wrong table, column or type is an error of the compiler. */
@@ -30,7 +44,11 @@ export interface TypedEffects<T extends TableTypes> {
     key: Stated<T[N]['key']>,
     before?: Partial<Stated<T[N]['columns']>>,
   ): ApprovedEffect;
-  row<N extends keyof T & string>(target: N, key: T[N]['key'], columns: Partial<T[N]['columns']>): Requirement;
+  row<N extends keyof T & string>(
+    target: N,
+    key: T[N]['key'],
+    columns: Partial<T[N]['columns']>,
+  ): Requirement;
   absent<N extends keyof T & string>(target: N, key: T[N]['key']): Requirement;
   read<N extends keyof T & string>(
     target: N,

@@ -15,7 +15,13 @@ import { EffectMatchError } from '../errors.ts';
  *
  * Application data whose own keys start with `$` has them doubled, so data never reads as a tag.
  */
-export type Value = null | boolean | number | string | readonly Value[] | { readonly [key: string]: Value };
+export type Value =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Value[]
+  | { readonly [key: string]: Value };
 
 /** Column (or field) name to value. */
 export type Row = { readonly [column: string]: Value };
@@ -84,7 +90,9 @@ function holdsValue(value: unknown, depth: number): boolean {
   if (Array.isArray(value)) return Array.from(value).every((item) => holdsValue(item, depth + 1));
   if (!isPlain(value)) return false;
   if (readTag(value as Value) !== undefined) return true;
-  return Object.entries(value).every(([key, inner]) => !/^\$(?!\$)/.test(key) && holdsValue(inner, depth + 1));
+  return Object.entries(value).every(
+    ([key, inner]) => !/^\$(?!\$)/.test(key) && holdsValue(inner, depth + 1),
+  );
 }
 
 function isPlain(value: object): boolean {
@@ -98,7 +106,8 @@ function isPlain(value: object): boolean {
 
 /** A binary floating-point number as a value: shortest text that reads back as the same number. NaN has none. */
 export function encodeReal(real: number): Value {
-  if (Number.isNaN(real)) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'NaN is not a value');
+  if (Number.isNaN(real))
+    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'NaN is not a value');
   return { $real: Object.is(real, -0) ? '-0.0' : String(real) };
 }
 
@@ -117,7 +126,9 @@ export function encodeBytes(bytes: Uint8Array): Value {
 export function encodeData(json: Value): Value {
   if (Array.isArray(json)) return json.map(encodeData);
   if (!isObject(json)) return json;
-  return Object.fromEntries(Object.entries(json).map(([key, inner]) => [encodeKey(key), encodeData(inner)]));
+  return Object.fromEntries(
+    Object.entries(json).map(([key, inner]) => [encodeKey(key), encodeData(inner)]),
+  );
 }
 
 function encodeKey(key: string): string {
@@ -138,12 +149,14 @@ function convert(value: unknown, where: string, depth: number): Value {
     case 'boolean':
       return value;
     case 'string':
-      if (!value.isWellFormed()) throw unusable(where, 'has a lone surrogate; pass such text as bytes');
+      if (!value.isWellFormed())
+        throw unusable(where, 'has a lone surrogate; pass such text as bytes');
       return value;
     case 'bigint':
       return encodeInteger(value);
     case 'number':
-      if (Number.isNaN(value)) throw unusable(where, 'is NaN, which no column compares equal to; use null or a number');
+      if (Number.isNaN(value))
+        throw unusable(where, 'is NaN, which no column compares equal to; use null or a number');
       if (isRounded(value)) throw unusable(where, `is ${describeRounded(value, BIGINT_OR_REAL)}`);
       return Object.is(value, -0) || !Number.isFinite(value) ? encodeReal(value) : value;
     case 'object':
@@ -159,12 +172,16 @@ function convertObject(value: object, where: string, depth: number): Value {
   if (depth >= MAX_DEPTH) throw unusable(where, `is nested deeper than ${MAX_DEPTH} levels`);
   if (value instanceof Uint8Array) return encodeBytes(value);
   if (value instanceof Date) {
-    throw unusable(where, 'is a Date; write the text or number that the column stores, or now() for the current time');
+    throw unusable(
+      where,
+      'is a Date; write the text or number that the column stores, or now() for the current time',
+    );
   }
   if (Array.isArray(value)) {
     return Array.from(value, (item, index) => convert(item, `${where}[${index}]`, depth + 1));
   }
-  if (!isPlain(value)) throw unusable(where, 'is not plain data; a constraint must stand for a whole column');
+  if (!isPlain(value))
+    throw unusable(where, 'is not plain data; a constraint must stand for a whole column');
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       encodeKey(key),
@@ -173,7 +190,8 @@ function convertObject(value: object, where: string, depth: number): Value {
   );
 }
 
-const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or real(…) for a floating-point number';
+const BIGINT_OR_REAL =
+  'write a BigInt, such as 9007199254740993n, or real(…) for a floating-point number';
 
 /** Whether a number is an integer beyond 2^53: it stands for all integers that are rounded to it. */
 export function isRounded(value: unknown): value is number {
@@ -187,7 +205,8 @@ export function findRounded(value: unknown): number | undefined {
   while (left.length > 0) {
     const next = left.pop();
     if (isRounded(next)) return next;
-    if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next) || seen.has(next)) continue;
+    if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next) || seen.has(next))
+      continue;
     seen.add(next);
     for (const inner of Object.values(next)) left.push(inner);
   }
@@ -278,12 +297,17 @@ export function readDecimal(text: string): Numeric {
   while (start < end && all[start] === '0') start += 1;
   while (end > start && all[end - 1] === '0') end -= 1;
   if (start === end) return { sign: 0, digits: '', scale: 0 };
-  return { sign: negative ? -1 : 1, digits: all.slice(start, end), scale: whole.length - start + Number(exponent) };
+  return {
+    sign: negative ? -1 : 1,
+    digits: all.slice(start, end),
+    scale: whole.length - start + Number(exponent),
+  };
 }
 
 function orderNumeric(a: Numeric, b: Numeric): number {
   if (a.sign !== b.sign) return a.sign < b.sign ? -1 : 1;
   if (a.sign === 0) return 0;
-  const magnitude = a.scale !== b.scale ? (a.scale < b.scale ? -1 : 1) : orderText(a.digits, b.digits);
+  const magnitude =
+    a.scale !== b.scale ? (a.scale < b.scale ? -1 : 1) : orderText(a.digits, b.digits);
   return a.sign * magnitude || 0;
 }

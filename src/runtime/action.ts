@@ -28,7 +28,9 @@ const EXCERPT_MAX = 1500;
 function excerptOf(untrusted: unknown): string | undefined {
   try {
     const text = canonical(untrusted);
-    return text.length <= EXCERPT_MAX ? text : `${text.slice(0, EXCERPT_MAX)} … (${text.length} characters)`;
+    return text.length <= EXCERPT_MAX
+      ? text
+      : `${text.slice(0, EXCERPT_MAX)} … (${text.length} characters)`;
   } catch {
     return undefined;
   }

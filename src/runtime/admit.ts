@@ -1,4 +1,11 @@
-import type { Adapter, Approval, PromotableAdapter, RemoteAdapter, Stage, Staged } from '../contract/adapter.ts';
+import type {
+  Adapter,
+  Approval,
+  PromotableAdapter,
+  RemoteAdapter,
+  Stage,
+  Staged,
+} from '../contract/adapter.ts';
 import { type Clock, deadlineIn, type IdSource, instant } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
@@ -44,17 +51,30 @@ interface Attempted {
  */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
-  demand(context, 'profile-supported', adapter.profiles.includes(profile), `it does not support profile "${profile}"`);
+  demand(
+    context,
+    'profile-supported',
+    adapter.profiles.includes(profile),
+    `it does not support profile "${profile}"`,
+  );
   const stated = adapter.registration.capability ?? 'PROMOTABLE';
   const agree = stated === adapter.capability;
-  demand(context, 'capability-rendered', agree, `approvers would read ${stated}, and it is ${adapter.capability}`);
+  demand(
+    context,
+    'capability-rendered',
+    agree,
+    `approvers would read ${stated}, and it is ${adapter.capability}`,
+  );
   if (adapter.capability === 'MEDIATED') admitMediated(context, adapter);
-  else if (adapter.capability === 'PROMOTABLE' && !isTriedLater(adapter)) await admitPromotable(context, adapter);
+  else if (adapter.capability === 'PROMOTABLE' && !isTriedLater(adapter))
+    await admitPromotable(context, adapter);
 }
 
 /** Whether the adapter's probes reach a live service: they run once per fingerprint, not every time a runtime opens. */
 export function isTriedLater({ capability, probe }: Adapter): boolean {
-  return capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined);
+  return (
+    capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined)
+  );
 }
 
 /** Sends a live service what shows whether it does what its adapter declares. */
@@ -71,7 +91,10 @@ function demand(context: AdmissionContext, probe: Probe, passed: boolean, what: 
   );
 }
 
-async function admitPromotable(context: AdmissionContext, adapter: PromotableAdapter): Promise<void> {
+async function admitPromotable(
+  context: AdmissionContext,
+  adapter: PromotableAdapter,
+): Promise<void> {
   const { ids } = context;
   const token = ids.hex(8);
   const occurrence = `occ_${ids.hex(20)}` as OccurrenceId;
@@ -96,7 +119,12 @@ async function admitPromotable(context: AdmissionContext, adapter: PromotableAda
       const fenced = promotion?.kind !== 'confirmed';
       demand(context, 'void-marker-fences', fenced, 'it promoted a candidate over a void marker');
     }
-    demand(context, 'void-marker-fences', !(await probe.durable(token)), 'a fenced candidate became durable');
+    demand(
+      context,
+      'void-marker-fences',
+      !(await probe.durable(token)),
+      'a fenced candidate became durable',
+    );
   } finally {
     await markers.forget(occurrence);
   }
@@ -107,7 +135,11 @@ const VOID_TRIES = 20;
 const PROBE_MS = 60_000;
 
 /** Other processes that start at the same moment probe too: a void marker they kept out has fenced nothing yet. */
-async function voidProbe(context: AdmissionContext, adapter: PromotableAdapter, marker: MarkerText): Promise<void> {
+async function voidProbe(
+  context: AdmissionContext,
+  adapter: PromotableAdapter,
+  marker: MarkerText,
+): Promise<void> {
   for (let tries = 0; tries < VOID_TRIES; tries += 1) {
     if ((await adapter.markers.void(marker)).kind !== 'busy') return;
   }
@@ -129,18 +161,35 @@ async function probeCandidate(
 ): Promise<void> {
   const { probe, channels } = adapter;
   try {
-    demand(context, 'held-candidate-invisible', !(await probe.durable(token)), 'a held write was already durable');
+    demand(
+      context,
+      'held-candidate-invisible',
+      !(await probe.durable(token)),
+      'a held write was already durable',
+    );
     const evidence = await stage.observe();
     const seen = evidence.records.some((record) => record.target === probe.target);
-    demand(context, 'observes-own-write', seen, 'its observer did not report a write it had just made');
+    demand(
+      context,
+      'observes-own-write',
+      seen,
+      'its observer did not report a write it had just made',
+    );
     for (const channel of channels) {
-      const answered = evidence.channels.some((report) => report.channel === channel && report.kind !== 'silent');
+      const answered = evidence.channels.some(
+        (report) => report.channel === channel && report.kind !== 'silent',
+      );
       demand(context, 'channels-answer', answered, `evidence channel "${channel}" did not answer`);
     }
   } finally {
     await stage.discard();
   }
-  demand(context, 'discard-leaves-nothing', !(await probe.durable(token)), 'a discarded write became durable');
+  demand(
+    context,
+    'discard-leaves-nothing',
+    !(await probe.durable(token)),
+    'a discarded write became durable',
+  );
 }
 
 async function stageProbe(
@@ -167,9 +216,14 @@ async function probePermit(
 }
 
 /** Probe markers say so by their all-zero digests; they are removed again when admission ends. */
-function marker(context: AdmissionContext, disposition: 'committed' | 'void', attempt: Attempted): MarkerText {
+function marker(
+  context: AdmissionContext,
+  disposition: 'committed' | 'void',
+  attempt: Attempted,
+): MarkerText {
   const at = instant(0);
-  const fields = disposition === 'void' ? { voidedAt: at } : { ...ZEROS, permit: NOTHING, consumedAt: at };
+  const fields =
+    disposition === 'void' ? { voidedAt: at } : { ...ZEROS, permit: NOTHING, consumedAt: at };
   const record = markerRecord.parse({ version: 1, disposition, ...attempt, ...fields });
   return markerText(context.sealer.seal(markerRecord, record));
 }
@@ -205,7 +259,9 @@ function admitMediated(context: AdmissionContext, adapter: RemoteAdapter): void 
   const samples = probe.samples();
   const same = samples.every((sample) => {
     const other = reorder(sample);
-    const built = [sample, other, other].map((approval) => requestDigest(adapter.buildRequest(approval, {})));
+    const built = [sample, other, other].map((approval) =>
+      requestDigest(adapter.buildRequest(approval, {})),
+    );
     return new Set(built).size === 1;
   });
   demand(

@@ -32,7 +32,11 @@ export interface Attempt extends AttemptFacts {
  * Digest of E, as far as it is compared: two truthful observations of one outcome have the same. Keyed where the
  * deployment does not store values: a plain digest of few values can be guessed.
  */
-export function observedDigest(deployment: Deployment, admitted: Admitted, effects: readonly Effect[]): Digest {
+export function observedDigest(
+  deployment: Deployment,
+  admitted: Admitted,
+  effects: readonly Effect[],
+): Digest {
   const lines = observedLines(comparedEffects(admitted.registration, effects));
   return admitted.registration.values === 'digest'
     ? deployment.digestObserved(lines)
@@ -43,8 +47,12 @@ export function observedDigest(deployment: Deployment, admitted: Admitted, effec
  * What a service, a backend or an error says, as far as records may keep it. Such texts may quote values, which a
  * deployment that stores digests does not keep.
  */
-export function storableText({ registration }: Pick<Admitted, 'registration'>, text: string): string {
-  if (registration.values === 'digest') return 'the message is not kept, because it could quote values';
+export function storableText(
+  { registration }: Pick<Admitted, 'registration'>,
+  text: string,
+): string {
+  if (registration.values === 'digest')
+    return 'the message is not kept, because it could quote values';
   return text.slice(0, 3900).toWellFormed();
 }
 
@@ -83,14 +91,21 @@ const GAP_CHARACTERS_MAX = 1000;
  * An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so configured, redacted. How
  * large it becomes does not depend on what an agent wrote: a record that was too large could not be kept at all.
  */
-export function recordedOutcome(deployment: Deployment, admitted: Admitted, outcome: Outcome): RecordedOutcome {
+export function recordedOutcome(
+  deployment: Deployment,
+  admitted: Admitted,
+  outcome: Outcome,
+): RecordedOutcome {
   if (outcome.kind === 'INDETERMINATE') {
-    const gaps = outcome.gaps.slice(0, GAPS_MAX).map((gap) => gap.slice(0, GAP_CHARACTERS_MAX).toWellFormed());
+    const gaps = outcome.gaps
+      .slice(0, GAPS_MAX)
+      .map((gap) => gap.slice(0, GAP_CHARACTERS_MAX).toWellFormed());
     return { kind: outcome.kind, gaps };
   }
   const observed = observedDigest(deployment, admitted, outcome.effects);
   if (outcome.kind === 'EXACT') return { kind: outcome.kind, observed };
-  const digestValue = admitted.registration.values === 'digest' ? deployment.digestValue : undefined;
+  const digestValue =
+    admitted.registration.values === 'digest' ? deployment.digestValue : undefined;
   return { kind: outcome.kind, observed, diff: storableDiff(outcome.diff, digestValue) };
 }
 

@@ -1,7 +1,13 @@
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { Standing } from '../contract/ledgers.ts';
 import type { Claim } from '../contract/proof.ts';
-import { digestRecord, digestText, digestValueOf, occurrenceId, renderingDigest } from '../crypto/digest.ts';
+import {
+  digestRecord,
+  digestText,
+  digestValueOf,
+  occurrenceId,
+  renderingDigest,
+} from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
@@ -36,7 +42,11 @@ export interface Refusal {
 const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
 /** Names the attempt before anything is decided, so that a refusal is journaled under the right occurrence. */
-export function openAttempt(deployment: Deployment, admitted: Admitted, signed: SignedLicense): Attempt {
+export function openAttempt(
+  deployment: Deployment,
+  admitted: Admitted,
+  signed: SignedLicense,
+): Attempt {
   const lineage = digestRecord(licenseRecord, signed.license);
   const { issuer, nonce } = signed.license;
   return {
@@ -50,48 +60,87 @@ export function openAttempt(deployment: Deployment, admitted: Admitted, signed: 
 }
 
 /** Everything that can be checked without the backend: who signed what, for which deployment, and when. */
-export function checkLicense(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+export function checkLicense(
+  deployment: Deployment,
+  attempt: Attempt,
+  action: unknown,
+): Refusal | undefined {
   const { signed } = attempt;
   return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
 }
 
 /** What a designated issuer signed. Keys are registered under exactly the names of the policy's issuers. */
-function checkTerms(deployment: Deployment, attempt: Attempt, action: unknown): Refusal | undefined {
+function checkTerms(
+  deployment: Deployment,
+  attempt: Attempt,
+  action: unknown,
+): Refusal | undefined {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
   const issuer = deployment.policy.issuers[license.issuer] as Policy['issuers'][string];
   if (!issuer.may.includes(license.adapter)) {
-    return refuse('issuer-not-designated', `"${license.issuer}" may not approve changes on "${license.adapter}"`);
+    return refuse(
+      'issuer-not-designated',
+      `"${license.issuer}" may not approve changes on "${license.adapter}"`,
+    );
   }
   if (!issuer.sources.includes(license.source)) {
-    return refuse('source-not-allowed', `"${license.issuer}" may not approve from source "${license.source}"`);
+    return refuse(
+      'source-not-allowed',
+      `"${license.issuer}" may not approve from source "${license.source}"`,
+    );
   }
   if ((license.source === 'contract') !== (license.operation !== undefined)) {
-    return refuse('operation-mismatch', 'a license names an operation exactly where its source is "contract"');
+    return refuse(
+      'operation-mismatch',
+      'a license names an operation exactly where its source is "contract"',
+    );
   }
   const { operation } = license;
-  if (operation !== undefined && deployment.operations.get(operation)?.adapter !== license.adapter) {
-    return refuse('operation-unknown', `"${license.adapter}" has no operation named "${operation}" here`);
+  if (
+    operation !== undefined &&
+    deployment.operations.get(operation)?.adapter !== license.adapter
+  ) {
+    return refuse(
+      'operation-unknown',
+      `"${license.adapter}" has no operation named "${operation}" here`,
+    );
   }
   if (license.source === 'rehearsed' && license.action === undefined) {
-    return refuse('action-unbound', 'a rehearsed approval is for the action that was rehearsed, and names none');
+    return refuse(
+      'action-unbound',
+      'a rehearsed approval is for the action that was rehearsed, and names none',
+    );
   }
-  if (digestRecord(approvedRecord, approved) !== license.approved || approved.adapter !== license.adapter) {
+  if (
+    digestRecord(approvedRecord, approved) !== license.approved ||
+    approved.adapter !== license.adapter
+  ) {
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   }
   const unusable = findUnusable(approved);
   if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
-    return refuse('rendering-mismatch', 'the approver signed another text than this license renders to');
+    return refuse(
+      'rendering-mismatch',
+      'the approver signed another text than this license renders to',
+    );
   }
   if (!isRegistered(admitted, approved)) {
-    return refuse('registration-mismatch', 'the outcome was approved for other registered relations or columns');
+    return refuse(
+      'registration-mismatch',
+      'the outcome was approved for other registered relations or columns',
+    );
   }
-  const oversized = admitted.adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
-  if (oversized !== undefined) return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
+  const oversized =
+    admitted.adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  if (oversized !== undefined)
+    return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
   const { limits = {} } = issuer;
   const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
-  return exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt);
+  return (
+    exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt)
+  );
 }
 
 /** Why the constraints of an outcome cannot be evaluated, if so. Asked once it is known who signed them. */
@@ -100,7 +149,8 @@ function findUnusable({ effects }: Approved): string | undefined {
     checkCells(effects);
     return undefined;
   } catch (error) {
-    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID') return error.message;
+    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID')
+      return error.message;
     throw error;
   }
 }
@@ -113,15 +163,20 @@ export function isRegistered(
   { registrationText }: Pick<Admitted, 'registrationText'>,
   { registration }: Pick<Approved, 'registration'>,
 ): boolean {
-  return JSON.stringify(registration) === registrationText || canonical(registration) === registrationText;
+  return (
+    JSON.stringify(registration) === registrationText ||
+    canonical(registration) === registrationText
+  );
 }
 
 /** Whether the license may be used at this moment. At the final gate it is the last question, because others take time. */
 export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | undefined {
   const { license } = attempt.signed;
   const now = nowInstant(deployment);
-  if (now < license.notBefore) return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
-  if (now >= license.expiresAt) return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
+  if (now < license.notBefore)
+    return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
+  if (now >= license.expiresAt)
+    return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
   const limits = deployment.policy.issuers[license.issuer]?.limits;
   return limits && findUntimely(limits, deployment.clock.now());
 }
@@ -143,7 +198,10 @@ export function checkPresupposed(
 ): Refusal | undefined {
   const { license } = signed;
   const { adapter } = admitted;
-  if (!isSameIdentity(adapter.identity, admitted.identity) || admitted.identityDigest !== license.identity) {
+  if (
+    !isSameIdentity(adapter.identity, admitted.identity) ||
+    admitted.identityDigest !== license.identity
+  ) {
     const here = `here it is ${adapter.identity.kind}`;
     return refuse(
       'adapter-changed',
@@ -151,7 +209,10 @@ export function checkPresupposed(
     );
   }
   if (deployment.policyDigest !== license.policy) {
-    return refuse('policy-changed', 'the issuers or their limits changed since approval; prepare and sign again');
+    return refuse(
+      'policy-changed',
+      'the issuers or their limits changed since approval; prepare and sign again',
+    );
   }
   if (admitted.frameDigest !== license.frame) {
     return refuse(
@@ -159,7 +220,10 @@ export function checkPresupposed(
       'registration, channels or runtime code changed since approval; prepare and sign again',
     );
   }
-  if (license.action !== undefined && actionDigest(admitted, action, signed.approved.salt) !== license.action) {
+  if (
+    license.action !== undefined &&
+    actionDigest(admitted, action, signed.approved.salt) !== license.action
+  ) {
     return refuse('other-action', 'the license is bound to another action');
   }
   return undefined;
@@ -169,7 +233,10 @@ export function checkPresupposed(
 export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {
   const { task, planRevision } = license;
   if (announced === undefined || announced <= planRevision) return undefined;
-  return refuse('plan-superseded', `plan revision ${announced} replaced ${planRevision} of task "${task}"`);
+  return refuse(
+    'plan-superseded',
+    `plan revision ${announced} replaced ${planRevision} of task "${task}"`,
+  );
 }
 
 function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): boolean {
@@ -178,7 +245,10 @@ function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): 
 
 /** Salted with A's salt, so that it does not betray the values in the action. */
 export function actionDigest(admitted: Admitted, action: unknown, salt: string): Digest {
-  return digestValueOf('effectmatch/action/v1', { action: admitted.adapter.describeAction(action), salt });
+  return digestValueOf('effectmatch/action/v1', {
+    action: admitted.adapter.describeAction(action),
+    salt,
+  });
 }
 
 /** Declared state must read as it did at approval, and every precondition must hold. */
@@ -190,17 +260,29 @@ export function checkState(
   const { approved, license } = attempt.signed;
   const broken = checkRequired(approved, readings);
   if (broken !== undefined) return broken;
-  if (digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)) !== license.taskState) {
-    return refuse('stale-state', 'the state this approval was based on has changed; prepare and sign again');
+  if (
+    digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)) !==
+    license.taskState
+  ) {
+    return refuse(
+      'stale-state',
+      'the state this approval was based on has changed; prepare and sign again',
+    );
   }
   return undefined;
 }
 
 /** Whether every precondition of an outcome holds. */
-export function checkRequired(approved: Approved, readings: readonly StateReading[]): Refusal | undefined {
+export function checkRequired(
+  approved: Approved,
+  readings: readonly StateReading[],
+): Refusal | undefined {
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return undefined;
-  return refuse('precondition-broken', `${storableBroken(approved, broken)}; the approval is stale`);
+  return refuse(
+    'precondition-broken',
+    `${storableBroken(approved, broken)}; the approval is stale`,
+  );
 }
 
 /** What does not hold. Where values are not stored this names columns only: the sentence goes into the journal. */
@@ -212,7 +294,12 @@ function storableBroken({ registration }: Approved, broken: BrokenRequirement): 
 
 export type Authority =
   /** `leased`: until when at least the lease lasts. */
-  | { readonly kind: 'claimed'; readonly claim: Claim; readonly attempt: Attempt; readonly leased: Deadline }
+  | {
+      readonly kind: 'claimed';
+      readonly claim: Claim;
+      readonly attempt: Attempt;
+      readonly leased: Deadline;
+    }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
@@ -233,7 +320,8 @@ export async function claimAuthority(
       .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
-  if (proof.kind === 'unproven') return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };
+  if (proof.kind === 'unproven')
+    return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };
   deployment.reached('path:validated');
 
   const { issuer, nonce } = license;
@@ -241,7 +329,13 @@ export async function claimAuthority(
     occurrenceId({ issuer, nonce, license: attempt.lineage, index: index + 1 }),
   );
   const occurrences = [attempt.occurrence, ...further];
-  const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: attempt.lineage, occurrences });
+  const binding = bindingRecord.parse({
+    version: 1,
+    issuer,
+    nonce,
+    license: attempt.lineage,
+    occurrences,
+  });
   const bindingDigest = digestRecord(bindingRecord, binding);
   const isDigested = approved.registration.values === 'digest';
   // Taken before the store is asked, which may keep it waiting, and after all that may take longer than a lease.
@@ -275,5 +369,10 @@ export async function claimAuthority(
   const sealed = result.claim;
   const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
   deployment.reached('path:claimed');
-  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence: sealed.record.occurrence }, leased };
+  return {
+    kind: 'claimed',
+    claim,
+    attempt: { ...attempt, occurrence: sealed.record.occurrence },
+    leased,
+  };
 }

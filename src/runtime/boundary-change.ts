@@ -9,7 +9,11 @@ const CHANGES_MAX = 12;
  * What a refusal of the final gate says about a boundary that is no longer the certified one: what changed, and what is
  * open because of it. An explanation that cannot be had does not change the refusal.
  */
-export async function describeChange(adapter: Admitted['adapter'], before: Survey, after: Survey): Promise<string> {
+export async function describeChange(
+  adapter: Admitted['adapter'],
+  before: Survey,
+  after: Survey,
+): Promise<string> {
   const explained = await explain(adapter, before, after);
   const changes = explained.length > 0 ? explained : compareSurveys(before, after);
   const listed = changes.slice(0, CHANGES_MAX);
@@ -19,7 +23,11 @@ export async function describeChange(adapter: Admitted['adapter'], before: Surve
   return `the backend changed while the candidate was held; certify again. Changed: ${[...listed, ...more].join('; ')}${opened}`;
 }
 
-async function explain(adapter: Admitted['adapter'], before: Survey, after: Survey): Promise<readonly string[]> {
+async function explain(
+  adapter: Admitted['adapter'],
+  before: Survey,
+  after: Survey,
+): Promise<readonly string[]> {
   try {
     return (await adapter.explainChange?.(before, after)) ?? [];
   } catch {
@@ -29,14 +37,18 @@ async function explain(adapter: Admitted['adapter'], before: Survey, after: Surv
 
 /** The difference as far as the outlets show it, and otherwise which part of the certificate is another. */
 function compareSurveys(before: Survey, after: Survey): readonly string[] {
-  const was = new Map(before.outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]));
-  const is = new Map(after.outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]));
+  const was = new Map(
+    before.outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]),
+  );
+  const is = new Map(
+    after.outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]),
+  );
   const outlets = [...new Set([...was.keys(), ...is.keys()])]
     .filter((outlet) => was.get(outlet) !== is.get(outlet))
     .map((outlet) => `${outlet}: ${was.get(outlet) ?? 'not there'} → ${is.get(outlet) ?? 'gone'}`);
   if (outlets.length > 0) return outlets;
-  const parts = (['backend', 'executor', 'configuration', 'credentials', 'enforcement'] as const).filter(
-    (part) => before[part] !== after[part],
-  );
+  const parts = (
+    ['backend', 'executor', 'configuration', 'credentials', 'enforcement'] as const
+  ).filter((part) => before[part] !== after[part]);
   return parts.map((part) => `the backend's ${part} changed`);
 }

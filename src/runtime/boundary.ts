@@ -14,7 +14,11 @@ export type Boundary = { readonly survey: Survey } & (
 );
 
 /** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
-export async function certify(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Boundary> {
+export async function certify(
+  deployment: Deployment,
+  admitted: Admitted,
+  claim: Claim,
+): Promise<Boundary> {
   // A copy, because the next survey is compared with it: an adapter may hand out the same object again.
   const survey = { ...(await admitted.adapter.survey()) };
   const open = unclassified(survey);
@@ -32,7 +36,11 @@ export async function certify(deployment: Deployment, admitted: Admitted, claim:
     enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
   };
   const { credentials } = survey;
-  const certificate = { record, digest: digestRecord(certificateRecord, record), credentials } as Certificate;
+  const certificate = {
+    record,
+    digest: digestRecord(certificateRecord, record),
+    credentials,
+  } as Certificate;
   return { kind: 'certified', certificate, survey };
 }
 
@@ -40,11 +48,18 @@ const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforceme
 
 /** Whether a later survey would give the same certificate: everything that it binds is as it was. */
 export function isConfirmed({ record }: Certificate, before: Survey, now: Survey): boolean {
-  if (BOUND.some((part) => before[part] !== now[part]) || unclassified(now).length > 0) return false;
-  return (before.outlets === now.outlets && Object.isFrozen(now.outlets)) || digestOutlets(now) === record.outlets;
+  if (BOUND.some((part) => before[part] !== now[part]) || unclassified(now).length > 0)
+    return false;
+  return (
+    (before.outlets === now.outlets && Object.isFrozen(now.outlets)) ||
+    digestOutlets(now) === record.outlets
+  );
 }
 
-const kept = new WeakMap<readonly Outlet[], { readonly ledgers: unknown; readonly digest: Digest }>();
+const kept = new WeakMap<
+  readonly Outlet[],
+  { readonly ledgers: unknown; readonly digest: Digest }
+>();
 
 /** The list behind a certificate is kept once under its digest; a frozen list seen before costs nothing more. */
 async function keepOutlets(deployment: Deployment, survey: Survey): Promise<Digest> {
@@ -52,7 +67,8 @@ async function keepOutlets(deployment: Deployment, survey: Survey): Promise<Dige
   if (known !== undefined && known.ledgers === deployment.ledgers) return known.digest;
   const digest = digestOutlets(survey);
   await deployment.ledgers.keep(digest, canonical(survey.outlets));
-  if (Object.isFrozen(survey.outlets)) kept.set(survey.outlets, { ledgers: deployment.ledgers, digest });
+  if (Object.isFrozen(survey.outlets))
+    kept.set(survey.outlets, { ledgers: deployment.ledgers, digest });
   return digest;
 }
 
@@ -66,7 +82,10 @@ export function describeOutlets(outlets: readonly Outlet[]): string {
 }
 
 /** An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other errors stay errors. */
-export function asOpenBoundary(error: unknown): { readonly reason: string; readonly detail: string } {
+export function asOpenBoundary(error: unknown): {
+  readonly reason: string;
+  readonly detail: string;
+} {
   if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN') throw error;
   return { reason: 'outlet-unclassified', detail: error.message };
 }

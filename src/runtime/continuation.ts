@@ -2,7 +2,12 @@ import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
-import { type Acknowledgement, acknowledgementRecord, continuationOf, type Halt } from '../protocol/continuation.ts';
+import {
+  type Acknowledgement,
+  acknowledgementRecord,
+  continuationOf,
+  type Halt,
+} from '../protocol/continuation.ts';
 import { permitRecord } from '../protocol/permit.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { TerminalOf } from '../protocol/terminal.ts';
@@ -33,14 +38,19 @@ export async function release<T>(
 ): Promise<Release<T>> {
   const { ledgers } = deployment;
   const { occurrence, lineage } = from ?? {};
-  if (typeof occurrence !== 'string' || typeof lineage !== 'string' || typeof continuation !== 'string') {
+  if (
+    typeof occurrence !== 'string' ||
+    typeof lineage !== 'string' ||
+    typeof continuation !== 'string'
+  ) {
     throw new EffectMatchError(
       'ERR_EM_USAGE',
       'a continuation is asked for with a terminal (or its occurrence and lineage) and a name',
     );
   }
   // Before the release is recorded: it is there once.
-  if (typeof work !== 'function') throw new EffectMatchError('ERR_EM_USAGE', 'release needs the work, as a function');
+  if (typeof work !== 'function')
+    throw new EffectMatchError('ERR_EM_USAGE', 'release needs the work, as a function');
   const holder = await ledgers.holder(occurrence);
   const registered = holder?.claim.record.continuations ?? [];
   const fieldMatch = holder?.license.fieldMatch;
@@ -51,10 +61,12 @@ export async function release<T>(
     fieldMatch,
   });
   if (decision.kind === 'halt') return { kind: 'halted', why: decision.why };
-  if (!(await stateIsThere(deployment, decision.terminal))) return { kind: 'halted', why: 'state-missing' };
+  if (!(await stateIsThere(deployment, decision.terminal)))
+    return { kind: 'halted', why: 'state-missing' };
   deployment.reached('continuation:checked');
 
-  if (!(await ledgers.acknowledge(acknowledgement('released')))) return { kind: 'halted', why: 'already-released' };
+  if (!(await ledgers.acknowledge(acknowledgement('released'))))
+    return { kind: 'halted', why: 'already-released' };
   deployment.reached('continuation:acknowledged');
   const value = await work();
   deployment.reached('continuation:work-done');
@@ -63,7 +75,14 @@ export async function release<T>(
 
   function acknowledgement(state: Acknowledgement['state']): Sealed<Acknowledgement> {
     const at = nowInstant(deployment);
-    return deployment.sealer.seal(acknowledgementRecord, { version: 1, occurrence, continuation, lineage, state, at });
+    return deployment.sealer.seal(acknowledgementRecord, {
+      version: 1,
+      occurrence,
+      continuation,
+      lineage,
+      state,
+      at,
+    });
   }
 }
 
@@ -79,13 +98,22 @@ export async function openContinuations(ledgers: Ledgers): Promise<readonly Open
   const open: OpenContinuation[] = [];
   for (const { occurrence, lineage, continuation, at: releasedAt } of await ledgers.uncompleted()) {
     const holder = await ledgers.holder(occurrence);
-    open.push({ occurrence, lineage, continuation, task: holder?.claim.record.task ?? '', releasedAt });
+    open.push({
+      occurrence,
+      lineage,
+      continuation,
+      task: holder?.claim.record.task ?? '',
+      releasedAt,
+    });
   }
   return open;
 }
 
 /** The bound durable state: the marker in the backend, or the consumed permit. A restored database has neither. */
-async function stateIsThere(deployment: Deployment, terminal: TerminalOf<'committed'>): Promise<boolean> {
+async function stateIsThere(
+  deployment: Deployment,
+  terminal: TerminalOf<'committed'>,
+): Promise<boolean> {
   const admitted = deployment.adapters.get(terminal.adapter);
   if (admitted === undefined) return false;
   if (isPromotable(admitted)) {
@@ -102,5 +130,8 @@ async function stateIsThere(deployment: Deployment, terminal: TerminalOf<'commit
     );
   }
   const permit = await deployment.ledgers.permit(terminal.occurrence);
-  return permit?.kind === 'consumed' && digestRecord(permitRecord, permit.permit.record) === terminal.permit;
+  return (
+    permit?.kind === 'consumed' &&
+    digestRecord(permitRecord, permit.permit.record) === terminal.permit
+  );
 }

@@ -41,8 +41,16 @@ export async function execute(
 ): Promise<Terminal> {
   const signed = parseSignedLicense(license);
   const { adapter } = signed.license;
-  const activity = { kind: 'execute', ...(deployment.adapters.has(adapter) && { adapter }) } as const;
-  return await traced(deployment, activity, (own) => executeLicense(own, signed, untrustedAction, options), endingOf);
+  const activity = {
+    kind: 'execute',
+    ...(deployment.adapters.has(adapter) && { adapter }),
+  } as const;
+  return await traced(
+    deployment,
+    activity,
+    (own) => executeLicense(own, signed, untrustedAction, options),
+    endingOf,
+  );
 }
 
 async function executeLicense(
@@ -55,14 +63,17 @@ async function executeLicense(
   const opened = openAttempt(deployment, admitted, signed);
   // First of all: to read an action takes time, and anybody can present something.
   const presented = admitSigned(deployment, opened);
-  if (presented.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', presented.refusal);
+  if (presented.kind === 'refused')
+    return finishUnclaimed(deployment, opened, 'authority', presented.refusal);
   const parsed = readAction(admitted, untrustedAction);
-  if (parsed.kind === 'refused') return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
+  if (parsed.kind === 'refused')
+    return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
   const revision = options?.revision;
 
   const authority = await claimAuthority(deployment, presented.attempt, { action, revision });
-  if (authority.kind === 'refused') return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
+  if (authority.kind === 'refused')
+    return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
   const { attempt, claim, leased } = authority;
   let open = true;
   try {
@@ -72,7 +83,8 @@ async function executeLicense(
     return terminal;
   } finally {
     // What was thrown, or the verdict, says more than a lease that only runs out later.
-    if (open) await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
+    if (open)
+      await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
   }
 }
 
@@ -101,7 +113,10 @@ async function executeClaimed(
   }));
   if (boundary.kind === 'refused') {
     // Nothing was staged or sent yet, so that nothing can have become durable.
-    return finish(deployment, rejection(deployment, attempt, 'boundary', boundary.refusal, { claim: claim.digest }));
+    return finish(
+      deployment,
+      rejection(deployment, attempt, 'boundary', boundary.refusal, { claim: claim.digest }),
+    );
   }
   deployment.reached('path:certified');
 
@@ -112,10 +127,16 @@ async function executeClaimed(
     : await executeRemote(deployment, admitted as AdmittedRemote, established);
 }
 
-type Closed = Extract<Boundary, { kind: 'certified' }> | { readonly kind: 'refused'; readonly refusal: Refusal };
+type Closed =
+  | Extract<Boundary, { kind: 'certified' }>
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Certifies, and asks whether a live service was tried with the credential that was certified. */
-async function closeBoundary(deployment: Deployment, admitted: Admitted, claim: Claim): Promise<Closed> {
+async function closeBoundary(
+  deployment: Deployment,
+  admitted: Admitted,
+  claim: Claim,
+): Promise<Closed> {
   const boundary = await certify(deployment, admitted, claim);
   if (boundary.kind === 'refused') {
     const detail = describeOutlets(boundary.outlets);

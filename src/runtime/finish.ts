@@ -2,7 +2,13 @@ import { EffectMatchError } from '../errors.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import { type Digest, nameSchema } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
-import { assertAssured, type Gate, type Terminal, type TerminalOf, terminalRecord } from '../protocol/terminal.ts';
+import {
+  assertAssured,
+  type Gate,
+  type Terminal,
+  type TerminalOf,
+  terminalRecord,
+} from '../protocol/terminal.ts';
 import { type AttemptFacts, recordedOutcome } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
@@ -33,9 +39,13 @@ export async function recordTerminal(
 ): Promise<Terminal> {
   assertAssured(terminal);
   try {
-    return await deployment.ledgers.record(deployment.sealer.seal(terminalRecord, terminal), durability);
+    return await deployment.ledgers.record(
+      deployment.sealer.seal(terminalRecord, terminal),
+      durability,
+    );
   } catch (error) {
-    const conflicts = error instanceof EffectMatchError && error.code === 'ERR_EM_TERMINAL_CONFLICT';
+    const conflicts =
+      error instanceof EffectMatchError && error.code === 'ERR_EM_TERMINAL_CONFLICT';
     if (!conflicts) throw error;
     const stored = await deployment.ledgers.terminal(terminal.occurrence);
     if (stored?.execution !== terminal.execution || !isBorneOut(terminal, stored)) throw error;

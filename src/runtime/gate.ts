@@ -33,7 +33,10 @@ export interface Established {
 }
 
 /** The permit binds this candidate, this E, this certificate and this claim; the marker consumes it with the commit. */
-export function bindStagePermit(established: Established, bound: StageBound): Unconsumed<StageBound> {
+export function bindStagePermit(
+  established: Established,
+  bound: StageBound,
+): Unconsumed<StageBound> {
   return { ...permitBase(established), bound };
 }
 
@@ -95,11 +98,21 @@ export async function passRequestGate(
   const deadline = leaseDeadline(deployment, attempt);
   const stale =
     (await checkAuthority(deployment, established)) ??
-    checkState(attempt, await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)), revision) ??
+    checkState(
+      attempt,
+      await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)),
+      revision,
+    ) ??
     checkTime(deployment, attempt);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
-  const record = { ...permitBase(established), bound: { request }, consumedAt: consumptionTime(deployment, claim) };
-  const fence = await deployment.ledgers.consumePermit(deployment.sealer.seal(permitRecord, record));
+  const record = {
+    ...permitBase(established),
+    bound: { request },
+    consumedAt: consumptionTime(deployment, claim),
+  };
+  const fence = await deployment.ledgers.consumePermit(
+    deployment.sealer.seal(permitRecord, record),
+  );
   if (fence.kind !== 'consumed') {
     const detail = 'another worker decided this occurrence; nothing was sent';
     return { kind: 'refused', refusal: { reason: `permit-${fence.kind}`, detail } };
@@ -117,7 +130,10 @@ function leaseDeadline({ leases }: Deployment, attempt: Attempt): Deadline {
 }
 
 /** Fresh survey as certified, unchanged identity, policy and frame, plan not superseded, claim still ours. */
-async function checkAuthority(deployment: Deployment, established: Established): Promise<Refusal | undefined> {
+async function checkAuthority(
+  deployment: Deployment,
+  established: Established,
+): Promise<Refusal | undefined> {
   const { attempt, certificate, survey } = established;
   const { adapter } = attempt.admitted;
   const fresh = await adapter.survey();
@@ -128,12 +144,18 @@ async function checkAuthority(deployment: Deployment, established: Established):
   if (stale !== undefined) return stale;
   const standing = await deployment.ledgers.standing(attempt.license.task, attempt);
   if (standing.holds) return checkPlan(attempt, standing);
-  return { reason: 'claim-lost', detail: 'the ledger no longer names this execution as holder of the claim' };
+  return {
+    reason: 'claim-lost',
+    detail: 'the ledger no longer names this execution as holder of the claim',
+  };
 }
 
 function checkCandidate(bound: StageBound, now: CandidateFacts): Refusal | undefined {
   if (now.candidate !== bound.candidate) {
-    return { reason: 'candidate-replaced', detail: 'the held candidate is not the one that was observed' };
+    return {
+      reason: 'candidate-replaced',
+      detail: 'the held candidate is not the one that was observed',
+    };
   }
   if (now.evidence !== bound.evidence) {
     return { reason: 'evidence-changed', detail: 'something was written after the observation' };

@@ -10,6 +10,9 @@ import type { Lineage } from './continuation.ts';
 export function lineagesOf({ license }: SignedLicense): readonly [Lineage, ...Lineage[]] {
   const { issuer, nonce, occurrences } = license;
   const lineage = digestRecord(licenseRecord, license);
-  const nth = (index: number) => ({ occurrence: occurrenceId({ issuer, nonce, license: lineage, index }), lineage });
+  const nth = (index: number) => ({
+    occurrence: occurrenceId({ issuer, nonce, license: lineage, index }),
+    lineage,
+  });
   return [nth(0), ...Array.from({ length: occurrences - 1 }, (_, index) => nth(index + 1))];
 }

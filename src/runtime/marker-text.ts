@@ -5,5 +5,11 @@ import type { MarkerRecord } from '../protocol/marker.ts';
 /** A sealed marker in the form in which adapters store it. */
 export function markerText(sealed: Sealed<MarkerRecord>): MarkerText {
   const { record, text, seal } = sealed;
-  return { occurrence: record.occurrence, disposition: record.disposition, text, sealKey: seal.key, sealMac: seal.mac };
+  return {
+    occurrence: record.occurrence,
+    disposition: record.disposition,
+    text,
+    sealKey: seal.key,
+    sealMac: seal.mac,
+  };
 }

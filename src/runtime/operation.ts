@@ -61,21 +61,32 @@ export function defineOperation<Input>(operation: Operation<Input>): Operation<I
   }
   const unknown = Object.keys(operation).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined)
-    throw invalid(`operation "${name}"`, `has an unknown field "${unknown}"; it may have ${FIELDS}`);
+    throw invalid(
+      `operation "${name}"`,
+      `has an unknown field "${unknown}"; it may have ${FIELDS}`,
+    );
   if (typeof adapter !== 'string') throw invalid(`operation "${name}"`, 'names no adapter');
   if (typeof input?.['~standard']?.validate !== 'function') {
-    throw invalid(`operation "${name}"`, 'needs an input schema that implements Standard Schema, for example of zod');
+    throw invalid(
+      `operation "${name}"`,
+      'needs an input schema that implements Standard Schema, for example of zod',
+    );
   }
-  if (version !== undefined && typeof version !== 'string') throw invalid(`operation "${name}"`, 'has no text version');
+  if (version !== undefined && typeof version !== 'string')
+    throw invalid(`operation "${name}"`, 'has no text version');
   if (bindAction !== undefined && typeof bindAction !== 'boolean') {
     throw invalid(`operation "${name}"`, 'has a bindAction that is neither true nor false');
   }
   for (const part of ['reads', 'approve', 'action'] as const) {
     const code: unknown = operation[part];
     if (code === undefined && part === 'reads') continue;
-    if (typeof code !== 'function') throw invalid(`operation "${name}"`, `needs a function "${part}"`);
+    if (typeof code !== 'function')
+      throw invalid(`operation "${name}"`, `needs a function "${part}"`);
     if (/\[native code\]\s*\}$/.test(String(code))) {
-      throw invalid(`operation "${name}"`, `has a function "${part}" without source (bound or built in); write it out`);
+      throw invalid(
+        `operation "${name}"`,
+        `has a function "${part}" without source (bound or built in); write it out`,
+      );
     }
   }
   return Object.freeze({ ...operation });
@@ -85,16 +96,21 @@ export function defineOperation<Input>(operation: Operation<Input>): Operation<I
  * Who the contracts of one adapter are: their names, versions and the source text of their functions. What these
  * functions import or close over is not covered, which is what `version` is for. Undefined where there are none.
  */
-export function identifyOperations(operations: Iterable<Operation>, adapter: string): Digest | undefined {
+export function identifyOperations(
+  operations: Iterable<Operation>,
+  adapter: string,
+): Digest | undefined {
   const own = [...operations].filter((operation) => operation.adapter === adapter);
   if (own.length === 0) return undefined;
-  const facts = own.map(({ name, version = null, input, reads, approve, action, bindAction = true }) => ({
-    name,
-    version,
-    schema: input['~standard'].vendor,
-    code: [reads, approve, action].map((part) => part?.toString().toWellFormed() ?? null),
-    bindAction,
-  }));
+  const facts = own.map(
+    ({ name, version = null, input, reads, approve, action, bindAction = true }) => ({
+      name,
+      version,
+      schema: input['~standard'].vendor,
+      code: [reads, approve, action].map((part) => part?.toString().toWellFormed() ?? null),
+      bindAction,
+    }),
+  );
   const sorted = facts.sort((a, b) => (a.name < b.name ? -1 : 1));
   return digestValueOf('effectmatch/operations/v1', sorted);
 }

@@ -60,16 +60,25 @@ export function policyOf(config: Configured): Policy {
   for (const [name, issuer] of Object.entries(config.issuers)) {
     const keys = [issuer?.key].flat();
     if (keys.length === 0 || keys.some((key) => typeof key !== 'string')) {
-      throw invalid(`issuer "${name}" needs a key: the approver's public key, as text, or a list of them`);
+      throw invalid(
+        `issuer "${name}" needs a key: the approver's public key, as text, or a list of them`,
+      );
     }
-    if (!Array.isArray(issuer.may)) throw invalid(`issuer "${name}" needs may: the adapters it may approve for`);
+    if (!Array.isArray(issuer.may))
+      throw invalid(`issuer "${name}" needs may: the adapters it may approve for`);
     const unknown = issuer.may.find((adapter) => !Object.hasOwn(config.adapters, adapter));
     if (unknown !== undefined) {
-      throw invalid(`issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`);
+      throw invalid(
+        `issuer "${name}" may approve for "${unknown}", but no adapter of that name is configured`,
+      );
     }
-    const stray = issuer.limits?.operations?.find((operation) => !Object.hasOwn(config.operations ?? {}, operation));
+    const stray = issuer.limits?.operations?.find(
+      (operation) => !Object.hasOwn(config.operations ?? {}, operation),
+    );
     if (stray !== undefined) {
-      throw invalid(`issuer "${name}" may approve operation "${stray}", but none of that name is configured`);
+      throw invalid(
+        `issuer "${name}" may approve operation "${stray}", but none of that name is configured`,
+      );
     }
   }
   const issuers = Object.entries(config.issuers).map(([name, { key, may, sources, limits }]) => [
@@ -89,7 +98,11 @@ function parsePolicy(policy: unknown): Policy {
     return policyRecord.parse(policy);
   } catch (cause) {
     if (!(cause instanceof EffectMatchError)) throw cause;
-    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `the issuers are not usable: ${cause.message}`, { cause });
+    throw new EffectMatchError(
+      'ERR_EM_CONFIG_INVALID',
+      `the issuers are not usable: ${cause.message}`,
+      { cause },
+    );
   }
 }
 
@@ -108,7 +121,9 @@ function limitsOf(issuer: string, limits: LimitsConfig): object {
   return {
     ...others,
     ...(relations !== undefined && {
-      relations: relations.map((relation) => (typeof relation === 'string' ? { name: relation, ops: OPS } : relation)),
+      relations: relations.map((relation) =>
+        typeof relation === 'string' ? { name: relation, ops: OPS } : relation,
+      ),
     }),
     ...(amounts !== undefined && {
       amounts: amounts.map(({ max, ...place }) => ({ ...place, max: decimalOf(issuer, max) })),
@@ -122,7 +137,9 @@ function lifetimeOf(issuer: string, maxLifetime: string | number): number {
   try {
     return parseDuration(maxLifetime, Number.MAX_SAFE_INTEGER);
   } catch {
-    throw invalid(`issuer "${issuer}" has the maxLifetime ${String(maxLifetime)}; write a duration such as '1h'`);
+    throw invalid(
+      `issuer "${issuer}" has the maxLifetime ${String(maxLifetime)}; write a duration such as '1h'`,
+    );
   }
 }
 
@@ -139,7 +156,9 @@ function checkZone(issuer: string, zone: string): void {
 function decimalOf(issuer: string, max: number | bigint | string): string {
   const text = String(max);
   if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)) return text;
-  throw invalid(`issuer "${issuer}" has the amount limit ${text}; write a decimal number such as 10000 or '0.05'`);
+  throw invalid(
+    `issuer "${issuer}" has the amount limit ${text}; write a decimal number such as 10000 or '0.05'`,
+  );
 }
 
 /** A limit on something that is not registered would limit nothing: a misspelt name must not mean no limit. */
@@ -150,14 +169,19 @@ export function checkTargets(policy: Policy, adapters: ReadonlyMap<string, Admit
     const targets = approvable.flatMap(([, { adapter }]) => adapter.registration.targets);
     for (const { target, column } of placesOf(limits)) {
       const found = targets.filter(({ name }) => name === target);
-      if (found.length === 0) throw invalid(`issuer "${issuer}" has a limit for "${target}", which is not registered`);
+      if (found.length === 0)
+        throw invalid(`issuer "${issuer}" has a limit for "${target}", which is not registered`);
       if (column === undefined || found.some((candidate) => hasColumn(candidate, column))) continue;
-      throw invalid(`issuer "${issuer}" has a limit for "${target}"."${column}", but there is no such column`);
+      throw invalid(
+        `issuer "${issuer}" has a limit for "${target}"."${column}", but there is no such column`,
+      );
     }
   }
 }
 
-function placesOf(limits: Limits): readonly { readonly target: string; readonly column?: string }[] {
+function placesOf(
+  limits: Limits,
+): readonly { readonly target: string; readonly column?: string }[] {
   const { relations = [], maxRows = {}, amounts = [] } = limits;
   const named = [...relations.map(({ name }) => name), ...Object.keys(maxRows)];
   return [...named.map((target) => ({ target })), ...amounts];
@@ -171,9 +195,12 @@ function hasColumn({ columns, key, volatile }: Target, column: string): boolean 
 export function operationsOf(config: Configured): ReadonlyMap<string, Operation> {
   const operations = new Map(Object.entries(config.operations ?? {}));
   for (const [key, { name, adapter }] of operations) {
-    if (key !== name) throw invalid(`operation "${name}" is configured as "${key}"; use its own name`);
+    if (key !== name)
+      throw invalid(`operation "${name}" is configured as "${key}"; use its own name`);
     if (!Object.hasOwn(config.adapters, adapter)) {
-      throw invalid(`operation "${name}" is for adapter "${adapter}", but none of that name is configured`);
+      throw invalid(
+        `operation "${name}" is for adapter "${adapter}", but none of that name is configured`,
+      );
     }
   }
   return operations;

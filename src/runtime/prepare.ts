@@ -11,7 +11,12 @@ import { findOversized } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { nameSchema } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { brokenRequirements, describeBroken, stateReads, taskStateText } from '../protocol/state.ts';
+import {
+  brokenRequirements,
+  describeBroken,
+  stateReads,
+  taskStateText,
+} from '../protocol/state.ts';
 import { actionDigest } from './authority.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 
@@ -56,22 +61,36 @@ export async function prepare(
   origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
   const unknown = misnamedOption(request, REQUEST);
-  if (unknown !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `the request: ${unknown}`);
-  const { continuations = [], fieldMatch = [], action, revision, occurrences = 1, ...draft } = request;
+  if (unknown !== undefined)
+    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `the request: ${unknown}`);
+  const {
+    continuations = [],
+    fieldMatch = [],
+    action,
+    revision,
+    occurrences = 1,
+    ...draft
+  } = request;
   if (!Array.isArray(continuations)) {
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
   }
   const misnamed = continuations.find((name) => !nameSchema.safeParse(name).success);
   if (misnamed !== undefined) {
-    const form = 'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';
+    const form =
+      'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';
     throw new EffectMatchError(
       'ERR_EM_MANIFEST_INVALID',
       `${JSON.stringify(misnamed)} cannot name a continuation: ${form}`,
     );
   }
-  const stray = Array.isArray(fieldMatch) ? fieldMatch.find((name) => !continuations.includes(name)) : 'it';
+  const stray = Array.isArray(fieldMatch)
+    ? fieldMatch.find((name) => !continuations.includes(name))
+    : 'it';
   if (stray !== undefined) {
-    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `fieldMatch names "${stray}", which is not a continuation`);
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      `fieldMatch names "${stray}", which is not a continuation`,
+    );
   }
   const { source, operation, readings: known = [] } = origin;
   const stated = draftManifest(draft);
@@ -79,8 +98,10 @@ export async function prepare(
   const { adapter } = admitted;
   const manifest = await adapter.normalise(stated);
   const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
-  const oversized = adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
-  if (oversized !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${oversized}; approve fewer`);
+  const oversized =
+    adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  if (oversized !== undefined)
+    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${oversized}; approve fewer`);
   // What is derived from A alone can be derived now: nobody should sign what cannot be requested.
   if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
   const reads = stateReads(approved);
@@ -94,14 +115,19 @@ export async function prepare(
     continuations: [...continuations],
     ...(fieldMatch.length > 0 && { fieldMatch: [...fieldMatch] }),
     ...(operation !== undefined && { operation }),
-    ...(action !== undefined && { action: actionDigest(admitted, adapter.parseAction(action), approved.salt) }),
+    ...(action !== undefined && {
+      action: actionDigest(admitted, adapter.parseAction(action), approved.salt),
+    }),
   };
   const rendering = renderLicense(terms, approved);
   const proposal = parseProposal({
     draft: {
       version: 1,
       ...terms,
-      taskState: digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)),
+      taskState: digestText(
+        'effectmatch/task-state/v1',
+        taskStateText(approved, readings, revision),
+      ),
       adapter: stated.adapter,
       identity: admitted.identityDigest,
       approved: digestRecord(approvedRecord, approved),
@@ -127,5 +153,8 @@ export async function prepare(
 function refuseBroken(approved: Approved, readings: readonly StateReading[]): void {
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return;
-  throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `a requirement does not hold now: ${describeBroken(broken)}`);
+  throw new EffectMatchError(
+    'ERR_EM_MANIFEST_INVALID',
+    `a requirement does not hold now: ${describeBroken(broken)}`,
+  );
 }

@@ -21,7 +21,12 @@ interface Trial {
 }
 
 type Inspected =
-  | { readonly kind: 'passed'; readonly stage: Stage; readonly permit: ConsumedPermit; readonly observed: Digest }
+  | {
+      readonly kind: 'passed';
+      readonly stage: Stage;
+      readonly permit: ConsumedPermit;
+      readonly observed: Digest;
+    }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'faulted'; readonly refusal: Refusal };
 
@@ -44,12 +49,16 @@ export async function executePromotable(
     const { stage, permit, observed } = found;
 
     // From here on the candidate may be durable, so `rejected` needs proof that nothing became so.
-    const promotion = await stage.promote(permit).catch((cause: unknown) => ({ kind: 'unknown' as const, cause }));
+    const promotion = await stage
+      .promote(permit)
+      .catch((cause: unknown) => ({ kind: 'unknown' as const, cause }));
     deployment.reached('path:promoted');
     if (promotion.kind === 'confirmed') return await endings.commit(permit, observed, false);
     const discarded = await isDiscarded(stage);
-    if (promotion.kind === 'refused' && discarded) return await endings.reject('promotion', promotion);
-    const cause = promotion.kind === 'refused' ? promotion.detail : storableFault(admitted, promotion.cause);
+    if (promotion.kind === 'refused' && discarded)
+      return await endings.reject('promotion', promotion);
+    const cause =
+      promotion.kind === 'refused' ? promotion.detail : storableFault(admitted, promotion.cause);
     return await endings.resolveUnknown(permit, observed, cause);
   } finally {
     await dispose(trial.stage);
@@ -76,13 +85,21 @@ async function dispose(stage: Stage | undefined): Promise<void> {
 }
 
 /** How an attempt can end, each recorded. */
-function endingsOf(deployment: Deployment, admitted: AdmittedPromotable, established: Established, trial: Trial) {
+function endingsOf(
+  deployment: Deployment,
+  admitted: AdmittedPromotable,
+  established: Established,
+  trial: Trial,
+) {
   const { attempt, claim, certificate } = established;
   const known = { claim: claim.digest, certificate: certificate.digest };
   return { refuse, reject, commit, resolveUnknown };
 
   /** Nothing was promoted. What is held ends before the rejection is recorded, so that it never precedes the rollback. */
-  async function refuse({ kind, refusal }: Exclude<Inspected, { kind: 'passed' }>): Promise<Terminal> {
+  async function refuse({
+    kind,
+    refusal,
+  }: Exclude<Inspected, { kind: 'passed' }>): Promise<Terminal> {
     if (trial.stage === undefined && kind === 'refused') return reject(trial.at, refusal);
     if (trial.stage !== undefined && (await isDiscarded(trial.stage))) {
       deployment.reached('path:discarded');
@@ -96,10 +113,17 @@ function endingsOf(deployment: Deployment, admitted: AdmittedPromotable, establi
   }
 
   function reject(at: Gate, refusal: Refusal): Promise<Terminal> {
-    return finish(deployment, rejection(deployment, attempt, at, refusal, { ...known, ...trial.seen }));
+    return finish(
+      deployment,
+      rejection(deployment, attempt, at, refusal, { ...known, ...trial.seen }),
+    );
   }
 
-  function commit(permit: ConsumedPermit, observed: Digest, reconciled: boolean): Promise<Terminal> {
+  function commit(
+    permit: ConsumedPermit,
+    observed: Digest,
+    reconciled: boolean,
+  ): Promise<Terminal> {
     const { claimedAt } = claim.sealed.record;
     const { residue } = trial.seen;
     const facts = { ...consumed(permit), observed, claimedAt, reconciled, residue };
@@ -111,14 +135,21 @@ function endingsOf(deployment: Deployment, admitted: AdmittedPromotable, establi
   }
 
   /** A reply lost at COMMIT is resolved by inserting the void marker, never by reading. */
-  async function resolveUnknown(permit: ConsumedPermit, observed: Digest, cause: string): Promise<Terminal> {
+  async function resolveUnknown(
+    permit: ConsumedPermit,
+    observed: Digest,
+    cause: string,
+  ): Promise<Terminal> {
     const settled = await settleOrWhy();
     switch (settled.kind) {
       case 'committed':
         return commit(permit, observed, true);
       case 'void':
       case 'elsewhere':
-        return reject('promotion', { reason: 'commit-failed', detail: `nothing became durable: ${cause}` });
+        return reject('promotion', {
+          reason: 'commit-failed',
+          detail: `nothing became durable: ${cause}`,
+        });
       default: {
         const gap = `the commit's result is unknown (${cause}) and could not be settled: ${settled.why}`;
         return finish(deployment, uncertainty(deployment, attempt, consumed(permit), gap));
@@ -126,7 +157,9 @@ function endingsOf(deployment: Deployment, admitted: AdmittedPromotable, establi
     }
   }
 
-  function settleOrWhy(): Promise<Settlement | { readonly kind: 'unreachable'; readonly why: string }> {
+  function settleOrWhy(): Promise<
+    Settlement | { readonly kind: 'unreachable'; readonly why: string }
+  > {
     return settle(deployment, admitted, claim.sealed).catch((error: unknown) => ({
       kind: 'unreachable' as const,
       why: storableFault(admitted, error),
@@ -173,6 +206,12 @@ async function inspect(
 
 function explain(outcome: Exclude<Outcome, { kind: 'EXACT' }>): Refusal {
   return outcome.kind === 'DIVERGED'
-    ? { reason: 'diverged', detail: 'the observed outcome is not the approved one; the candidate was discarded' }
-    : { reason: 'incomplete', detail: `the outcome could not be established: ${outcome.gaps.join('; ')}` };
+    ? {
+        reason: 'diverged',
+        detail: 'the observed outcome is not the approved one; the candidate was discarded',
+      }
+    : {
+        reason: 'incomplete',
+        detail: `the outcome could not be established: ${outcome.gaps.join('; ')}`,
+      };
 }

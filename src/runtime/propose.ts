@@ -43,14 +43,19 @@ export async function propose(
     ...{ effects, requires, watch, continuations, fieldMatch },
     ...(operation.bindAction !== false && { action }),
   };
-  return explain(name, () => prepare(deployment, request, { source: 'contract', operation: name, readings }));
+  return explain(name, () =>
+    prepare(deployment, request, { source: 'contract', operation: name, readings }),
+  );
 }
 
 function operationNamed(deployment: Deployment, name: string): Operation {
   const operation = deployment.operations.get(name);
   if (operation !== undefined) return operation;
   const known = [...deployment.operations.keys()].join(', ') || 'none';
-  throw new EffectMatchError('ERR_EM_NOT_FOUND', `no operation named "${name}" is configured (configured: ${known})`);
+  throw new EffectMatchError(
+    'ERR_EM_NOT_FOUND',
+    `no operation named "${name}" is configured (configured: ${known})`,
+  );
 }
 
 /** The input of an operation as its schema understands it; throws `ERR_EM_INPUT_INVALID` with the places that are wrong. */
@@ -62,7 +67,10 @@ export async function parseInput({ name, input }: Operation, untrusted: unknown)
     return result.value;
   }
   const issues = result.issues.slice(0, 5).map(describeIssue).join('; ');
-  throw new EffectMatchError('ERR_EM_INPUT_INVALID', `the input of operation "${name}" is not usable: ${issues}`);
+  throw new EffectMatchError(
+    'ERR_EM_INPUT_INVALID',
+    `the input of operation "${name}" is not usable: ${issues}`,
+  );
 }
 
 /** An identifier that was rounded on its way here names something else. */
@@ -70,7 +78,10 @@ function refuseRounded(name: string, value: unknown): void {
   const rounded = findRounded(value);
   if (rounded === undefined) return;
   const what = `it has the number ${describeRounded(rounded, 'pass a BigInt, or text')}`;
-  throw new EffectMatchError('ERR_EM_INPUT_INVALID', `the input of operation "${name}" is not usable: ${what}`);
+  throw new EffectMatchError(
+    'ERR_EM_INPUT_INVALID',
+    `the input of operation "${name}" is not usable: ${what}`,
+  );
 }
 
 function describeIssue({ message, path = [] }: SchemaIssue): string {
@@ -111,7 +122,10 @@ function checkContracted(name: string, contracted: Contracted): void {
   }
   const unknown = Object.keys(contracted).find((field) => !CONTRACTED.includes(field));
   if (unknown === undefined) return;
-  throw failed(name, `its function "approve" returned an unknown field "${unknown}"; it may have ${CONTRACTED}`);
+  throw failed(
+    name,
+    `its function "approve" returned an unknown field "${unknown}"; it may have ${CONTRACTED}`,
+  );
 }
 
 /** What is wrong with a manifest is wrong with the operation that computed it, so the message names it. */
@@ -119,11 +133,20 @@ async function explain<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_MANIFEST_INVALID') throw cause;
+    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_MANIFEST_INVALID')
+      throw cause;
     throw new EffectMatchError(cause.code, `operation "${name}": ${cause.message}`, { cause });
   }
 }
 
-function failed(name: string, why: string, cause?: unknown): EffectMatchError<'ERR_EM_OPERATION_FAILED'> {
-  return new EffectMatchError('ERR_EM_OPERATION_FAILED', `operation "${name}" proposed nothing: ${why}`, { cause });
+function failed(
+  name: string,
+  why: string,
+  cause?: unknown,
+): EffectMatchError<'ERR_EM_OPERATION_FAILED'> {
+  return new EffectMatchError(
+    'ERR_EM_OPERATION_FAILED',
+    `operation "${name}" proposed nothing: ${why}`,
+    { cause },
+  );
 }

@@ -48,7 +48,8 @@ export async function proveService(
     throw error;
   });
   // The ledger remembers a failure. A service that did not answer is tried again.
-  if (proof.kind === 'proven') tries.set(subject, Promise.resolve({ kind: 'proven', tried: 'earlier' }));
+  if (proof.kind === 'proven')
+    tries.set(subject, Promise.resolve({ kind: 'proven', tried: 'earlier' }));
   else tries.delete(subject);
   return proof;
 }
@@ -78,12 +79,16 @@ async function findOrTry(
     await tryService(context, adapter);
   } catch (error) {
     if (!(error instanceof EffectMatchError)) throw error;
-    if (error.code === 'ERR_EM_ADAPTER_REFUSED') await context.ledgers.keep(failed.digest, failed.text);
+    if (error.code === 'ERR_EM_ADAPTER_REFUSED')
+      await context.ledgers.keep(failed.digest, failed.text);
     else if (error.code !== 'ERR_EM_ADAPTER_UNAVAILABLE') throw error;
     return { kind: 'unproven', why: error.message };
   }
   if (subjectOf(context, adapter) !== subject) {
-    return { kind: 'unproven', why: `the credential of adapter "${context.name}" changed while its service was tried` };
+    return {
+      kind: 'unproven',
+      why: `the credential of adapter "${context.name}" changed while its service was tried`,
+    };
   }
   await context.ledgers.keep(passed.digest, passed.text);
   return { kind: 'proven', tried: 'now' };

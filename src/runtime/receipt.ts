@@ -50,14 +50,26 @@ interface Which {
   readonly afterSeq?: number;
 }
 
-async function* entriesOf(ledgers: Ledgers, kind: JournalEntry['kind'], which: Which): AsyncGenerator<JournalEntry> {
+async function* entriesOf(
+  ledgers: Ledgers,
+  kind: JournalEntry['kind'],
+  which: Which,
+): AsyncGenerator<JournalEntry> {
   const { occurrence } = which;
   for (let afterSeq = which.afterSeq ?? 0; ; ) {
-    const page = await ledgers.journal({ afterSeq, limit: PAGE, ...(occurrence && { occurrence }) });
+    const page = await ledgers.journal({
+      afterSeq,
+      limit: PAGE,
+      ...(occurrence && { occurrence }),
+    });
     const last = page.at(-1);
     if (last === undefined) return;
     for (const entry of page) {
-      if (entry.kind === kind && (occurrence ?? entry.record.occurrence) === entry.record.occurrence) yield entry;
+      if (
+        entry.kind === kind &&
+        (occurrence ?? entry.record.occurrence) === entry.record.occurrence
+      )
+        yield entry;
     }
     afterSeq = last.seq;
   }

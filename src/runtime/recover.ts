@@ -50,14 +50,18 @@ export async function recover(
 ): Promise<readonly Recovered[]> {
   const open = await deployment.ledgers.unsettled({ includeLeased: true });
   const { license } = options;
-  const entries = open.filter(({ claim }) => license === undefined || license === claim.record.license);
+  const entries = open.filter(
+    ({ claim }) => license === undefined || license === claim.record.license,
+  );
   const results: Recovered[] = [];
   let next = 0;
   const work = async () => {
     for (let at = next++; at < entries.length; at = next++) {
       const entry = entries[at] as ClaimEntry;
       const { occurrence, task } = entry.claim.record;
-      const result = isStopped() ? running('the runtime was closed') : await recoverDue(deployment, entry, options);
+      const result = isStopped()
+        ? running('the runtime was closed')
+        : await recoverDue(deployment, entry, options);
       results[at] = { occurrence, task, ...result };
     }
   };
@@ -65,7 +69,11 @@ export async function recover(
   return results;
 }
 
-async function recoverDue(deployment: Deployment, entry: ClaimEntry, { now }: RecoverOptions): Promise<Result> {
+async function recoverDue(
+  deployment: Deployment,
+  entry: ClaimEntry,
+  { now }: RecoverOptions,
+): Promise<Result> {
   if (!entry.leaseExpired && now !== true)
     return running('its lease is live; wait until it ends, or recover with --now');
   return recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)));
@@ -83,7 +91,8 @@ async function recoverOne(deployment: Deployment, entry: ClaimEntry): Promise<Re
   const admitted = deployment.adapters.get(adapter);
   if (admitted === undefined) return unresolved(`adapter "${adapter}" is not configured here`);
   if (!isPromotable(admitted)) return recoverRemote(deployment, admitted as AdmittedRemote, entry);
-  if (admitted.adapter.identity.backend === backend) return recoverPromotable(deployment, admitted, entry);
+  if (admitted.adapter.identity.backend === backend)
+    return recoverPromotable(deployment, admitted, entry);
   return leaveOpen(deployment, entry, admitted, elsewhere(adapter));
 }
 
@@ -109,12 +118,18 @@ async function recoverPromotable(
     case 'void':
       return conclude(deployment, interrupted(deployment, attempt, claim));
     case 'elsewhere': {
-      const refusal = { reason: 'decided-elsewhere', detail: `${settled.why}; this attempt left nothing` };
+      const refusal = {
+        reason: 'decided-elsewhere',
+        detail: `${settled.why}; this attempt left nothing`,
+      };
       return conclude(deployment, rejection(deployment, attempt, 'recovery', refusal, { claim }));
     }
     case 'committed': {
       const { claimedAt } = entry.claim.record;
-      return conclude(deployment, commitment(deployment, attempt, { ...settled.marker, claimedAt, reconciled: true }));
+      return conclude(
+        deployment,
+        commitment(deployment, attempt, { ...settled.marker, claimedAt, reconciled: true }),
+      );
     }
     case 'busy':
       return running(settled.why);
@@ -134,12 +149,19 @@ async function leaveOpen(
   why: string,
 ): Promise<Result> {
   const claim = digestRecord(claimRecord, entry.claim.record);
-  const { terminal } = await conclude(deployment, uncertainty(deployment, attemptOf(entry, admitted), { claim }, why));
+  const { terminal } = await conclude(
+    deployment,
+    uncertainty(deployment, attemptOf(entry, admitted), { claim }, why),
+  );
   return terminal.kind === 'indeterminate' ? unresolved(why) : { kind: 'settled', terminal };
 }
 
 /** Consuming and voiding the permit compete for one key; once consumed, only positive evidence is conclusive. */
-async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, entry: ClaimEntry): Promise<Result> {
+async function recoverRemote(
+  deployment: Deployment,
+  admitted: AdmittedRemote,
+  entry: ClaimEntry,
+): Promise<Result> {
   const { occurrence, execution, claimedAt, adapter, backend } = entry.claim.record;
   const attempt = attemptOf(entry, admitted);
   const claim = digestRecord(claimRecord, entry.claim.record);
@@ -169,8 +191,13 @@ async function recoverRemote(deployment: Deployment, admitted: AdmittedRemote, e
   if (refused !== undefined) {
     return conclude(deployment, rejection(deployment, attempt, 'dispatch', refused, { claim }));
   }
-  const concluded = await conclude(deployment, remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, true));
-  return concluded.terminal.kind === 'indeterminate' ? unresolved(concluded.terminal.gap) : concluded;
+  const concluded = await conclude(
+    deployment,
+    remoteTerminal(deployment, attempt, consumed, claimedAt, outcome, true),
+  );
+  return concluded.terminal.kind === 'indeterminate'
+    ? unresolved(concluded.terminal.gap)
+    : concluded;
 }
 
 /** The approved outcome as it was stored with the claim, if it still is the one that was approved. */
@@ -181,11 +208,15 @@ function storedApproval(entry: ClaimEntry, approved: Digest): Approved | undefin
 }
 
 function interrupted(deployment: Deployment, attempt: AttemptFacts, claim: Digest): Terminal {
-  const detail = 'the attempt ended without a verdict; its marker is void, so it left nothing and never can';
+  const detail =
+    'the attempt ended without a verdict; its marker is void, so it left nothing and never can';
   return rejection(deployment, attempt, 'recovery', { reason: 'interrupted', detail }, { claim });
 }
 
-async function conclude(deployment: Deployment, terminal: Terminal): Promise<Extract<Result, { kind: 'settled' }>> {
+async function conclude(
+  deployment: Deployment,
+  terminal: Terminal,
+): Promise<Extract<Result, { kind: 'settled' }>> {
   const stored = await recordTerminal(deployment, terminal, 'flushed');
   deployment.reached('recovery:terminal-recorded');
   return { kind: 'settled', terminal: stored };

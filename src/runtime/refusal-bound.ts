@@ -25,7 +25,8 @@ export function openRefusalBound(ledgers: Ledgers, clock: Clock): RefusalBound {
   let forged = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 };
   const hasRoomThisMinute = (): boolean => {
     const now = clock.now();
-    if (now < forged.sinceMs || now - forged.sinceMs >= MINUTE_MS) forged = { sinceMs: now, count: 0 };
+    if (now < forged.sinceMs || now - forged.sinceMs >= MINUTE_MS)
+      forged = { sinceMs: now, count: 0 };
     forged.count += 1;
     return forged.count <= FORGED_PER_MINUTE;
   };
@@ -40,7 +41,9 @@ export function openRefusalBound(ledgers: Ledgers, clock: Clock): RefusalBound {
       if (count > KEPT_PER_OCCURRENCE || (isForged && !hasRoomThisMinute())) return false;
       const stored = (await ledgers.attempts(occurrence)).filter(
         (attempt) =>
-          attempt.kind === 'rejected' && attempt.claim === undefined && FORGED.includes(attempt.reason) === isForged,
+          attempt.kind === 'rejected' &&
+          attempt.claim === undefined &&
+          FORGED.includes(attempt.reason) === isForged,
       );
       return stored.length < KEPT_PER_OCCURRENCE;
     },

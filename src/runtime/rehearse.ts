@@ -58,7 +58,9 @@ export async function rehearse(
   const stated = draftManifest({ ...draft, effects: [] });
   const admitted = adapterNamed(deployment, stated.adapter);
   if (!isPromotable(admitted)) {
-    throw refused(`adapter "${stated.adapter}" cannot hold a change back, so nothing can be rehearsed on it`);
+    throw refused(
+      `adapter "${stated.adapter}" cannot hold a change back, so nothing can be rehearsed on it`,
+    );
   }
   const { adapter } = admitted;
   const action = adapter.parseAction(untrustedAction);
@@ -72,10 +74,16 @@ export async function rehearse(
   if (canonical(first.readings) !== canonical(second.readings)) {
     throw rolledBack('the declared state changed between the two rehearsals; plan again', residue);
   }
-  const runs = [first, second].map(({ effects, evidence }) => ({ effects, ...evidence })) as [Run, Run];
+  const runs = [first, second].map(({ effects, evidence }) => ({ effects, ...evidence })) as [
+    Run,
+    Run,
+  ];
   const explained = explainRehearsals(...runs, adapter.registration);
   if (explained.kind === 'unexplained') {
-    throw rolledBack(`two rehearsals of the same action differ: ${explained.differences.join('; ')}`, residue);
+    throw rolledBack(
+      `two rehearsals of the same action differ: ${explained.differences.join('; ')}`,
+      residue,
+    );
   }
   const effects = explained.effects;
   await verifyExplanation(adapter, { stated, effects, runs });
@@ -115,7 +123,8 @@ export async function rehearseOnce(
   const { adapter } = admitted;
   const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: describeOutlets(boundary.outlets) };
+  if (boundary.kind === 'refused')
+    return { kind: 'uncertified', detail: describeOutlets(boundary.outlets) };
   const proof = await proveService(provingContext(deployment, admitted.name), adapter);
   if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
   const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
@@ -138,13 +147,17 @@ interface Rehearsed {
 
 /** A plan needs everything that an execution would need. */
 function demandSeen(glimpse: Glimpse): Rehearsed {
-  if (glimpse.kind === 'uncertified') throw refused(`the boundary cannot be certified: ${glimpse.detail}`);
+  if (glimpse.kind === 'uncertified')
+    throw refused(`the boundary cannot be certified: ${glimpse.detail}`);
   if (glimpse.kind === 'failed') {
     throw rolledBack(`the action failed (${glimpse.reason}): ${glimpse.detail}`, glimpse.residue);
   }
   const { observation, evidence, readings } = glimpse;
   if (observation.kind === 'incomplete') {
-    throw rolledBack(`what the action does could not be established: ${observation.gaps.join('; ')}`, evidence.residue);
+    throw rolledBack(
+      `what the action does could not be established: ${observation.gaps.join('; ')}`,
+      evidence.residue,
+    );
   }
   return { effects: observation.effects, evidence, readings };
 }
@@ -155,7 +168,11 @@ const NOTHING = '0'.repeat(64) as Digest;
  * A claim that no ledger knows: its occurrence is drawn and not derived from any license, its digests are zero, and its
  * seal opens with no key. So nothing that a stage opened with it could ever promote, recover or release.
  */
-function mintRehearsalClaim(deployment: Deployment, admitted: AdmittedPromotable, task: string): Claim {
+function mintRehearsalClaim(
+  deployment: Deployment,
+  admitted: AdmittedPromotable,
+  task: string,
+): Claim {
   const record = claimRecord.parse({
     version: 1,
     occurrence: `occ_${deployment.ids.hex(20)}` as OccurrenceId,
@@ -196,7 +213,12 @@ async function verifyExplanation(
     const outcome = classify(prepared, { kind: 'complete', effects: run.effects }, run);
     if (outcome.kind === 'EXACT') continue;
     const shows = adapter.registration.values === 'plain';
-    const why = outcome.kind === 'DIVERGED' ? (shows ? renderDiff(outcome.diff) : '') : outcome.gaps.join('; ');
+    const why =
+      outcome.kind === 'DIVERGED'
+        ? shows
+          ? renderDiff(outcome.diff)
+          : ''
+        : outcome.gaps.join('; ');
     throw rolledBack(
       `what the rehearsals showed cannot be approved as a whole: ${why}`,
       joinResidue(...runs.map(({ residue }) => residue)),
@@ -209,9 +231,15 @@ function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
 }
 
 /** The action ran: rows and files are as they were, but sequences are not taken back. */
-function rolledBack(why: string, residue: readonly Residue[] = []): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
+function rolledBack(
+  why: string,
+  residue: readonly Residue[] = [],
+): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
   const left = renderResidue(residue).map((line) => `. ${line}`);
-  return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (rolled back: no data was changed)${left.join('')}`);
+  return new EffectMatchError(
+    'ERR_EM_REHEARSAL_REFUSED',
+    `${why} (rolled back: no data was changed)${left.join('')}`,
+  );
 }
 
 /** From where the first run found a sequence to where the last one left it. */

@@ -9,7 +9,13 @@ import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { type AttemptFacts, faultOf, observedDigest, storableFault, storableText } from './attempt.ts';
+import {
+  type AttemptFacts,
+  faultOf,
+  observedDigest,
+  storableFault,
+  storableText,
+} from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
@@ -32,13 +38,16 @@ export async function executeRemote(
 ): Promise<Terminal> {
   const { attempt, claim, certificate } = established;
   const progress: Progress = { at: 'dispatch' };
-  const ended = await dispatchOnce(deployment, admitted, established, progress).catch(async (error: unknown) => {
-    const refusal = faultOf(admitted, error);
-    if (progress.sent !== undefined) return uncertainty(deployment, attempt, progress.sent, refusal.detail);
-    await deployment.ledgers.voidPermit(attempt.occurrence, attempt.execution);
-    const known = { claim: claim.digest, certificate: certificate.digest };
-    return rejection(deployment, attempt, progress.at, refusal, known);
-  });
+  const ended = await dispatchOnce(deployment, admitted, established, progress).catch(
+    async (error: unknown) => {
+      const refusal = faultOf(admitted, error);
+      if (progress.sent !== undefined)
+        return uncertainty(deployment, attempt, progress.sent, refusal.detail);
+      await deployment.ledgers.voidPermit(attempt.occurrence, attempt.execution);
+      const known = { claim: claim.digest, certificate: certificate.digest };
+      return rejection(deployment, attempt, progress.at, refusal, known);
+    },
+  );
   return finish(deployment, ended);
 }
 
@@ -71,13 +80,25 @@ async function dispatchOnce(
 
   // From here on the request may have left. Only `mayHaveSent: false` is proof that it did not.
   const { consumedAt } = gate.permit.record;
-  const consumed = { claim: claim.digest, certificate: certificate.digest, permit: gate.permit.digest, consumedAt };
+  const consumed = {
+    claim: claim.digest,
+    certificate: certificate.digest,
+    permit: gate.permit.digest,
+    consumedAt,
+  };
   progress.sent = consumed;
-  const sent = await adapter.dispatch(gate.permit, request).catch(() => ({ mayHaveSent: true as const }));
+  const sent = await adapter
+    .dispatch(gate.permit, request)
+    .catch(() => ({ mayHaveSent: true as const }));
   deployment.reached('path:dispatched');
   if (!sent.mayHaveSent) return reject('dispatch', { reason: 'not-sent', detail: sent.why });
 
-  const { outcome, refused } = await readBack(admitted, attempt.occurrence, attempt.signed.approved, request);
+  const { outcome, refused } = await readBack(
+    admitted,
+    attempt.occurrence,
+    attempt.signed.approved,
+    request,
+  );
   deployment.reached('path:read-back');
   if (refused !== undefined) return reject('dispatch', refused);
   const { claimedAt } = claim.sealed.record;
@@ -99,7 +120,8 @@ function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unkn
     const { content } = admitted.adapter.buildRequest(approved, action);
     return { kind: 'built', request: { content, salt: approved.salt } };
   } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID') throw error;
+    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID')
+      throw error;
     const detail = storableText(admitted, error.message);
     return { kind: 'refused', refusal: { reason: 'request-impossible', detail } };
   }
@@ -120,7 +142,8 @@ export async function readBack(
 ): Promise<ReadBack> {
   const { adapter } = admitted;
   const oversized = findOversized(approved.effects);
-  if (oversized !== undefined) return { outcome: { kind: 'INDETERMINATE', gaps: [`not read back: ${oversized}`] } };
+  if (oversized !== undefined)
+    return { outcome: { kind: 'INDETERMINATE', gaps: [`not read back: ${oversized}`] } };
   try {
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
@@ -128,15 +151,23 @@ export async function readBack(
     if (evidence.refused !== undefined && outcome.kind === 'EXACT') {
       // Who refused a request has not done it: one of the two is not true.
       return {
-        outcome: { kind: 'INDETERMINATE', gaps: ['the service says that it refused the request and that it did it'] },
+        outcome: {
+          kind: 'INDETERMINATE',
+          gaps: ['the service says that it refused the request and that it did it'],
+        },
       };
     }
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing) return { outcome };
-    return { outcome, refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) } };
+    return {
+      outcome,
+      refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) },
+    };
   } catch (error) {
     const why = storableFault(admitted, error);
-    return { outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] } };
+    return {
+      outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] },
+    };
   }
 }
 

@@ -24,19 +24,24 @@ export async function resolveOccurrence(
   const { ledgers, sealer, operators } = parts;
   const resolution = resolutionRecord.parse(input);
   const keys = operators.get(resolution.operator);
-  if (keys === undefined) throw refuse(`"${resolution.operator}" is not an operator of this deployment`);
+  if (keys === undefined)
+    throw refuse(`"${resolution.operator}" is not an operator of this deployment`);
   if (!verifyResolution(keys, resolution)) {
     throw refuse(`the signature is not by a registered key of "${resolution.operator}"`);
   }
   if (evidence.trim() === '' || evidence.length > EVIDENCE_MAX) {
     throw refuse(`evidence is a text of 1 to ${EVIDENCE_MAX} characters`);
   }
-  if (evidenceDigest(evidence) !== resolution.evidence) throw refuse('the evidence is not the one that was signed for');
+  if (evidenceDigest(evidence) !== resolution.evidence)
+    throw refuse('the evidence is not the one that was signed for');
   const holder = await ledgers.holder(resolution.occurrence);
-  if (holder === undefined) throw refuse('nobody has claimed this occurrence, so there is nothing to resolve');
+  if (holder === undefined)
+    throw refuse('nobody has claimed this occurrence, so there is nothing to resolve');
   // Also where recovery has found nothing before: until its lease has run out, an attempt that lives may still send.
   if (!holder.leaseExpired) {
-    throw refuse('the attempt may still be running; wait until its lease has run out, and recover first');
+    throw refuse(
+      'the attempt may still be running; wait until its lease has run out, and recover first',
+    );
   }
   // First, so that no decision is ever recorded whose evidence a crash has taken along.
   const { values } = approvedRecord.parseText(holder.approvedText).registration;

@@ -24,7 +24,13 @@ import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
 import { checkConfiguration, LEASE_MS } from './configuration.ts';
-import { type Lineage, type OpenContinuation, openContinuations, type Release, release } from './continuation.ts';
+import {
+  type Lineage,
+  type OpenContinuation,
+  openContinuations,
+  type Release,
+  release,
+} from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -86,7 +92,11 @@ export interface Runtime extends AsyncDisposable {
   /** Rehearses an action twice, always rolled back, and renders what it would do for a person to approve. */
   plan(request: PlanRequest, options?: PlanOptions): Promise<Proposal>;
   /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
-  execute(license: SignedLicense | unknown, action: unknown, options?: ExecuteOptions): Promise<Terminal>;
+  execute(
+    license: SignedLicense | unknown,
+    action: unknown,
+    options?: ExecuteOptions,
+  ): Promise<Terminal>;
   /**
    * Rehearses the action beside production and records what would have been decided under a license, a proposal or a
    * draft. Always rolled back; spends, releases and blocks nothing.
@@ -97,7 +107,10 @@ export interface Runtime extends AsyncDisposable {
     options?: ExecuteOptions,
   ): Promise<Shadowed>;
   /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
-  continuation(from: Lineage, name: string): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
+  continuation(
+    from: Lineage,
+    name: string,
+  ): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /**
    * Work that was released and has not completed, oldest first: it is under way, or its process died in it. It is never
    * released again, so a person has to check what it did.
@@ -140,7 +153,10 @@ export interface Runtime extends AsyncDisposable {
 export const SECRET_DOMAIN = 'effectmatch/secret/v1';
 
 /** Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier process left. */
-export async function createRuntime(config: RuntimeConfig, internals: Internals = {}): Promise<Runtime> {
+export async function createRuntime(
+  config: RuntimeConfig,
+  internals: Internals = {},
+): Promise<Runtime> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
   const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
   checkConfiguration(config);
@@ -181,8 +197,13 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     operations,
     policy,
     policyDigest: digestRecord(policyRecord, policy),
-    issuerKeys: new Map(Object.entries(config.issuers).map(([name, issuer]) => [name, [issuer.key].flat()])),
-    contract: digestFolders([new URL('../protocol/', import.meta.url), new URL('./', import.meta.url)]),
+    issuerKeys: new Map(
+      Object.entries(config.issuers).map(([name, issuer]) => [name, [issuer.key].flat()]),
+    ),
+    contract: digestFolders([
+      new URL('../protocol/', import.meta.url),
+      new URL('./', import.meta.url),
+    ]),
     leaseMs,
     leases,
     refusals: openRefusalBound(ledgers, clock),
@@ -218,7 +239,9 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     continuations: () => openContinuations(ledgers),
     survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
     prove: async (name) =>
-      await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, { asked: true }),
+      await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, {
+        asked: true,
+      }),
     recover: async (options) => {
       if (begun !== undefined) await begun.catch(() => {});
       return await recoverTraced(deployment, options);
@@ -226,7 +249,8 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
     resolve: (resolution, evidence) =>
       resolveOccurrence({ ledgers, sealer, operators: operatorKeys(config) }, resolution, evidence),
     terminal: (occurrence) => ledgers.terminal(occurrence),
-    receipt: (occurrence, options) => receiptOf({ ledgers, signer: createSigner(keyring) }, occurrence, options),
+    receipt: (occurrence, options) =>
+      receiptOf({ ledgers, signer: createSigner(keyring) }, occurrence, options),
     get receiptKeys() {
       return receiptKeys(keyring).map(({ publicKey }) => publicKey);
     },
@@ -237,7 +261,11 @@ export async function createRuntime(config: RuntimeConfig, internals: Internals 
   };
 }
 
-function planTraced(deployment: Deployment, request: PlanRequest, options?: PlanOptions): Promise<Proposal> {
+function planTraced(
+  deployment: Deployment,
+  request: PlanRequest,
+  options?: PlanOptions,
+): Promise<Proposal> {
   const adapter = request?.adapter;
   const activity = { kind: 'plan', ...(deployment.adapters.has(adapter) && { adapter }) } as const;
   return traced(
@@ -254,13 +282,20 @@ export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'
     Object.entries(operators).map(([name, operator]) => {
       const keys = [operator?.key].flat();
       if (keys.length > 0 && keys.every((key) => typeof key === 'string')) return [name, keys];
-      throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `operator "${name}" needs a key: a public key, as text`);
+      throw new EffectMatchError(
+        'ERR_EM_CONFIG_INVALID',
+        `operator "${name}" needs a key: a public key, as text`,
+      );
     }),
   );
 }
 
 /** Opens and admits one adapter, and fixes the frame that its licenses presuppose. */
-async function admitAdapter(deployment: Deployment, name: string, factory: AdapterFactory): Promise<Admitted> {
+async function admitAdapter(
+  deployment: Deployment,
+  name: string,
+  factory: AdapterFactory,
+): Promise<Admitted> {
   const { clock, reached, sealer, ids, leaseMs } = deployment;
   const adapter = await factory.open({ name, clock, reached, leaseMs });
   try {
@@ -283,7 +318,16 @@ async function admitAdapter(deployment: Deployment, name: string, factory: Adapt
     });
     const frameDigest = digestRecord(frameRecord, frame);
     const registration = freezeDeep(JSON.parse(registrationText) as Registration);
-    return { name, adapter, frame, frameDigest, registration, registrationText, identity, identityDigest };
+    return {
+      name,
+      adapter,
+      frame,
+      frameDigest,
+      registration,
+      registrationText,
+      identity,
+      identityDigest,
+    };
   } catch (error) {
     await adapter.close();
     throw error;

@@ -36,20 +36,29 @@ export async function settle(
     execution,
     voidedAt: nowInstant(deployment),
   };
-  const result = await admitted.adapter.markers.void(markerText(deployment.sealer.seal(markerRecord, marker)));
+  const result = await admitted.adapter.markers.void(
+    markerText(deployment.sealer.seal(markerRecord, marker)),
+  );
   if (result.kind === 'inserted') return { kind: 'void' };
   if (result.kind === 'busy') return result;
 
   const found = openMarker(deployment, result.marker);
   if (found.kind === 'invalid') return { kind: 'foreign', why: found.why };
   const { record } = found;
-  if (record.occurrence !== occurrence) return { kind: 'foreign', why: 'the marker names another occurrence' };
+  if (record.occurrence !== occurrence)
+    return { kind: 'foreign', why: 'the marker names another occurrence' };
   if (record.disposition === 'void') return { kind: 'void' };
   if (record.execution !== execution) {
     return { kind: 'elsewhere', why: `execution ${record.execution} committed this occurrence` };
   }
-  if (record.claim !== digestRecord(claimRecord, claim.record) || record.approved !== claim.record.approved) {
-    return { kind: 'foreign', why: 'the marker names this execution, but its digests disagree with the claim' };
+  if (
+    record.claim !== digestRecord(claimRecord, claim.record) ||
+    record.approved !== claim.record.approved
+  ) {
+    return {
+      kind: 'foreign',
+      why: 'the marker names this execution, but its digests disagree with the claim',
+    };
   }
   return { kind: 'committed', marker: record };
 }
@@ -58,10 +67,15 @@ export async function settle(
 export function openMarker(
   deployment: Deployment,
   stored: { readonly text: string; readonly sealKey: string; readonly sealMac: string },
-): { readonly kind: 'valid'; readonly record: MarkerRecord } | { readonly kind: 'invalid'; readonly why: string } {
+):
+  | { readonly kind: 'valid'; readonly record: MarkerRecord }
+  | { readonly kind: 'invalid'; readonly why: string } {
   try {
     const seal = { key: stored.sealKey, mac: stored.sealMac };
-    return { kind: 'valid', record: deployment.sealer.open(markerRecord, stored.text, seal).record };
+    return {
+      kind: 'valid',
+      record: deployment.sealer.open(markerRecord, stored.text, seal).record,
+    };
   } catch (error) {
     if (!(error instanceof EffectMatchError)) throw error;
     const shared = 'machines that share a backend share a keyring';

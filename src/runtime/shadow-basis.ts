@@ -46,7 +46,11 @@ export interface Resolved {
 }
 
 /** Reads a signed license, a proposal or a draft, each as an object, and the first two as JSON text too. */
-export function openComparison(deployment: Deployment, approval: unknown, revision: string | undefined): Comparison {
+export function openComparison(
+  deployment: Deployment,
+  approval: unknown,
+  revision: string | undefined,
+): Comparison {
   const fields = fieldsOf(approval);
   if ('signature' in fields) return fromLicense(deployment, approval, revision);
   if ('draft' in fields) return fromProposal(deployment, approval, revision);
@@ -58,7 +62,10 @@ export function openComparison(deployment: Deployment, approval: unknown, revisi
 function fieldsOf(approval: unknown): object {
   if (typeof approval === 'object' && approval !== null) return approval;
   if (typeof approval !== 'string') {
-    throw new EffectMatchError('ERR_EM_USAGE', 'a shadow needs a license, a proposal or a draft to compare with');
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'a shadow needs a license, a proposal or a draft to compare with',
+    );
   }
   try {
     const parsed: unknown = JSON.parse(approval);
@@ -68,7 +75,11 @@ function fieldsOf(approval: unknown): object {
   }
 }
 
-function fromLicense(deployment: Deployment, approval: unknown, revision: string | undefined): Comparison {
+function fromLicense(
+  deployment: Deployment,
+  approval: unknown,
+  revision: string | undefined,
+): Comparison {
   const signed = parseSignedLicense(approval);
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const attempt = openAttempt(deployment, admitted, signed);
@@ -89,7 +100,10 @@ function fromLicense(deployment: Deployment, approval: unknown, revision: string
 }
 
 /** Whether a claim would be refused, found out by reading: the claim itself is never tried. */
-async function checkUnspent(deployment: Deployment, attempt: Attempt): Promise<Refusal | undefined> {
+async function checkUnspent(
+  deployment: Deployment,
+  attempt: Attempt,
+): Promise<Refusal | undefined> {
   const { issuer, nonce, occurrences, task } = attempt.license;
   const superseded = checkPlan(attempt, await deployment.ledgers.standing(task, attempt));
   if (superseded !== undefined) return superseded;
@@ -100,7 +114,11 @@ async function checkUnspent(deployment: Deployment, attempt: Attempt): Promise<R
   return { reason: 'spent', detail: 'every execution that this license buys has been claimed' };
 }
 
-function fromProposal(deployment: Deployment, approval: unknown, revision: string | undefined): Comparison {
+function fromProposal(
+  deployment: Deployment,
+  approval: unknown,
+  revision: string | undefined,
+): Comparison {
   const { draft, approved }: Proposal = parseProposal(approval);
   const admitted = adapterNamed(deployment, draft.adapter);
   const stated = { admitted, signed: { license: draft, approved } };
@@ -119,7 +137,10 @@ function fromProposal(deployment: Deployment, approval: unknown, revision: strin
 
 /** A draft is normalised as for an approval, but no plan is announced: it must not supersede one that is in use. */
 function fromDraft(deployment: Deployment, draft: ShadowDraft): Comparison {
-  const stated = draftManifest({ ...draft, effects: draft.effects === undefined ? [] : draft.effects });
+  const stated = draftManifest({
+    ...draft,
+    effects: draft.effects === undefined ? [] : draft.effects,
+  });
   const admitted = adapterNamed(deployment, stated.adapter);
   return {
     basis: draft.effects === undefined ? 'none' : 'manifest',

@@ -11,7 +11,12 @@ import { readAction } from './action.ts';
 import { observedDigest, recordedOutcome, storableFault } from './attempt.ts';
 import type { Refusal } from './authority.ts';
 import { asOpenBoundary } from './boundary.ts';
-import { type AdmittedPromotable, type Deployment, isPromotable, nowInstant } from './deployment.ts';
+import {
+  type AdmittedPromotable,
+  type Deployment,
+  isPromotable,
+  nowInstant,
+} from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
 import { type Glimpse, rehearseOnce } from './rehearse.ts';
 import { type Comparison, openComparison, type ShadowDraft } from './shadow-basis.ts';
@@ -49,8 +54,8 @@ export async function shadow(
       `adapter "${admitted.name}" cannot hold a change back, so nothing can be rehearsed beside production; nothing was sent`,
     );
   }
-  const judged = await judge(deployment, admitted, comparison, untrustedAction).catch((error: unknown) =>
-    asUnknown(admitted, error),
+  const judged = await judge(deployment, admitted, comparison, untrustedAction).catch(
+    (error: unknown) => asUnknown(admitted, error),
   );
   const residue = storableResidue(judged.residue ?? [], admitted.registration.values);
   const base = {
@@ -65,7 +70,10 @@ export async function shadow(
     recordedAt: nowInstant(deployment),
     ...(residue.length > 0 && { residue }),
   };
-  const sealed = deployment.sealer.seal(shadowRecord, shadowRecord.parse({ ...base, ...judged.would }));
+  const sealed = deployment.sealer.seal(
+    shadowRecord,
+    shadowRecord.parse({ ...base, ...judged.would }),
+  );
   await deployment.ledgers.recordShadow(sealed);
   return { record: sealed.record, seen: judged.seen, residue: judged.residue ?? [] };
 }
@@ -88,19 +96,31 @@ async function judge(
   const { action } = parsed;
   const approval = await comparison.resolve().catch(asOpenBoundary);
   if ('reason' in approval) return rejected('boundary', approval);
-  const approved = approval.approved && { approved: digestRecord(approvedRecord, approval.approved) };
+  const approved = approval.approved && {
+    approved: digestRecord(approvedRecord, approval.approved),
+  };
   const stale = await approval.checkAuthority(action);
   if (stale !== undefined) return rejected('authority', stale, approved);
 
   const reads = stateReads(approval.declared);
-  const glimpse = await rehearseOnce(deployment, admitted, { task: comparison.task, action, reads });
+  const glimpse = await rehearseOnce(deployment, admitted, {
+    task: comparison.task,
+    action,
+    reads,
+  });
   if (glimpse.kind === 'uncertified') {
-    return rejected('boundary', { reason: 'outlet-unclassified', detail: glimpse.detail }, approved);
+    return rejected(
+      'boundary',
+      { reason: 'outlet-unclassified', detail: glimpse.detail },
+      approved,
+    );
   }
-  if (glimpse.kind === 'failed') return { ...rejected('stage', glimpse, approved), residue: glimpse.residue };
+  if (glimpse.kind === 'failed')
+    return { ...rejected('stage', glimpse, approved), residue: glimpse.residue };
   const { residue } = glimpse.evidence;
   const moved = approval.checkState(glimpse.readings);
-  if (moved !== undefined) return { ...rejected('authority', moved, approved, seenIn(glimpse)), residue };
+  if (moved !== undefined)
+    return { ...rejected('authority', moved, approved, seenIn(glimpse)), residue };
   const judged =
     approval.approved === undefined
       ? propose(deployment, admitted, glimpse)
@@ -122,7 +142,11 @@ function compare(
   outcome: ApprovedOutcome,
 ): Judged {
   const approved = { approved: digestRecord(approvedRecord, outcome) };
-  const found = deployment.classify(prepareApproved(outcome), glimpse.observation, glimpse.evidence);
+  const found = deployment.classify(
+    prepareApproved(outcome),
+    glimpse.observation,
+    glimpse.evidence,
+  );
   const seen = seenIn(glimpse);
   if (found.kind === 'EXACT') {
     const observed = observedDigest(deployment, admitted, found.effects);
@@ -131,7 +155,10 @@ function compare(
   const refusal =
     found.kind === 'DIVERGED'
       ? { reason: 'diverged', detail: 'the outcome that was seen is not the approved one' }
-      : { reason: 'incomplete', detail: `the outcome could not be established: ${found.gaps.join('; ')}` };
+      : {
+          reason: 'incomplete',
+          detail: `the outcome could not be established: ${found.gaps.join('; ')}`,
+        };
   const recorded = { outcome: recordedOutcome(deployment, admitted, found), ...approved };
   return rejected('comparison', refusal, recorded, seen);
 }
@@ -153,7 +180,12 @@ function propose(deployment: Deployment, admitted: AdmittedPromotable, glimpse: 
   return { would: { would: 'propose', observed, seen: [...counts.values()] }, seen: effects };
 }
 
-function rejected(at: string, refusal: Refusal, known: object = {}, seen?: readonly Effect[]): Judged {
+function rejected(
+  at: string,
+  refusal: Refusal,
+  known: object = {},
+  seen?: readonly Effect[],
+): Judged {
   const detail = refusal.detail.slice(0, 4000).toWellFormed();
   return { would: { would: 'reject', at, reason: refusal.reason, detail, ...known }, seen };
 }
@@ -161,5 +193,8 @@ function rejected(at: string, refusal: Refusal, known: object = {}, seen?: reado
 /** A fault of the backend or the approval is recorded; a broken invariant and what nobody expected stay loud. */
 function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_INVARIANT') throw error;
-  return { would: { would: 'unknown', code: error.code, detail: storableFault(admitted, error) }, seen: undefined };
+  return {
+    would: { would: 'unknown', code: error.code, detail: storableFault(admitted, error) },
+    seen: undefined,
+  };
 }

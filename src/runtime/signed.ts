@@ -15,7 +15,9 @@ export function admitSigned(
   | { readonly kind: 'signed'; readonly attempt: SignedAttempt }
   | { readonly kind: 'refused'; readonly refusal: Refusal } {
   const refusal = checkSignature(deployment, attempt.signed);
-  return refusal === undefined ? { kind: 'signed', attempt: attempt as SignedAttempt } : { kind: 'refused', refusal };
+  return refusal === undefined
+    ? { kind: 'signed', attempt: attempt as SignedAttempt }
+    : { kind: 'refused', refusal };
 }
 
 /** Why it does not count as signed, if so. */

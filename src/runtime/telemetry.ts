@@ -19,7 +19,10 @@ export type Ending =
       readonly reason?: string;
     }
   | { readonly kind: 'shadow'; readonly would: string }
-  | { readonly kind: 'recovered'; readonly results: Readonly<Record<'settled' | 'running' | 'unresolved', number>> }
+  | {
+      readonly kind: 'recovered';
+      readonly results: Readonly<Record<'settled' | 'running' | 'unresolved', number>>;
+    }
   | { readonly kind: 'done' }
   | { readonly kind: 'fault'; readonly code: string };
 
@@ -81,11 +84,22 @@ export function quietly<T>(report: () => T): T | undefined {
 }
 
 /** Gates whose reasons are words of the core; those of the others may be an adapter's own. */
-const CORE_GATES: readonly Gate[] = ['action', 'authority', 'boundary', 'comparison', 'final-gate', 'recovery'];
+const CORE_GATES: readonly Gate[] = [
+  'action',
+  'authority',
+  'boundary',
+  'comparison',
+  'final-gate',
+  'recovery',
+];
 
 /** A verdict as telemetry may know it. */
 export function endingOf(terminal: Terminal): Ending {
-  const base = { kind: 'verdict' as const, disposition: terminal.kind, execution: terminal.execution };
+  const base = {
+    kind: 'verdict' as const,
+    disposition: terminal.kind,
+    execution: terminal.execution,
+  };
   if (terminal.kind !== 'rejected') return base;
   const { at: gate, reason } = terminal;
   return CORE_GATES.includes(gate) ? { ...base, gate, reason } : { ...base, gate };

@@ -25,7 +25,10 @@ export const MAX_VALUE_BYTES = 256 * 1024 * 1024;
  * with side effects from the schema, no strings in double quotes, no ATTACH, and no waiting inside SQLite (which
  * would block the event loop). The settings are read back, because SQLite ignores a pragma that it does not know.
  */
-export function openDatabase(file: string, options: { readonly readOnly?: boolean } = {}): DatabaseSync {
+export function openDatabase(
+  file: string,
+  options: { readonly readOnly?: boolean } = {},
+): DatabaseSync {
   demandPlainPath(file);
   const db = new DatabaseSync(resolve(file), {
     readOnly: options.readOnly ?? false,
@@ -39,7 +42,10 @@ export function openDatabase(file: string, options: { readonly readOnly?: boolea
   try {
     setPragma(db, { name: 'trusted_schema', value: 'off', reads: 0 });
     setPragma(db, { name: 'cell_size_check', value: 'on', reads: 1 });
-    invariant(readPragma(db, 'foreign_keys') === 1, 'foreign keys are enforced on every connection');
+    invariant(
+      readPragma(db, 'foreign_keys') === 1,
+      'foreign keys are enforced on every connection',
+    );
   } catch (error) {
     db.close();
     throw error;
@@ -76,7 +82,8 @@ export function pinDurability(db: DatabaseSync): string {
   const mode = readPragma(db, 'journal_mode');
   const wanted = mode === 'wal' ? FULL : EXTRA;
   // Setting a pragma makes SQLite compile every statement of the connection again, so what was set is only read back.
-  if (pinned.get(db) === mode && readPragma(db, 'synchronous') === wanted.reads) return String(mode);
+  if (pinned.get(db) === mode && readPragma(db, 'synchronous') === wanted.reads)
+    return String(mode);
   setPragma(db, wanted);
   if (process.platform === 'darwin') {
     // There a plain fsync does not reach the disk; no other system listens to these.
@@ -99,7 +106,10 @@ export function setPragma(
 ): void {
   db.exec(`pragma ${pragma.name} = ${pragma.value}`);
   const found = readPragma(db, pragma.name);
-  invariant(found === pragma.reads, `pragma ${pragma.name} is ${pragma.value} (it reads back as ${found})`);
+  invariant(
+    found === pragma.reads,
+    `pragma ${pragma.name} is ${pragma.value} (it reads back as ${found})`,
+  );
 }
 
 type Compiled = WeakMap<DatabaseSync, Map<string, StatementSync>>;
@@ -122,7 +132,12 @@ export function readPragma(db: DatabaseSync, name: string): unknown {
   return Array.isArray(row) ? row[0] : undefined;
 }
 
-function compiledIn(all: Compiled, db: DatabaseSync, key: string, make: () => StatementSync): StatementSync {
+function compiledIn(
+  all: Compiled,
+  db: DatabaseSync,
+  key: string,
+  make: () => StatementSync,
+): StatementSync {
   let known = all.get(db);
   if (known === undefined) {
     known = new Map();
@@ -143,7 +158,11 @@ function compiledIn(all: Compiled, db: DatabaseSync, key: string, make: () => St
  * of `body` is rethrown as it is, after the rollback. A COMMIT that fails in any other way than busy or a constraint
  * throws `ERR_EM_STORE_UNAVAILABLE`: whether it became durable is not known.
  */
-export function immediate<T>(db: DatabaseSync, body: () => T, options: { readonly deadlineMs: number }): Promise<T> {
+export function immediate<T>(
+  db: DatabaseSync,
+  body: () => T,
+  options: { readonly deadlineMs: number },
+): Promise<T> {
   return retryWhileBusy(() => runImmediate(db, body), options);
 }
 
@@ -174,7 +193,11 @@ function flushAgain(db: DatabaseSync): void {
     setPragma(db, FULL);
   } catch (error) {
     if (db.isOpen) db.close();
-    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'the connection no longer flushes and was closed');
+    throw asFault(
+      error,
+      'ERR_EM_STORE_UNAVAILABLE',
+      'the connection no longer flushes and was closed',
+    );
   }
 }
 
@@ -194,8 +217,13 @@ function commit(db: DatabaseSync): void {
   try {
     statement(db, 'commit').run();
   } catch (error) {
-    if (db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT)) throw error;
-    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'COMMIT failed; whether it became durable is not known');
+    if (db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT))
+      throw error;
+    throw asFault(
+      error,
+      'ERR_EM_STORE_UNAVAILABLE',
+      'COMMIT failed; whether it became durable is not known',
+    );
   }
   invariant(!db.isTransaction, 'a COMMIT that returned has ended the transaction');
 }
@@ -204,7 +232,10 @@ function commit(db: DatabaseSync): void {
  * Calls `attempt` until it no longer fails with SQLITE_BUSY, for up to `deadlineMs` milliseconds, with growing
  * jittered pauses; then `ERR_EM_STORE_BUSY`. Waiting happens here and not in SQLite, so that nothing else stalls.
  */
-export async function retryWhileBusy<T>(attempt: () => T, options: { readonly deadlineMs: number }): Promise<T> {
+export async function retryWhileBusy<T>(
+  attempt: () => T,
+  options: { readonly deadlineMs: number },
+): Promise<T> {
   let until: number | undefined;
   for (let tries = 0; ; tries += 1) {
     try {
@@ -215,7 +246,11 @@ export async function retryWhileBusy<T>(attempt: () => T, options: { readonly de
       until ??= now + options.deadlineMs;
       const left = until - now;
       if (left <= 0) {
-        throw asFault(error, 'ERR_EM_STORE_BUSY', `locked by another writer for ${options.deadlineMs} ms`);
+        throw asFault(
+          error,
+          'ERR_EM_STORE_BUSY',
+          `locked by another writer for ${options.deadlineMs} ms`,
+        );
       }
       const longest = Math.min(25, 2 ** Math.min(tries, 5));
       await sleep(Math.min(left, longest * (0.5 + Math.random() / 2)));
@@ -242,7 +277,11 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** The same fault under a code of ours, with SQLite's own words and the cause kept. */
-export function asFault<C extends ErrorCode>(error: unknown, code: C, what: string): EffectMatchError<C> {
+export function asFault<C extends ErrorCode>(
+  error: unknown,
+  code: C,
+  what: string,
+): EffectMatchError<C> {
   const words = error instanceof Error ? error.message : String(error);
   return new EffectMatchError(code, `${what}: ${words}`, { cause: error });
 }

@@ -45,7 +45,10 @@ export function markerTable(options: {
     if (row === undefined) return undefined;
     const { disposition } = row;
     if (disposition !== 'committed' && disposition !== 'void') {
-      throw new EffectMatchError('ERR_EM_MARKER_CONFLICT', `the marker of ${occurrence} is neither committed nor void`);
+      throw new EffectMatchError(
+        'ERR_EM_MARKER_CONFLICT',
+        `the marker of ${occurrence} is neither committed nor void`,
+      );
     }
     return {
       occurrence: String(row.occurrence),
@@ -69,8 +72,12 @@ export function markerTable(options: {
     };
     return {
       find: (occurrence) =>
-        asUnavailable(async () => await redone(await retryWhileBusy(() => findMarker(db, occurrence), deadline))),
-      void: (marker) => asUnavailable(async () => await voidOccurrence(db, marker, { reached, redone })),
+        asUnavailable(
+          async () =>
+            await redone(await retryWhileBusy(() => findMarker(db, occurrence), deadline)),
+        ),
+      void: (marker) =>
+        asUnavailable(async () => await voidOccurrence(db, marker, { reached, redone })),
       forget: (occurrence) =>
         asUnavailable(async () => {
           await immediate(db, () => statement(db, remove).run(occurrence), deadline);
@@ -101,7 +108,10 @@ export function markerTable(options: {
       if (found !== undefined) return { kind: 'conflict', marker: found };
     } catch (error) {
       if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
-      return { kind: 'busy', why: 'a writer holds the file; whether it is this attempt cannot be told from a lock' };
+      return {
+        kind: 'busy',
+        why: 'a writer holds the file; whether it is this attempt cannot be told from a lock',
+      };
     }
     tools.reached('adapter:void-committed');
     return { kind: 'inserted' };
@@ -109,7 +119,9 @@ export function markerTable(options: {
 
   function faultOf(error: unknown): unknown {
     const stated = error instanceof EffectMatchError && !error.code.startsWith('ERR_EM_STORE_');
-    return stated ? error : asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', `${subject} could not be used`);
+    return stated
+      ? error
+      : asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', `${subject} could not be used`);
   }
 
   async function asUnavailable<T>(work: () => T | Promise<T>): Promise<T> {

@@ -54,7 +54,8 @@ export function createInstruments(meter: Meter): Instruments {
       if (sources.size === 0) meter.addBatchObservableCallback(observe, [orphaned]);
       sources.add(count);
       return () => {
-        if (sources.delete(count) && sources.size === 0) meter.removeBatchObservableCallback(observe, [orphaned]);
+        if (sources.delete(count) && sources.size === 0)
+          meter.removeBatchObservableCallback(observe, [orphaned]);
       };
     },
   };

@@ -50,7 +50,10 @@ class SpanTrace implements Trace {
     this.#instruments = instruments;
     this.#activity = activity;
     const attributes = adapterOf(activity);
-    this.#span = tracer.startSpan(`effectmatch.${activity.kind}`, { startTime: this.#startedMs, attributes });
+    this.#span = tracer.startSpan(`effectmatch.${activity.kind}`, {
+      startTime: this.#startedMs,
+      attributes,
+    });
   }
 
   /** The span of a step begins where the step before it ended: together they are the whole activity. */
@@ -60,7 +63,11 @@ class SpanTrace implements Trace {
     const options = { startTime: this.#lastMs, attributes: { 'effectmatch.step': step } };
     this.#tracer.startSpan(`effectmatch.${step}`, options, parent).end(endedMs);
     const { kind } = this.#activity;
-    const labels = { ...adapterOf(this.#activity), 'effectmatch.activity': kind, 'effectmatch.step': step };
+    const labels = {
+      ...adapterOf(this.#activity),
+      'effectmatch.activity': kind,
+      'effectmatch.step': step,
+    };
     this.#instruments.stepDuration.record((endedMs - this.#lastMs) / 1000, labels);
     this.#lastMs = endedMs;
   }
@@ -69,7 +76,8 @@ class SpanTrace implements Trace {
     const endedMs = nowMs();
     const labels = { ...adapterOf(this.#activity), ...labelsOf(ending) };
     this.#span.setAttributes(labels);
-    if (ending.kind === 'verdict') this.#span.setAttribute('effectmatch.execution', ending.execution);
+    if (ending.kind === 'verdict')
+      this.#span.setAttribute('effectmatch.execution', ending.execution);
     if (ending.kind === 'fault') this.#span.setStatus({ code: SpanStatusCode.ERROR });
     this.#span.end(endedMs);
     this.#instruments.count(this.#activity.kind, ending, labels);

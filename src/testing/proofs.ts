@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Adapter, CandidateFacts, RemoteRequest } from '../contract/adapter.ts';
-import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from '../contract/proof.ts';
+import type {
+  Certificate,
+  Claim,
+  ConsumedPermit,
+  MarkerText,
+  RequestPermit,
+} from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord, digestText, digestValueOf, requestDigest } from '../crypto/digest.ts';
 import { Keyring } from '../crypto/keyring.ts';
@@ -37,7 +43,12 @@ const sealer = createSealer(new Keyring([{ id: 'testing', secret }]));
  * process; another `execution` is another attempt at it. `credentials` is what a survey says about them: adapters that send
  * requests compare it.
  */
-export function mintProofs(adapter: Adapter, name: string, execution = name, credentials = 'none'): Proofs {
+export function mintProofs(
+  adapter: Adapter,
+  name: string,
+  execution = name,
+  credentials = 'none',
+): Proofs {
   const occurrence = `occ_${standIn(`occurrence ${name}`).slice(0, 40)}` as OccurrenceId;
   const by = `exe_${standIn(`execution ${execution}`).slice(0, 32)}` as ExecutionId;
   const attempt = { version: 1 as const, occurrence, execution: by };
@@ -69,7 +80,11 @@ export function mintProofs(adapter: Adapter, name: string, execution = name, cre
     credentials: standIn('credentials'),
     enforcement: standIn('enforcement'),
   };
-  const certificate = { record, digest: digestRecord(certificateRecord, record), credentials } as Certificate;
+  const certificate = {
+    record,
+    digest: digestRecord(certificateRecord, record),
+    credentials,
+  } as Certificate;
   const bind = (bound: PermitRecord['bound']) => {
     const permit = {
       ...attempt,
@@ -79,7 +94,12 @@ export function mintProofs(adapter: Adapter, name: string, execution = name, cre
       bound,
       consumedAt: AT,
     };
-    return { record: permit, digest: digestRecord(permitRecord, permit), credentials, deadline: NEVER };
+    return {
+      record: permit,
+      digest: digestRecord(permitRecord, permit),
+      credentials,
+      deadline: NEVER,
+    };
   };
   return {
     occurrence,
@@ -91,13 +111,18 @@ export function mintProofs(adapter: Adapter, name: string, execution = name, cre
       const permit = bind({ candidate, evidence, observed });
       const digests = { approved, observed, certificate: certificate.digest, claim: claim.digest };
       const marker = { ...attempt, disposition: 'committed' as const, ...digests };
-      const text = markerText(sealer.seal(markerRecord, { ...marker, permit: permit.digest, consumedAt: AT }));
+      const text = markerText(
+        sealer.seal(markerRecord, { ...marker, permit: permit.digest, consumedAt: AT }),
+      );
       return { ...permit, marker: text } as ConsumedPermit;
     },
     requestPermit(request) {
       return bind({ request: requestDigest(request) }) as RequestPermit;
     },
-    voidMarker: () => markerText(sealer.seal(markerRecord, { ...attempt, disposition: 'void' as const, voidedAt: AT })),
+    voidMarker: () =>
+      markerText(
+        sealer.seal(markerRecord, { ...attempt, disposition: 'void' as const, voidedAt: AT }),
+      ),
   };
 }
 
@@ -107,5 +132,11 @@ function standIn(of: string): Digest {
 }
 
 function markerText({ record, text, seal }: Sealed<MarkerRecord>): MarkerText {
-  return { occurrence: record.occurrence, disposition: record.disposition, text, sealKey: seal.key, sealMac: seal.mac };
+  return {
+    occurrence: record.occurrence,
+    disposition: record.disposition,
+    text,
+    sealKey: seal.key,
+    sealMac: seal.mac,
+  };
 }

@@ -16,8 +16,22 @@ import { MemoryRemote, remoteAdapter } from './world/remote.ts';
 export type { MemoryAction } from './world/action.ts';
 export { MEMORY_CHANNELS, memoryAdapter, PROBE_TARGET } from './world/adapter.ts';
 export { type Logic, MemoryBackend, type Write } from './world/backend.ts';
-export { CALLS, type Call, type Ending, everyFault, type Fault, type Network } from './world/faults.ts';
-export { alterEvidence, overlay, overlayAdapter, overlayStages, silence, withoutChannel } from './world/overlay.ts';
+export {
+  CALLS,
+  type Call,
+  type Ending,
+  everyFault,
+  type Fault,
+  type Network,
+} from './world/faults.ts';
+export {
+  alterEvidence,
+  overlay,
+  overlayAdapter,
+  overlayStages,
+  silence,
+  withoutChannel,
+} from './world/overlay.ts';
 export { FaultStruck, type MemoryProcess } from './world/process.ts';
 export { MemoryRemote, REMOTE_CHANNELS, remoteAdapter } from './world/remote.ts';
 
@@ -30,7 +44,9 @@ export const WORLD_TARGETS: readonly Target[] = [
 
 const START_MS = Date.UTC(2026, 0, 1, 10);
 const ISSUER = 'ap-team';
-const keyring = new Keyring([{ id: 'world', secret: createHash('sha256').update('effectmatch/world').digest() }]);
+const keyring = new Keyring([
+  { id: 'world', secret: createHash('sha256').update('effectmatch/world').digest() },
+]);
 const key = generateApprover(ISSUER);
 
 /** What a world consists of: its ledger, its rows, and whether its backend is remote. */
@@ -49,7 +65,9 @@ export interface Started {
   readonly config: {
     readonly store: LedgersFactory;
     readonly keyring: Keyring;
-    readonly issuers: Readonly<Record<string, { readonly key: string; readonly may: readonly string[] }>>;
+    readonly issuers: Readonly<
+      Record<string, { readonly key: string; readonly may: readonly string[] }>
+    >;
     readonly adapters: Readonly<Record<string, AdapterFactory>>;
     readonly recoverAtStart: boolean;
   };
@@ -78,7 +96,12 @@ export class World {
     this.books = new MemoryBackend('books-1', targets, rows);
     this.bank = new MemoryRemote(new MemoryBackend('bank-1', targets, rows));
     this.#store = options.ledgers(this.clock);
-    this.approver = approver({ issuer: ISSUER, privateKey: key.privateKey, clock: this.clock, ids: this.#idSource() });
+    this.approver = approver({
+      issuer: ISSUER,
+      privateKey: key.privateKey,
+      clock: this.clock,
+      ids: this.#idSource(),
+    });
   }
 
   /** A process on this world's store and backends. Its fault, if any, is armed later. */
@@ -122,7 +145,8 @@ export class World {
   disturb(kind: 'state' | 'schema'): void {
     for (const backend of [this.books, this.bank.backend]) {
       if (kind === 'schema') backend.schema += 1;
-      else backend.write({ op: 'update', target: 'vendor', key: { id: 1 }, set: { blocked: true } });
+      else
+        backend.write({ op: 'update', target: 'vendor', key: { id: 1 }, set: { blocked: true } });
     }
   }
 
@@ -148,9 +172,13 @@ function interfere(how: 'add' | 'remove' | 'alter', process: MemoryProcess): Log
     if (writes > 1) return [write];
     process.noteStruck();
     if (how === 'remove') return [];
-    if (how === 'add') return [write, { op: 'insert', target: 'audit', row: { id: 'server', text: 'logic' } }];
-    if (write.op === 'insert') return [{ ...write, row: { ...write.row, ...alteration(write.target) } }];
-    return write.op === 'update' ? [{ ...write, set: { ...write.set, ...alteration(write.target) } }] : [];
+    if (how === 'add')
+      return [write, { op: 'insert', target: 'audit', row: { id: 'server', text: 'logic' } }];
+    if (write.op === 'insert')
+      return [{ ...write, row: { ...write.row, ...alteration(write.target) } }];
+    return write.op === 'update'
+      ? [{ ...write, set: { ...write.set, ...alteration(write.target) } }]
+      : [];
   };
 }
 

@@ -30,8 +30,17 @@ for (const [name, kit] of Object.entries(KITS)) {
     test('passes every probe and leaves nothing behind', async () => {
       const specimen = await kit.fresh();
       const before = await specimen.readDurable();
-      const adapter = await specimen.factory.open({ name, clock: systemClock, reached: unobserved });
-      const context = { name, sealer: createSealer(testKeyring()), ids: randomIds, clock: systemClock };
+      const adapter = await specimen.factory.open({
+        name,
+        clock: systemClock,
+        reached: unobserved,
+      });
+      const context = {
+        name,
+        sealer: createSealer(testKeyring()),
+        ids: randomIds,
+        clock: systemClock,
+      };
       await admit(context, adapter);
       if (isTriedLater(adapter)) await tryService(context, adapter);
       await adapter.close();

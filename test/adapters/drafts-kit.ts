@@ -17,7 +17,9 @@ export const draftsKit: AdapterKit = {
     const extra = { ...order, id: 'p-2' };
     const failing = { ...order, amount: -1 };
     return {
-      factory: draftHttp(draftPaymentOptions({ origin: service.origin, token: service.token, account })),
+      factory: draftHttp(
+        draftPaymentOptions({ origin: service.origin, token: service.token, account }),
+      ),
       readDurable: async () => structuredClone({ payments, notices, payees }),
       effect: { action: { input: { orders: [order] } }, leaves: [insert('payment', order)] },
       extra: { input: { orders: [order, extra] } },

@@ -9,9 +9,14 @@ import { LIARS } from './liars.ts';
 test('the suite passes an honest adapter and fails every liar', () => {
   const program = fileURLToPath(new URL('liars.ts', import.meta.url));
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const { stdout } = spawnSync(process.execPath, ['--test-reporter=tap', program], { encoding: 'utf8', env });
+  const { stdout } = spawnSync(process.execPath, ['--test-reporter=tap', program], {
+    encoding: 'utf8',
+    env,
+  });
   const suites = [
-    ...stdout.matchAll(/^(not )?ok \d+ - (.+): (?:declarations|candidates|permits|promotion and markers)$/gm),
+    ...stdout.matchAll(
+      /^(not )?ok \d+ - (.+): (?:declarations|candidates|permits|promotion and markers)$/gm,
+    ),
   ];
   assert.equal(suites.length, 4 * (Object.keys(LIARS).length + 1), stdout.slice(0, 2000));
   const failed = new Set(suites.filter(([, not]) => not !== undefined).map(([, , name]) => name));

@@ -85,7 +85,9 @@ export const LIARS: Readonly<Record<string, Change>> = {
     async promote({ marker }) {
       const isCommitted = backend.writer !== undefined && backend.commit(backend.writer, marker);
       await stage.discard();
-      return isCommitted ? { kind: 'confirmed' } : { kind: 'refused', reason: 'stage-ended', detail: '' };
+      return isCommitted
+        ? { kind: 'confirmed' }
+        : { kind: 'refused', reason: 'stage-ended', detail: '' };
     },
   })),
   'promotes what is over': stages((stage, backend) => ({
@@ -111,7 +113,9 @@ export const LIARS: Readonly<Record<string, Change>> = {
   })),
   'finds no marker': markers(() => ({ find: async () => undefined })),
   'forgets no marker': markers(() => ({ forget: async () => {} })),
-  'forgets all markers': markers((_honest, backend) => ({ forget: async () => backend.markers.clear() })),
+  'forgets all markers': markers((_honest, backend) => ({
+    forget: async () => backend.markers.clear(),
+  })),
   'does not look again': stages((stage) => {
     const seen = stage.observe();
     return { observe: () => seen, recheck: () => seen };
@@ -130,7 +134,10 @@ export const LIARS: Readonly<Record<string, Change>> = {
   'normalises differently every time': (adapter) => ({
     async normalise(manifest) {
       const { effects, ...rest } = await adapter.normalise(manifest);
-      return { ...rest, effects: effects.map((effect) => ({ ...effect, count: effect.count + 1 })) };
+      return {
+        ...rest,
+        effects: effects.map((effect) => ({ ...effect, count: effect.count + 1 })),
+      };
     },
   }),
   'surveys differently every time': (adapter) => {
@@ -142,7 +149,9 @@ export const LIARS: Readonly<Record<string, Change>> = {
       },
     };
   },
-  'has the identity of every backend': ({ identity }) => ({ identity: { ...identity, backend: 'one' } }),
+  'has the identity of every backend': ({ identity }) => ({
+    identity: { ...identity, backend: 'one' },
+  }),
   'holds on when closed': () => ({ close: async () => {} }),
 };
 

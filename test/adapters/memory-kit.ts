@@ -1,10 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { read, update } from '../../src/protocol/draft.ts';
 import type { AdapterKit, Specimen } from '../../src/testing/index.ts';
-import { MemoryBackend, memoryAdapter, PROBE_TARGET, WORLD_TARGETS, type Write } from '../../src/testing/world.ts';
+import {
+  MemoryBackend,
+  memoryAdapter,
+  PROBE_TARGET,
+  WORLD_TARGETS,
+  type Write,
+} from '../../src/testing/world.ts';
 
 const pay: Write = { op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid' } };
-export const note: Write = { op: 'update', target: 'invoice', key: { id: 2 }, set: { status: 'late' } };
+export const note: Write = {
+  op: 'update',
+  target: 'invoice',
+  key: { id: 2 },
+  set: { status: 'late' },
+};
 
 /** A backend in memory of its own, and what the suite needs to know about it. */
 export function freshMemory(): { readonly backend: MemoryBackend; readonly specimen: Specimen } {
@@ -23,7 +34,11 @@ export function freshMemory(): { readonly backend: MemoryBackend; readonly speci
     },
     extra: { writes: [pay, note] },
     failing: { writes: [pay, { op: 'delete', target: 'invoice', key: { id: 99 } }] },
-    reads: [read('invoice', { id: 1 }), read('invoice', { id: 2 }, ['amount']), read('invoice', { id: 99 })],
+    reads: [
+      read('invoice', { id: 1 }),
+      read('invoice', { id: 2 }, ['amount']),
+      read('invoice', { id: 99 }),
+    ],
     writeInto: async () => backend.writer?.write(note),
     close: async () => {},
   };

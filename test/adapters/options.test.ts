@@ -26,37 +26,61 @@ for (const [name, make] of Object.entries(ADAPTERS)) {
       refusal(/unknown option "value" \(did you mean "values"\?\); there are /),
     );
     for (const none of [undefined, null, 'books.db']) {
-      await assert.rejects(async () => await make(none).open(context), refusal(/must be an object/));
+      await assert.rejects(
+        async () => await make(none).open(context),
+        refusal(/must be an object/),
+      );
     }
-    await assert.rejects(async () => await make({}).open(context), refusal(/ must be | are the two names/));
+    await assert.rejects(
+      async () => await make({}).open(context),
+      refusal(/ must be | are the two names/),
+    );
   });
 }
 
 test('so does a relation, a collection, the sessions and the service', async () => {
   const cases: readonly (readonly [AdapterFactory<never>, RegExp])[] = [
     [
-      postgres({ control: '', execution: '', relations: [{ name: 'invoice', volatil: ['at'] } as { name: string }] }),
+      postgres({
+        control: '',
+        execution: '',
+        relations: [{ name: 'invoice', volatil: ['at'] } as { name: string }],
+      }),
       /relation "invoice": unknown option "volatil"/,
     ],
     [
-      postgres({ control: '', execution: '', relations: ['invoice'], sessions: { reused: false } as object }),
+      postgres({
+        control: '',
+        execution: '',
+        relations: ['invoice'],
+        sessions: { reused: false } as object,
+      }),
       /sessions: unknown option "reused"/,
     ],
     [
       snapshot({
         file: 'state.db',
-        collections: { orders: { path: '/orders', key: 'id', volatil: ['at'] } as { path: string; key: string } },
+        collections: {
+          orders: { path: '/orders', key: 'id', volatil: ['at'] } as { path: string; key: string },
+        },
         tools: {},
       }),
       /collection "orders": unknown option "volatil"/,
     ],
     [snapshot({ file: 'state.db', collections: {} } as never), /tools must be an object/],
     [
-      mediatedHttp({ service: { url: 'https://bank', cas: 'PEM' } as never, targets: {}, operations: {} }),
+      mediatedHttp({
+        service: { url: 'https://bank', cas: 'PEM' } as never,
+        targets: {},
+        operations: {},
+      }),
       /service: unknown option "cas" \(did you mean "ca"\?\)/,
     ],
   ] as never;
   for (const [factory, message] of cases) {
-    await assert.rejects(async () => await factory.open(context), { code: 'ERR_EM_ADAPTER_REFUSED', message });
+    await assert.rejects(async () => await factory.open(context), {
+      code: 'ERR_EM_ADAPTER_REFUSED',
+      message,
+    });
   }
 });

@@ -21,7 +21,10 @@ const FIRST_STATE = `
 `;
 
 /** A database with a trigger, so that an action leaves more than its statement says. */
-export function postgresKit(isolation: 'read committed' | 'serializable', version: Version = 17): AdapterKit {
+export function postgresKit(
+  isolation: 'read committed' | 'serializable',
+  version: Version = 17,
+): AdapterKit {
   const idle: ProtectedDatabase[] = [];
   const all: ProtectedDatabase[] = [];
   after(async () => {
@@ -29,7 +32,11 @@ export function postgresKit(isolation: 'read committed' | 'serializable', versio
   });
   const create = async () => {
     const relations = ['invoice', 'audit'];
-    const made = await protectedDatabase(SCHEMA, { relations, isolation, lockTimeoutMs: 500 }, { version });
+    const made = await protectedDatabase(
+      SCHEMA,
+      { relations, isolation, lockTimeoutMs: 500 },
+      { version },
+    );
     all.push(made);
     return made;
   };
@@ -54,8 +61,14 @@ export function postgresKit(isolation: 'read committed' | 'serializable', versio
           ],
         },
         extra: { statements: [pay, note] },
-        failing: { statements: [pay, { sql: 'insert into invoice values (2, $1, 1)', values: ['pending'] }] },
-        reads: [read('invoice', { id: 1 }), read('invoice', { id: 2 }, ['amount']), read('invoice', { id: 99 })],
+        failing: {
+          statements: [pay, { sql: 'insert into invoice values (2, $1, 1)', values: ['pending'] }],
+        },
+        reads: [
+          read('invoice', { id: 1 }),
+          read('invoice', { id: 2 }, ['amount']),
+          read('invoice', { id: 99 }),
+        ],
         close: async () => {
           idle.push(database);
         },

@@ -58,7 +58,11 @@ test('the control file of a files adapter, its log and its index are readable by
   const adapter = (await files({ root, adopt: true }).open(CONTEXT)) as PromotableAdapter;
   await promote(adapter, { operations: [{ write: { path: 'a', text: 'a' } }] });
   const control = join(home, '.site.effectmatch');
-  assert.deepEqual(modesIn(control), ['control.db 600', 'control.db-shm 600', 'control.db-wal 600']);
+  assert.deepEqual(modesIn(control), [
+    'control.db 600',
+    'control.db-shm 600',
+    'control.db-wal 600',
+  ]);
   await adapter.close();
 });
 

@@ -37,8 +37,14 @@ export const sqliteKit: AdapterKit = {
         ],
       },
       extra: { statements: [pay, note] },
-      failing: { statements: [pay, { sql: 'insert into invoice values (2, ?, 1)', values: ['pending'] }] },
-      reads: [read('invoice', { id: 1 }), read('invoice', { id: 2 }, ['amount']), read('invoice', { id: 99 })],
+      failing: {
+        statements: [pay, { sql: 'insert into invoice values (2, ?, 1)', values: ['pending'] }],
+      },
+      reads: [
+        read('invoice', { id: 1 }),
+        read('invoice', { id: 2 }, ['amount']),
+        read('invoice', { id: 99 }),
+      ],
       close: async () => rmSync(folder, { recursive: true }),
     };
   },

@@ -64,7 +64,10 @@ test('without an observation, or after a recheck that found something else, ever
   changed.rechecked('other');
   for (const check of [unobserved, changed]) {
     for (const evidence of ['evidence', 'other', undefined]) {
-      assert.match(check.refusalOf(permit({}, { ...BOUND, evidence }))?.detail ?? '', /not observed, or that changed/);
+      assert.match(
+        check.refusalOf(permit({}, { ...BOUND, evidence }))?.detail ?? '',
+        /not observed, or that changed/,
+      );
     }
   }
   changed.observed('other');

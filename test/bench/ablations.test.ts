@@ -17,7 +17,9 @@ test('each fault is stopped, and admitted once its mechanism is gone', {
     cells.filter(({ ok }) => !ok),
     [],
   );
-  const admitted = cells.filter(({ name, value }) => name.endsWith('removed, admitted') && value > 0);
+  const admitted = cells.filter(
+    ({ name, value }) => name.endsWith('removed, admitted') && value > 0,
+  );
   assert.equal(admitted.length, 11, 'all rows of the table');
 });
 

@@ -22,7 +22,16 @@ import { findData } from '../../bench/data/folder.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { TOOLSANDBOX_FILES } from '../../bench/data/toolsandbox.ts';
 import { RawRecords } from '../../bench/raw.ts';
-import { atLeast, atMost, drawing, exactly, figure, missedCounts, NotRun, reproduced } from '../../bench/study.ts';
+import {
+  atLeast,
+  atMost,
+  drawing,
+  exactly,
+  figure,
+  missedCounts,
+  NotRun,
+  reproduced,
+} from '../../bench/study.ts';
 import { whyAbsent } from './absent.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-all-'));
@@ -37,9 +46,13 @@ after(() => rmSync(folder, { recursive: true }));
 function bench(...given: readonly string[]): ChildProcess & { readonly said: () => string } {
   const { EFFECTMATCH_TEST_POSTGRES: _, ...rest } = process.env;
   const env = { ...rest, EFFECTMATCH_BENCH_RESULTS: results, TMPDIR: temporary };
-  const child = spawn(process.execPath, ['--no-warnings', 'bench/main.ts', ...given], { env, stdio: 'pipe' });
+  const child = spawn(process.execPath, ['--no-warnings', 'bench/main.ts', ...given], {
+    env,
+    stdio: 'pipe',
+  });
   let text = '';
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => (text += chunk.toString()));
   return Object.assign(child, { said: () => text });
 }
 
@@ -100,7 +113,8 @@ test('the command reports absent data as not run and a failed study by its exit 
   assert.deepEqual(await once(all, 'close'), [1, null], all.said());
   assert.match(all.said(), /not run: information\n/);
   assert.match(all.said(), /FAILED: backends/);
-  const written = (study: string) => JSON.parse(readFileSync(join(results, `${study}-quick.json`), 'utf8'));
+  const written = (study: string) =>
+    JSON.parse(readFileSync(join(results, `${study}-quick.json`), 'utf8'));
   assert.match(written('information').notRun, /state-bench/);
   assert.equal(written('information').context.seed, 5);
   assert.equal(written('information').context.seeded, null, 'the study says that it draws nothing');
@@ -155,7 +169,11 @@ test('a folder that is named and does not exist fails clearly, before anything r
     const child = bench('information');
     assert.deepEqual(await once(child, 'close'), [1, null], child.said());
     assert.match(child.said(), /which EFFECTMATCH_DATA names/);
-    assert.throws(() => whyAbsent(STATE_FILES), /EFFECTMATCH_DATA/, 'a test must not skip for it either');
+    assert.throws(
+      () => whyAbsent(STATE_FILES),
+      /EFFECTMATCH_DATA/,
+      'a test must not skip for it either',
+    );
   } finally {
     delete process.env.EFFECTMATCH_DATA;
   }
@@ -177,15 +195,24 @@ test('only a count can miss its target strictly: times depend on the machine', (
 });
 
 test('with --strict a missed count and a study that was not run fail, each by name', async () => {
-  const broken = ['--no-warnings', '--import', resolve('test/bench/miss-a-target.ts'), 'bench/main.ts'];
+  const broken = [
+    '--no-warnings',
+    '--import',
+    resolve('test/bench/miss-a-target.ts'),
+    'bench/main.ts',
+  ];
   for (const [strict, code] of [
     [[], 0],
     [['--strict'], 3],
   ] as const) {
-    const { status, stderr } = spawnSync(process.execPath, [...broken, 'compare', '--quick', ...strict], {
-      encoding: 'utf8',
-      env: { ...process.env, EFFECTMATCH_BENCH_RESULTS: results },
-    });
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [...broken, 'compare', '--quick', ...strict],
+      {
+        encoding: 'utf8',
+        env: { ...process.env, EFFECTMATCH_BENCH_RESULTS: results },
+      },
+    );
     assert.equal(status, code, stderr);
     assert.equal(/MISSED: wrong on purpose: 1, target = 2/.test(stderr), code === 3);
   }

@@ -39,7 +39,10 @@ const host = {
 } as const;
 const WRONG: readonly (readonly [Construction, RegExp])[] = [
   [{ ...host, expected: { kind: 'committed' } }, /rejected at boundary/],
-  [{ ...host, expected: { kind: 'refused', at: 'boundary', open: /dblink/ } }, /open was .*pg_write_server_files/],
+  [
+    { ...host, expected: { kind: 'refused', at: 'boundary', open: /dblink/ } },
+    /open was .*pg_write_server_files/,
+  ],
   [
     { ...host, close: '', expected: { kind: 'refused', at: 'boundary', open: /pg_write/ } },
     /cannot be approved.*pg_write_server_files/,
@@ -50,11 +53,17 @@ test('a trial that does not end as expected, or for another reason, does not cou
   await using site = await openSite();
   await using ear = await listen(site.db, CHANNEL);
   for (const [construction, complaint] of WRONG) {
-    assert.match((await runTrial(site, ear, construction)) ?? 'nothing to complain about', complaint);
+    assert.match(
+      (await runTrial(site, ear, construction)) ?? 'nothing to complain about',
+      complaint,
+    );
   }
   await site.db.run(host.close);
   const drift = { group: 'function/configuration drift', name: 'none' } as const;
-  const nothing = await runTrial(site, ear, { ...drift, expected: { kind: 'refused', at: 'final-gate' } });
+  const nothing = await runTrial(site, ear, {
+    ...drift,
+    expected: { kind: 'refused', at: 'final-gate' },
+  });
   assert.equal(nothing, 'committed');
   await site.db.run(`notify ${CHANNEL}, 'x'`);
   const heard = await runTrial(site, ear, { ...drift, expected: { kind: 'committed' } });

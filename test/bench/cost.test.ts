@@ -11,13 +11,16 @@ import { whyAbsent } from './absent.ts';
 test("the paper's rows agree with their own ratios and with its medians", () => {
   const rows = Object.values(PAPER_ROWS);
   assert.equal(rows.length, 18);
-  for (const { direct, held, ratio } of rows) assert.ok(Math.abs(held / direct - ratio) < 0.03, `${held} / ${direct}`);
+  for (const { direct, held, ratio } of rows)
+    assert.ok(Math.abs(held / direct - ratio) < 0.03, `${held} / ${direct}`);
   const middle = (values: readonly number[]) => {
     const sorted = [...values].sort((a, b) => a - b);
     return ((sorted[8] ?? Number.NaN) + (sorted[9] ?? Number.NaN)) / 2;
   };
   assert.ok(Math.abs(middle(rows.map(({ ratio }) => ratio)) - PAPER_STATE.ratio) < 0.01);
-  assert.ok(Math.abs(middle(rows.map(({ direct, held }) => held - direct)) - PAPER_STATE.added) < 0.01);
+  assert.ok(
+    Math.abs(middle(rows.map(({ direct, held }) => held - direct)) - PAPER_STATE.added) < 0.01,
+  );
   const { off, on, ratio } = PAPER_CERTIFICATION;
   assert.ok(Math.abs(on / off - ratio) < 0.005);
 });
@@ -25,12 +28,18 @@ test("the paper's rows agree with their own ratios and with its medians", () => 
 test('the tasks are those of the table, and every execution leaves the right state', {
   skip: whyAbsent(STATE_FILES),
 }, async () => {
-  const timing = loadStateTasks(findData(undefined, STATE_FILES)).filter(({ timing18 }) => timing18);
+  const timing = loadStateTasks(findData(undefined, STATE_FILES)).filter(
+    ({ timing18 }) => timing18,
+  );
   const named = timing.map(({ packet }) => `${packet.domain}/${packet.taskId}`);
   assert.deepEqual(named.sort(), Object.keys(PAPER_ROWS).sort());
   const cells = await costStudy.run({ quick: true, seed: 3, progress: () => {} });
   const cellOf = (name: string) => cells.find((cell) => cell.name === name);
-  assert.equal(cellOf('STATE: executions with the right state')?.value, 18, 'three tasks, three pairs, two halves');
+  assert.equal(
+    cellOf('STATE: executions with the right state')?.value,
+    18,
+    'three tasks, three pairs, two halves',
+  );
   assert.ok(cellOf('STATE: the barest path with the same flushes, over direct'));
   const ratios = cells.filter(({ name }) => /^STATE .+\/.+: held over direct$/.test(name));
   assert.equal(ratios.length, 3);

@@ -18,7 +18,10 @@ function scenarioNamed(name: string): Scenario {
 
 test('all 48 cells end as the paper says, and our recovery settles the interrupted payment', async () => {
   const said: string[] = [];
-  const cells = await mechanismMatrixStudy.run({ quick: true, progress: (line) => said.push(line) });
+  const cells = await mechanismMatrixStudy.run({
+    quick: true,
+    progress: (line) => said.push(line),
+  });
   assert.deepEqual(
     cells.filter(({ ok }) => !ok),
     [],
@@ -32,9 +35,16 @@ test('without one of its mechanisms EffectMatch ends in another cell', async () 
   const run = async (name: string, internals: Parameters<typeof runOnce>[3]) =>
     (await runOnce(site, scenarioNamed(name), EFFECTMATCH, internals)).label;
   assert.equal(await run('extra PostgreSQL write', withoutComparison), 'extra commit');
-  assert.equal(await run('wrong-source target', { verifyLicense: () => true }), 'accept local match');
+  assert.equal(
+    await run('wrong-source target', { verifyLicense: () => true }),
+    'accept local match',
+  );
   const still = { ...scenarioNamed('stale selector'), drift: '' };
-  assert.equal((await runOnce(site, still, EFFECTMATCH)).label, 'exact', 'nothing but the drift is refused');
+  assert.equal(
+    (await runOnce(site, still, EFFECTMATCH)).label,
+    'exact',
+    'nothing but the drift is refused',
+  );
 });
 
 test('a label follows from what is there and what ran, whatever a condition says about itself', () => {
@@ -69,5 +79,6 @@ test('a label follows from what is there and what ran, whatever a condition says
     ['nothing; done', { changes: [], dependent: 0, decision: 'done' }],
     ['dependent work repeated', { dependent: 2 }],
   ];
-  for (const [label, changed] of cases) assert.equal(labelOf({ ...facts, ...changed }), label, JSON.stringify(changed));
+  for (const [label, changed] of cases)
+    assert.equal(labelOf({ ...facts, ...changed }), label, JSON.stringify(changed));
 });

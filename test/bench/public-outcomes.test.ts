@@ -13,12 +13,19 @@ import { MCPMARK_FILES, TASK_NAMES } from '../../bench/data/mcpmark.ts';
 import { applyPatch } from '../../bench/data/patch.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../../bench/data/state-bench.ts';
 import { RawRecords } from '../../bench/raw.ts';
-import { findForbidden, loadParser, splitStatements } from '../../bench/studies/public-outcomes/call-rules.ts';
+import {
+  findForbidden,
+  loadParser,
+  splitStatements,
+} from '../../bench/studies/public-outcomes/call-rules.ts';
 import { countWrong } from '../../bench/studies/public-outcomes/database.ts';
 import { openDatabaseSite } from '../../bench/studies/public-outcomes/database-site.ts';
 import { PAPER, predict } from '../../bench/studies/public-outcomes/reference.ts';
 import { replayVariant, withFinal } from '../../bench/studies/public-outcomes/replay.ts';
-import { CONDITIONS, type Condition } from '../../bench/studies/public-outcomes/state-conditions.ts';
+import {
+  CONDITIONS,
+  type Condition,
+} from '../../bench/studies/public-outcomes/state-conditions.ts';
 import {
   cleanReference,
   countRuns,
@@ -58,22 +65,55 @@ const SMALL_TASK: StateTask = {
     ...{ domain: 'small', taskId: 'one', now: '', userId: 'u', messages: [], reference: {} },
     initial: { items: { a: { price: 1 } } },
   },
-  ...{ cohort206: true, approved12: false, timing18: false, firstWrite: 0, firstMutation: 0, writeCount: 1 },
-  calls: [{ tool: 'set', arguments: {}, error: false, diff: [{ op: 'replace', path: '/items/a/price', value: 2 }] }],
+  ...{
+    cohort206: true,
+    approved12: false,
+    timing18: false,
+    firstWrite: 0,
+    firstMutation: 0,
+    writeCount: 1,
+  },
+  calls: [
+    {
+      tool: 'set',
+      arguments: {},
+      error: false,
+      diff: [{ op: 'replace', path: '/items/a/price', value: 2 }],
+    },
+  ],
   variants: {
-    clean: { final: { items: { a: { price: 2 } } }, equalsClean: true, equalsInitial: false, errors: new Map() },
+    clean: {
+      final: { items: { a: { price: 2 } } },
+      equalsClean: true,
+      equalsInitial: false,
+      errors: new Map(),
+    },
   },
 };
 const SMALL_VARIANTS: readonly StateVariant[] = [
   { name: 'clean', calls: (task) => replayVariant(task, 'clean') },
-  { name: 'fault', calls: (task) => withFinal(replayVariant(task, 'clean'), () => ({ items: { a: { price: 3 } } })) },
+  {
+    name: 'fault',
+    calls: (task) =>
+      withFinal(replayVariant(task, 'clean'), () => ({ items: { a: { price: 3 } } })),
+  },
 ];
 
 /** Runs the small task as EffectMatch and under a condition that makes everything durable and says that it did not. */
 async function countSmall(condition: Condition, variant: string) {
   const raw = new RawRecords(`test-small-${process.pid}-${condition.name}-${variant}`, []);
-  const plan = { part: 'small', tasks: [SMALL_TASK], variants: SMALL_VARIANTS, conditions: [condition] };
-  const runs = await runStatePlan({ ...plan, repetitions: 1, approve: cleanReference }, [SMALL_TASK], raw, () => {});
+  const plan = {
+    part: 'small',
+    tasks: [SMALL_TASK],
+    variants: SMALL_VARIANTS,
+    conditions: [condition],
+  };
+  const runs = await runStatePlan(
+    { ...plan, repetitions: 1, approve: cleanReference },
+    [SMALL_TASK],
+    raw,
+    () => {},
+  );
   raw.finish();
   return countRuns(runs, variant, condition);
 }
@@ -81,31 +121,67 @@ async function countSmall(condition: Condition, variant: string) {
 test('a state that is durable although it is said to be rejected counts as wrong', async () => {
   const liar: Condition = {
     ...CONDITIONS.direct,
-    run: async (execution, place) => ({ ...(await CONDITIONS.direct.run(execution, place)), committed: false }),
+    run: async (execution, place) => ({
+      ...(await CONDITIONS.direct.run(execution, place)),
+      committed: false,
+    }),
   };
-  assert.deepEqual(await countSmall(liar, 'fault'), { runs: 1, right: 0, saved: 0, wrong: 1, kept: 0, spoilt: 1 });
-  assert.deepEqual(await countSmall(liar, 'clean'), { runs: 1, right: 1, saved: 0, wrong: 0, kept: 0, spoilt: 1 });
+  assert.deepEqual(await countSmall(liar, 'fault'), {
+    runs: 1,
+    right: 0,
+    saved: 0,
+    wrong: 1,
+    kept: 0,
+    spoilt: 1,
+  });
+  assert.deepEqual(await countSmall(liar, 'clean'), {
+    runs: 1,
+    right: 1,
+    saved: 0,
+    wrong: 0,
+    kept: 0,
+    spoilt: 1,
+  });
   const { effectMatch, direct } = CONDITIONS;
   assert.deepEqual(await countSmall(effectMatch, 'fault'), {
     ...{ runs: 1, right: 0, saved: 0, wrong: 0, kept: 1, spoilt: 0 },
   });
-  assert.deepEqual(await countSmall(direct, 'fault'), { runs: 1, right: 0, saved: 0, wrong: 1, kept: 0, spoilt: 0 });
+  assert.deepEqual(await countSmall(direct, 'fault'), {
+    runs: 1,
+    right: 0,
+    saved: 0,
+    wrong: 1,
+    kept: 0,
+    spoilt: 0,
+  });
 });
 
 test('rows that are durable although they are said to be rejected count as wrong', () => {
   const run = { committed: false, isApproved: false, isInitial: false };
   assert.equal(countWrong([run]), 1);
   assert.equal(countWrong([{ ...run, isInitial: true }]), 0, 'nothing happened');
-  assert.equal(countWrong([{ ...run, committed: true, isInitial: true }]), 1, 'said to be committed, and is not');
+  assert.equal(
+    countWrong([{ ...run, committed: true, isInitial: true }]),
+    1,
+    'said to be committed, and is not',
+  );
 });
 
 test('a patch that does not fit its document is refused', () => {
   const document = { a: { b: 1 } };
-  assert.deepEqual(applyPatch(document, [{ op: 'replace', path: '/a/b', value: 2 }]), { a: { b: 2 } });
+  assert.deepEqual(applyPatch(document, [{ op: 'replace', path: '/a/b', value: 2 }]), {
+    a: { b: 2 },
+  });
   assert.deepEqual(document, { a: { b: 1 } });
-  assert.throws(() => applyPatch(document, [{ op: 'add', path: '/a/b', value: 2 }]), /does not fit/);
+  assert.throws(
+    () => applyPatch(document, [{ op: 'add', path: '/a/b', value: 2 }]),
+    /does not fit/,
+  );
   assert.throws(() => applyPatch(document, [{ op: 'remove', path: '/a/c' }]), /does not fit/);
-  assert.throws(() => applyPatch(document, [{ op: 'replace', path: '/x/b', value: 2 }]), /leads nowhere/);
+  assert.throws(
+    () => applyPatch(document, [{ op: 'replace', path: '/x/b', value: 2 }]),
+    /leads nowhere/,
+  );
 });
 
 test('call-level rules see visible writes, in common table expressions too, and nothing else', async () => {
@@ -114,15 +190,23 @@ test('call-level rules see visible writes, in common table expressions too, and 
   assert.equal(findForbidden(['insert into "Customer" select 1'], policy), undefined);
   assert.equal(findForbidden(['update public."Genre" set "Name" = null'], policy), 'update Genre');
   assert.equal(
-    findForbidden(['with gone as (delete from "Genre" returning 1) insert into "Customer" select * from gone'], policy),
+    findForbidden(
+      ['with gone as (delete from "Genre" returning 1) insert into "Customer" select * from gone'],
+      policy,
+    ),
     'delete Genre',
   );
   assert.equal(findForbidden(['drop table "Genre"'], policy), 'DropStmt');
-  assert.equal(findForbidden(['insert into other."Customer" select 1'], policy), 'insert other.Customer');
+  assert.equal(
+    findForbidden(['insert into other."Customer" select 1'], policy),
+    'insert other.Customer',
+  );
   assert.deepEqual(splitStatements("select 'ü;'; -- two\nselect 2;"), ["select 'ü;'", 'select 2']);
 });
 
-test('the twelve approvals, calculated from requests, are the recorded clean results', { skip }, () => {
+test('the twelve approvals, calculated from requests, are the recorded clean results', {
+  skip,
+}, () => {
   const tasks = loadStateTasks(folder).filter(({ approved12 }) => approved12);
   assert.equal(tasks.length, 12);
   for (const { packet, variants } of tasks)
@@ -130,7 +214,9 @@ test('the twelve approvals, calculated from requests, are the recorded clean res
 });
 
 test('a request that the customer did not make is not approved', { skip }, () => {
-  const task = loadStateTasks(folder).find(({ packet }) => packet.taskId === '11-cancel_before_shipment');
+  const task = loadStateTasks(folder).find(
+    ({ packet }) => packet.taskId === '11-cancel_before_shipment',
+  );
   assert.ok(task);
   const silent = { ...task.packet, messages: ['Where is my order ORD-6015?'] };
   assert.throws(() => approveState(silent), /nobody asked/);
@@ -152,7 +238,9 @@ interface Listed {
   readonly [rows: string]: unknown;
 }
 
-test('the approved rows of the database tasks are those computed outside of this project', { skip }, async () => {
+test('the approved rows of the database tasks are those computed outside of this project', {
+  skip,
+}, async () => {
   await using site = await openDatabaseSite(folder);
   const compared: string[] = [];
   for (const name of TASK_NAMES) {
@@ -164,12 +252,18 @@ test('the approved rows of the database tasks are those computed outside of this
     for (const [relation, { columns, ...lists }] of Object.entries(expected)) {
       if (columns === undefined) continue;
       const textOf = (row: TextRow) => JSON.stringify(columns.map((column) => row[column]));
-      const initial = lists.inserted_rows === undefined ? [] : rowsOf(packet.initial, relation).map(textOf);
+      const initial =
+        lists.inserted_rows === undefined ? [] : rowsOf(packet.initial, relation).map(textOf);
       const approved = rowsOf(tables, relation).map(textOf).sort();
       // The order of equally sold tracks is that of the names in the database, so there is a list for each collation.
-      const choices = Object.entries(lists).filter(([key]) => /rows/.test(key)) as [string, unknown[][]][];
+      const choices = Object.entries(lists).filter(([key]) => /rows/.test(key)) as [
+        string,
+        unknown[][],
+      ][];
       const matching = choices.filter(([, rows]) => {
-        const texts = rows.map((row) => JSON.stringify(row.map((value) => (value === null ? null : String(value)))));
+        const texts = rows.map((row) =>
+          JSON.stringify(row.map((value) => (value === null ? null : String(value)))),
+        );
         return isDeepStrictEqual([...initial, ...texts].sort(), approved);
       });
       assert.equal(matching.length, 1, `${name}, ${relation}`);
@@ -177,7 +271,9 @@ test('the approved rows of the database tasks are those computed outside of this
     }
     if (name === 'employee_hierarchy_management') {
       const changed = expected.Customer?.changed as readonly Record<string, number>[];
-      const agents = new Map(rowsOf(tables, 'Customer').map((row) => [row.CustomerId, row.SupportRepId]));
+      const agents = new Map(
+        rowsOf(tables, 'Customer').map((row) => [row.CustomerId, row.SupportRepId]),
+      );
       for (const { CustomerId, SupportRepId_after } of changed) {
         assert.equal(agents.get(String(CustomerId)), String(SupportRepId_after));
       }
@@ -209,5 +305,8 @@ test('every condition ends as the paper says, and without comparison wrong resul
   assert.equal(figureOf('(b) direct: omit, wrong commit'), 12);
   assert.equal(figureOf('(b) EffectMatch: omit, wrong commit'), 0);
   assert.equal(figureOf('(c) EffectMatch: rejected, but durable'), 0);
-  assert.ok(Number(figureOf('(c) no comparison: omit, wrong commit')) > 0, 'the ablation changes the figures');
+  assert.ok(
+    Number(figureOf('(c) no comparison: omit, wrong commit')) > 0,
+    'the ablation changes the figures',
+  );
 });

@@ -1,7 +1,14 @@
 // Goal: a study that was interrupted goes on where it stopped; a finished one, or one whose inputs changed, starts anew.
 // Method: records in a folder of their own, with half a line at the end as a killed process leaves it.
 import assert from 'node:assert/strict';
-import { appendFileSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -54,7 +61,8 @@ test('two runs of one name are refused: one of them would count without having b
 
 test('the fingerprint covers all code that a study can run, and nothing that it writes', () => {
   const files = codeFiles();
-  for (const file of globSync('{src,bench,examples}/**/*.{ts,py}')) assert.ok(files.includes(file), file);
+  for (const file of globSync('{src,bench,examples}/**/*.{ts,py}'))
+    assert.ok(files.includes(file), file);
   for (const file of [
     'bench/studies/compare.py', // run by another interpreter
     'test/adapters/github/fault-server.ts', // imported by the study of backends

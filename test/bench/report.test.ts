@@ -17,7 +17,13 @@ after(() => rmSync(folder, { recursive: true }));
 
 const HOSTILE = `</td><script>alert("1")</script> & 'q' | pipe`;
 const context = (quick: boolean) =>
-  describeContext({ quick, seed: 42, seeded: null, seconds: 1.5, code: quick ? 'older' : fingerprintOf([]) });
+  describeContext({
+    quick,
+    seed: 42,
+    seeded: null,
+    seconds: 1.5,
+    code: quick ? 'older' : fingerprintOf([]),
+  });
 const finish = (study: string, cells: readonly Cell[], quick = false) =>
   writeResult({ study, context: context(quick), cells: [...cells] });
 
@@ -50,8 +56,14 @@ test('a figure is judged from its value and target, whatever the study said abou
   assert.equal(verdictOf(cell), 'DIFFERS FROM THE PAPER');
   assert.equal(verdictOf({ ...cell, value: 0 }), 'matches the paper');
   assert.equal(verdictOf({ ...cell, value: 0, ok: false }), 'DIFFERS FROM THE PAPER');
-  assert.equal(verdictOf({ ...cell, target: '<= 0.5', paper: 2.92, value: 0.4 }), 'meets its target');
-  assert.equal(verdictOf({ ...cell, target: '<= 0.5', paper: 2.92, value: 0.6 }), 'MISSES ITS TARGET');
+  assert.equal(
+    verdictOf({ ...cell, target: '<= 0.5', paper: 2.92, value: 0.4 }),
+    'meets its target',
+  );
+  assert.equal(
+    verdictOf({ ...cell, target: '<= 0.5', paper: 2.92, value: 0.6 }),
+    'MISSES ITS TARGET',
+  );
   assert.equal(verdictOf({ ...cell, target: '>= 5', value: 4 }), 'MISSES ITS TARGET');
   assert.equal(verdictOf({ ...cell, target: 'about 5', value: 5 }), 'MISSES ITS TARGET');
   assert.equal(verdictOf({ name: 'x', unit: '', value: null, ok: true }), 'MISSES ITS TARGET');
@@ -69,8 +81,14 @@ test('mismatches are shown as such, above everything else and in their row', () 
       .filter((row) => row.includes(`<td>${name}</td>`))
       .join();
   assert.match(rowOf('(b) EffectMatch: omit, wrong commit'), /class="bad".*DIFFERS FROM THE PAPER/);
-  assert.match(rowOf('(b) direct: omit, wrong commit'), /class="good".*>36 runs<.*>36<.*matches the paper/);
-  assert.match(rowOf('STATE: median of held over direct'), />3.25 x<.*>4.35<.*>&lt;= 3<.*MISSES ITS TARGET/);
+  assert.match(
+    rowOf('(b) direct: omit, wrong commit'),
+    /class="good".*>36 runs<.*>36<.*matches the paper/,
+  );
+  assert.match(
+    rowOf('STATE: median of held over direct'),
+    />3.25 x<.*>4.35<.*>&lt;= 3<.*MISSES ITS TARGET/,
+  );
   assert.match(rowOf('comparison of 500 effects'), />0.400 ms<.*>2.92<.*meets its target/);
   assert.match(rowOf('nothing was measured'), />none ms<.*MISSES ITS TARGET/);
 });
@@ -102,12 +120,19 @@ test('the page is well-formed, needs nothing beside itself, and runs nothing', (
     },
   );
   assert.deepEqual(open, []);
-  assert.equal(rest.replace('<!doctype html>', '').search(/[<>]/), -1, 'nothing that looks like a tag is left');
+  assert.equal(
+    rest.replace('<!doctype html>', '').search(/[<>]/),
+    -1,
+    'nothing that looks like a tag is left',
+  );
   assert.doesNotMatch(html, /<script|<link|<img|<iframe| src=| href=|url\(|@import|https?:/);
   assert.equal(html.match(/<svg/g)?.length, 4, 'overview, wrong commits, ratios, growth');
   assert.match(html, /prefers-color-scheme: dark/);
   assert.match(html, /@media print/);
-  assert.ok(markdown.includes(`'q' \\| pipe | 9 runs | 9 | = 9 |`), 'a pipe in a name ends no column');
+  assert.ok(
+    markdown.includes(`'q' \\| pipe | 9 runs | 9 | = 9 |`),
+    'a pipe in a name ends no column',
+  );
 });
 
 test('a complete result is shown before a quick one, unless the quick one is asked for', () => {

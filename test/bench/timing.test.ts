@@ -11,6 +11,10 @@ for (const study of [compareStudy, coreCostStudy, sqliteCostStudy]) {
     const cells = await study.run({ quick: true, progress: () => {} });
     assert.ok(cells.every(({ value }) => Number.isFinite(value)));
     assert.ok(cells.some(({ target }) => target !== undefined));
-    assert.equal(new Set(cells.map(({ name }) => name)).size, cells.length, 'every figure has a name of its own');
+    assert.equal(
+      new Set(cells.map(({ name }) => name)).size,
+      cells.length,
+      'every figure has a name of its own',
+    );
   });
 }

@@ -15,17 +15,34 @@ const ask = (...argv: string[]) =>
   readAsked(readArguments('run', argv, { flags: ACTION_FLAGS, positionals: [] }), 'run');
 
 test('a number that would be rounded is refused in values, actions and inputs, and its digits are shown', () => {
-  for (const number of ['9007199254740993', '-9007199254740993', '12345678901234567890', '1e20', '1e400']) {
-    const message = new RegExp(`has the number ${number.replace('+', '\\+')}, which would be rounded`);
-    assert.throws(() => ask('--sql', 'select ?', '--values', `[${number}]`), { code: 'ERR_EM_USAGE', message });
-    assert.throws(() => ask('--operation', 'pay', '--input', `{"a": [${number}]}`), { code: 'ERR_EM_USAGE', message });
+  for (const number of [
+    '9007199254740993',
+    '-9007199254740993',
+    '12345678901234567890',
+    '1e20',
+    '1e400',
+  ]) {
+    const message = new RegExp(
+      `has the number ${number.replace('+', '\\+')}, which would be rounded`,
+    );
+    assert.throws(() => ask('--sql', 'select ?', '--values', `[${number}]`), {
+      code: 'ERR_EM_USAGE',
+      message,
+    });
+    assert.throws(() => ask('--operation', 'pay', '--input', `{"a": [${number}]}`), {
+      code: 'ERR_EM_USAGE',
+      message,
+    });
     writeFileSync(file, `{ "sql": "select ?", "values": [${number}] }`);
     assert.throws(() => ask('--action', file), { code: 'ERR_EM_USAGE', message });
   }
   const values = '[9007199254740991, 0.5, {"$int": "9007199254740993"}]';
   assert.deepEqual(ask('--sql', 'select ?, ?, ?', '--values', values), {
     kind: 'action',
-    action: { sql: 'select ?, ?, ?', values: [9007199254740991, 0.5, { $int: '9007199254740993' }] },
+    action: {
+      sql: 'select ?, ?, ?',
+      values: [9007199254740991, 0.5, { $int: '9007199254740993' }],
+    },
   });
 });
 
@@ -50,6 +67,12 @@ test('a refused number comes with a form that is then accepted', () => {
 });
 
 test('a file that is not UTF-8 is refused', () => {
-  writeFileSync(file, Buffer.concat([Buffer.from('{ "sql": "select \''), Buffer.from([0xff]), Buffer.from('\'" }')]));
-  assert.throws(() => ask('--action', file), { code: 'ERR_EM_USAGE', message: /not UTF-8 text; nothing was done/ });
+  writeFileSync(
+    file,
+    Buffer.concat([Buffer.from('{ "sql": "select \''), Buffer.from([0xff]), Buffer.from('\'" }')]),
+  );
+  assert.throws(() => ask('--action', file), {
+    code: 'ERR_EM_USAGE',
+    message: /not UTF-8 text; nothing was done/,
+  });
 });

@@ -6,7 +6,11 @@ import { readArguments, unknownWord } from '../../src/cli/arguments.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 
 const SPEC = {
-  flags: { limit: { value: 'N', about: '' }, file: { value: 'FILE', about: '' }, force: { about: '' } },
+  flags: {
+    limit: { value: 'N', about: '' },
+    file: { value: 'FILE', about: '' },
+    force: { about: '' },
+  },
   positionals: ['name'],
 };
 const parse = (...argv: string[]) => readArguments('copy', argv, SPEC);
@@ -55,14 +59,21 @@ for (const [argv, sentence] of REFUSED) {
   test(`refused: copy ${argv.join(' ')}`, () => {
     assert.throws(
       () => parse(...argv),
-      (error) => error instanceof EffectMatchError && error.code === 'ERR_EM_USAGE' && sentence.test(error.message),
+      (error) =>
+        error instanceof EffectMatchError &&
+        error.code === 'ERR_EM_USAGE' &&
+        sentence.test(error.message),
     );
   });
 }
 
 test('a count is a whole number that is not too small', () => {
   for (const text of ['0', '1.5', '1e3', ' 1', '0x10', '9999999999999999', 'ten']) {
-    assert.throws(() => parse('a', `--limit=${text}`).count('limit', 1), /whole number of at least 1/, text);
+    assert.throws(
+      () => parse('a', `--limit=${text}`).count('limit', 1),
+      /whole number of at least 1/,
+      text,
+    );
   }
 });
 

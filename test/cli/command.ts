@@ -39,7 +39,10 @@ export function startCommand(args: readonly string[], options: CallOptions = {})
 }
 
 /** Runs the command to its end. */
-export async function runCommand(args: readonly string[], options: CallOptions = {}): Promise<Ended> {
+export async function runCommand(
+  args: readonly string[],
+  options: CallOptions = {},
+): Promise<Ended> {
   const { child, ended } = startCommand(args, options);
   const [stdout, stderr, end] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   return { ...end, stdout, stderr };
@@ -68,12 +71,17 @@ export class Office implements Disposable {
       store: this.path('effectmatch.db'),
       keyring: this.path('effectmatch.keys.json'),
       issuers: { 'ap-team': { key: this.#publicKey, may: ['books'] } },
-      adapters: { books: sqlite({ file: this.path('books.db'), relations: ['invoice', 'notification'] }) },
+      adapters: {
+        books: sqlite({ file: this.path('books.db'), relations: ['invoice', 'notification'] }),
+      },
       recoverAtStart: false,
     };
   }
 
-  writeConfig(changes: { readonly [field: string]: string } = {}, name = 'effectmatch.config.ts'): void {
+  writeConfig(
+    changes: { readonly [field: string]: string } = {},
+    name = 'effectmatch.config.ts',
+  ): void {
     const fields = {
       store: "'effectmatch.db'",
       keyring: "'effectmatch.keys.json'",

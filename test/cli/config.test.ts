@@ -14,7 +14,10 @@ test('without a configuration the message shows one', async () => {
   for (const argv of [['journal'], ['show', 'occ_1'], ['recover']]) {
     const ended = await runCommand(argv, { cwd: office.subfolder('empty') });
     assert.equal(ended.code, 1);
-    assert.match(ended.stderr, /^error ERR_EM_CONFIG_INVALID: no configuration in .*effectmatch\.config\.ts/);
+    assert.match(
+      ended.stderr,
+      /^error ERR_EM_CONFIG_INVALID: no configuration in .*effectmatch\.config\.ts/,
+    );
     assert.match(
       ended.stderr,
       /\nnext: write one with `effectmatch init DATABASE`, name the file with --config FILE, or create effectmatch\.config\.ts:/,
@@ -41,7 +44,9 @@ test('a configuration that is wrong is named with its file and what is wrong', a
   const ended = await Promise.all(
     cases.map(async ([source], index) => {
       writeFileSync(office.path(`${index}.mjs`), source);
-      return await runCommand(['journal', '--config', `${index}.mjs`, '--json'], { cwd: office.folder });
+      return await runCommand(['journal', '--config', `${index}.mjs`, '--json'], {
+        cwd: office.folder,
+      });
     }),
   );
   for (const [index, [source, sentence]] of cases.entries()) {
@@ -89,7 +94,10 @@ test('reading verbs do without the business database, and the store is found fro
 
   rmSync(office.path('effectmatch.db'));
   const ledger = new URL('../../src/ledger/sqlite/index.ts', import.meta.url);
-  office.writeConfig({ store: `(await import('${ledger}')).sqliteLedgers('effectmatch.db')` }, 'factory.config.ts');
+  office.writeConfig(
+    { store: `(await import('${ledger}')).sqliteLedgers('effectmatch.db')` },
+    'factory.config.ts',
+  );
   for (const name of ['effectmatch.config.ts', 'factory.config.ts']) {
     const gone = await runCommand(['journal', '--config', name, '--json'], { cwd: office.folder });
     assert.equal(errorOf(gone).code, 'ERR_EM_NOT_FOUND', name);

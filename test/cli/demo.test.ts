@@ -50,7 +50,9 @@ test('as data, every act has the verdicts that the story needs', async () => {
     }
     const { acts } = JSON.parse(stdout) as { acts: { terminals: Verdict[] }[] };
     const verdicts = acts.map(({ terminals }) =>
-      terminals.map(({ kind, reason, reconciled }) => reason ?? (reconciled ? `${kind} by recovery` : kind)),
+      terminals.map(
+        ({ kind, reason, reconciled }) => reason ?? (reconciled ? `${kind} by recovery` : kind),
+      ),
     );
     assert.deepEqual(verdicts, [
       ['committed'],
@@ -64,7 +66,11 @@ test('as data, every act has the verdicts that the story needs', async () => {
 
 test('interrupted in the middle, even while its other process runs, the demo removes its folder', async () => {
   // After the last of these lines the demo waits for the process that it has just started.
-  for (const moment of ['1. The payment does', '(everything was rolled back)', 'a separate process pays']) {
+  for (const moment of [
+    '1. The payment does',
+    '(everything was rolled back)',
+    'a separate process pays',
+  ]) {
     await inOwnFolder(async (env) => {
       const { child, ended } = startCommand(['demo'], { env });
       let seen = '';
@@ -102,7 +108,9 @@ test('a demo that ends differently than it says stops with an error', () => {
 });
 
 test('if no temporary folder can be created, the message says what to set', async () => {
-  const { code, stderr } = await runCommand(['demo'], { env: { TMPDIR: join(tmpdir(), 'effectmatch', 'absent') } });
+  const { code, stderr } = await runCommand(['demo'], {
+    env: { TMPDIR: join(tmpdir(), 'effectmatch', 'absent') },
+  });
   assert.equal(code, 1);
   assert.match(stderr, /^error ERR_EM_USAGE: cannot create a folder in .*\nnext: set TMPDIR/);
 });

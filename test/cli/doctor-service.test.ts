@@ -12,11 +12,18 @@ import { runCommand } from './command.ts';
 
 const at = (path: string) => JSON.stringify(new URL(`../../${path}`, import.meta.url).href);
 
-async function openSite(options: Parameters<typeof startPaymentService>[0] = {}, credential?: string) {
+async function openSite(
+  options: Parameters<typeof startPaymentService>[0] = {},
+  credential?: string,
+) {
   const service = await startPaymentService(options);
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-doctor-'));
   openKeyring(join(folder, 'keys.json'));
-  const place = JSON.stringify({ origin: service.origin, token: credential ?? service.token, account: 'main' });
+  const place = JSON.stringify({
+    origin: service.origin,
+    token: credential ?? service.token,
+    account: 'main',
+  });
   writeFileSync(
     join(folder, 'effectmatch.config.mts'),
     `import { paymentOptions } from ${at('examples/payment-service/adapter.ts')};
@@ -57,13 +64,19 @@ test('a service that does not do what was declared is named, and the exit code s
   await using site = await openSite({ honoursKeys: false });
   const { code, stdout } = await site.doctor();
   assert.equal(code, 2);
-  assert.match(stdout, /unproven {2}bank: every operation is refused; .*failed the admission probe idempotent-service/);
+  assert.match(
+    stdout,
+    /unproven {2}bank: every operation is refused; .*failed the admission probe idempotent-service/,
+  );
 });
 
 test('a credential that the service refuses is named as the cause, not the idempotency key', async () => {
   await using site = await openSite({}, 'not-the-one');
   const { code, stdout } = await site.doctor();
   assert.equal(code, 2);
-  assert.match(stdout, /unproven {2}bank: .*answered 401 to the sample of operation "\w+"; check the credential/);
+  assert.match(
+    stdout,
+    /unproven {2}bank: .*answered 401 to the sample of operation "\w+"; check the credential/,
+  );
   assert.doesNotMatch(stdout, /OPAQUE/);
 });

@@ -7,7 +7,9 @@ import { paying } from './payments.ts';
 
 const [folder = '', id = '', fatal = ''] = process.argv.slice(2);
 process.chdir(folder);
-const { default: config } = (await import(pathToFileURL(join(folder, 'effectmatch.config.ts')).href)) as {
+const { default: config } = (await import(
+  pathToFileURL(join(folder, 'effectmatch.config.ts')).href
+)) as {
   default: RuntimeConfig;
 };
 const runtime = await createRuntime(

@@ -52,7 +52,10 @@ test('a configuration that was changed to something wrong no longer compiles, so
   desk.change(SHOP);
   assert.equal((await desk.run(['init', 'books.db'])).code, 0);
   const config = desk.read('effectmatch.config.ts');
-  writeFileSync(desk.path('effectmatch.config.ts'), config.replace("profile: 'net-state'", "profile: 'row-event'"));
+  writeFileSync(
+    desk.path('effectmatch.config.ts'),
+    config.replace("profile: 'net-state'", "profile: 'row-event'"),
+  );
   assert.match(compile(desk), /row-event/);
 });
 
@@ -103,8 +106,14 @@ test('a configuration that Node takes for CommonJS is refused with the name that
   writeFileSync(desk.path('package.json'), '{ "type": "commonjs" }');
   const { code, stderr } = await desk.run(['doctor']);
   assert.equal(code, 1);
-  assert.match(stderr, /ERR_EM_CONFIG_INVALID: .*effectmatch\.config\.ts cannot be loaded: .*outside a module/);
-  assert.match(stderr, /\nnext: rename it to effectmatch\.config\.mts, or write "type": "module" into package\.json/);
+  assert.match(
+    stderr,
+    /ERR_EM_CONFIG_INVALID: .*effectmatch\.config\.ts cannot be loaded: .*outside a module/,
+  );
+  assert.match(
+    stderr,
+    /\nnext: rename it to effectmatch\.config\.mts, or write "type": "module" into package\.json/,
+  );
 });
 
 test('a name from the database stays a name, whatever characters it holds', async () => {
@@ -138,17 +147,35 @@ test('what cannot be done is refused before anything is written', async () => {
   const before = readdirSync(desk.folder).sort();
   const cases: readonly (readonly [readonly string[], RegExp, RegExp])[] = [
     [['missing.db'], /ERR_EM_NOT_FOUND: there is no database at/, /nothing was written/],
-    [['letter.txt'], /ERR_EM_ADAPTER_UNAVAILABLE: .* cannot be read as an SQLite database/, /nothing was written/],
-    [['keyless.db'], /no table can be registered: log: it has no PRIMARY KEY.*nothing was written/, /change the table/],
-    [['books.db', '--relations', 'invoce'], /no table "invoce" \(did you mean "invoice"\?\)/, /the tables are/],
-    [['books.db', '--relations', 'log'], /"log" cannot be registered: it has no PRIMARY KEY/, /leave it out/],
+    [
+      ['letter.txt'],
+      /ERR_EM_ADAPTER_UNAVAILABLE: .* cannot be read as an SQLite database/,
+      /nothing was written/,
+    ],
+    [
+      ['keyless.db'],
+      /no table can be registered: log: it has no PRIMARY KEY.*nothing was written/,
+      /change the table/,
+    ],
+    [
+      ['books.db', '--relations', 'invoce'],
+      /no table "invoce" \(did you mean "invoice"\?\)/,
+      /the tables are/,
+    ],
+    [
+      ['books.db', '--relations', 'log'],
+      /"log" cannot be registered: it has no PRIMARY KEY/,
+      /leave it out/,
+    ],
     [['books.db', '--profile', 'row-event'], /SQLite gives net changes only/, /nothing was done/],
     [['books.db', '--approver', ';-'], /an issuer is named by/, /nothing was done/],
     [['books.db', '--name', 'a b'], /an adapter is named by/, /nothing was done/],
     [[], /name the database/, /nothing was done/],
   ];
   const calls = cases.map(async ([words, what, next]) => {
-    const { code, stderr } = await desk.run(['init', ...words], { env: { EFFECTMATCH_ADMIN_URL: '' } });
+    const { code, stderr } = await desk.run(['init', ...words], {
+      env: { EFFECTMATCH_ADMIN_URL: '' },
+    });
     assert.equal(code, 1, words.join(' '));
     assert.match(stderr, what);
     assert.match(stderr, next);
@@ -158,7 +185,8 @@ test('what cannot be done is refused before anything is written', async () => {
 });
 
 test('on a terminal init shows the tables, asks, and replaces nothing without a yes', async (context) => {
-  if (spawnSync('script', ['--version']).error !== undefined) return context.skip('there is no `script` here');
+  if (spawnSync('script', ['--version']).error !== undefined)
+    return context.skip('there is no `script` here');
   using desk = new Desk();
   desk.change(SHOP);
   const first = await converse(desk, [
@@ -170,7 +198,9 @@ test('on a terminal init shows the tables, asks, and replaces nothing without a 
   assert.match(desk.read('effectmatch.config.ts'), /issuers: \{\n {4}alice: \{ key: 'ed25519:/);
   const config = desk.read('effectmatch.config.ts');
   rmSync(desk.path('effectmatch.config.ts'));
-  const left = await converse(desk, [[/Which tables may operations write\?.*\[all\] $/, INTERRUPT]]);
+  const left = await converse(desk, [
+    [/Which tables may operations write\?.*\[all\] $/, INTERRUPT],
+  ]);
   assert.equal(left.code, 1, left.printed);
   assert.match(left.printed, /nothing was written/);
   assert.equal(existsSync(desk.path('effectmatch.config.ts')), false, 'Ctrl-C is no answer');

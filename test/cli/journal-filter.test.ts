@@ -20,7 +20,13 @@ const runtime = await createRuntime({
     late: defineOperation<number>({
       name: 'late',
       adapter: 'books',
-      input: { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: value as number }) } },
+      input: {
+        '~standard': {
+          version: 1,
+          vendor: 'test',
+          validate: (value) => ({ value: value as number }),
+        },
+      },
       approve: (id) => ({ effects: [update('invoice', { id }, { status: ['pending', 'paid'] })] }),
       action: paying,
       bindAction: false,
@@ -38,7 +44,9 @@ const argumentsOf = (...words: string[]): Arguments =>
 const NOW = Date.now();
 const choose = async (limit: number, from: number | undefined, ...words: string[]) => {
   const matches = createMatcher(runtime.ledgers, readFilter(argumentsOf(...words), NOW));
-  return (await readEntries(runtime.ledgers, { limit, after: from, matches })).map(({ seq }) => seq);
+  return (await readEntries(runtime.ledgers, { limit, after: from, matches })).map(
+    ({ seq }) => seq,
+  );
 };
 const seqs = (test: (entry: JournalEntry) => boolean) => all.filter(test).map(({ seq }) => seq);
 
@@ -48,7 +56,11 @@ test('each filter chooses the rows that are about it, also those that name only 
     'there are rows without a task of their own',
   );
   const occurrencesOf = (task: string) =>
-    new Set(all.flatMap(({ record }) => ('task' in record && record.task === task ? [record.occurrence] : [])));
+    new Set(
+      all.flatMap(({ record }) =>
+        'task' in record && record.task === task ? [record.occurrence] : [],
+      ),
+    );
   const first = occurrencesOf('invoice-1');
   const contracted = occurrencesOf('by contract');
   const cases: [string[], number[]][] = [
@@ -56,7 +68,10 @@ test('each filter chooses the rows that are about it, also those that name only 
     [['--task', 'nobody knows'], []],
     [['--operation', 'late'], seqs(({ record }) => contracted.has(record.occurrence))],
     [['--operation', 'other'], []],
-    [['--disposition', 'rejected'], seqs((entry) => entry.kind === 'terminal' && entry.record.kind === 'rejected')],
+    [
+      ['--disposition', 'rejected'],
+      seqs((entry) => entry.kind === 'terminal' && entry.record.kind === 'rejected'),
+    ],
     [['--disposition', 'diverged'], []],
     [['--adapter', 'books'], seqs(() => true)],
     [['--adapter', 'bank'], []],
@@ -74,8 +89,16 @@ test('each filter chooses the rows that are about it, also those that name only 
     assert.deepEqual(await choose(1000, 0, ...words), expected, `${words.join(' ')}, forwards`);
   }
   const rejected = seqs((entry) => entry.kind === 'terminal' && entry.record.kind === 'rejected');
-  assert.deepEqual(await choose(1, undefined, '--disposition', 'rejected'), rejected.slice(-1), 'the newest');
-  assert.deepEqual(await choose(1, 0, '--disposition', 'rejected'), rejected.slice(0, 1), 'the first after a row');
+  assert.deepEqual(
+    await choose(1, undefined, '--disposition', 'rejected'),
+    rejected.slice(-1),
+    'the newest',
+  );
+  assert.deepEqual(
+    await choose(1, 0, '--disposition', 'rejected'),
+    rejected.slice(0, 1),
+    'the first after a row',
+  );
 });
 
 test('since is included, until is not, and a time says its zone', async () => {
@@ -86,9 +109,18 @@ test('since is included, until is not, and a time says its zone', async () => {
   assert.ok(!(await choose(1000, 0, '--until', at)).includes(seq));
   const later = new Date(Date.parse(at) + 1).toISOString();
   assert.ok(!(await choose(1000, 0, '--since', later)).includes(seq));
-  const filter = readFilter(argumentsOf('--since', '2026-11-15T08:00:00+01:00', '--until', '2026-11-16'), NOW);
-  assert.deepEqual([filter.sinceMs, filter.untilMs], [Date.UTC(2026, 10, 15, 7), Date.UTC(2026, 10, 16)]);
-  assert.equal(readFilter(argumentsOf('--since', '90m'), 10_000_000).sinceMs, 10_000_000 - 5_400_000);
+  const filter = readFilter(
+    argumentsOf('--since', '2026-11-15T08:00:00+01:00', '--until', '2026-11-16'),
+    NOW,
+  );
+  assert.deepEqual(
+    [filter.sinceMs, filter.untilMs],
+    [Date.UTC(2026, 10, 15, 7), Date.UTC(2026, 10, 16)],
+  );
+  assert.equal(
+    readFilter(argumentsOf('--since', '90m'), 10_000_000).sinceMs,
+    10_000_000 - 5_400_000,
+  );
 });
 
 test('words and times that mean nothing are refused', () => {
@@ -102,23 +134,34 @@ test('words and times that mean nothing are refused', () => {
     ['--since', '2026-04-31T08:00:00Z'],
     ['--until', '0h'],
   ]) {
-    assert.throws(() => readFilter(argumentsOf(...words), NOW), /takes (one of|a time)/, words.join(' '));
+    assert.throws(
+      () => readFilter(argumentsOf(...words), NOW),
+      /takes (one of|a time)/,
+      words.join(' '),
+    );
   }
 });
 
 test('--follow with --json prints one row per line, and only those asked for', async () => {
-  const { child, ended } = startCommand(['journal', '--follow', '--json', '--disposition', 'rejected'], {
-    cwd: office.folder,
-  });
+  const { child, ended } = startCommand(
+    ['journal', '--follow', '--json', '--disposition', 'rejected'],
+    {
+      cwd: office.folder,
+    },
+  );
   let printed = '';
   const rejected = seqs((entry) => entry.kind === 'terminal' && entry.record.kind === 'rejected');
   const until = async (lines: number) => {
-    while (printed.split('\n').length <= lines) printed += String((await once(child.stdout, 'data'))[0]);
+    while (printed.split('\n').length <= lines)
+      printed += String((await once(child.stdout, 'data'))[0]);
   };
   await until(rejected.length);
-  const license = office.approver.sign(await runtime.propose('late', 2, { task: 'more', planRevision: 1 }), {
-    expiresIn: '1h',
-  });
+  const license = office.approver.sign(
+    await runtime.propose('late', 2, { task: 'more', planRevision: 1 }),
+    {
+      expiresIn: '1h',
+    },
+  );
   await runtime.execute(license, paying(1));
   await until(rejected.length + 1);
   child.kill('SIGINT');

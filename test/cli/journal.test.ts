@@ -14,7 +14,11 @@ after(() => office[Symbol.dispose]());
 const { committed, diverged, refused } = await makePayments(office);
 const run = (...args: string[]) => runCommand(['journal', ...args], { cwd: office.folder });
 const entriesOf = (stdout: string) =>
-  (JSON.parse(stdout) as { entries: { seq: number; kind: string; record: { occurrence: string } }[] }).entries;
+  (
+    JSON.parse(stdout) as {
+      entries: { seq: number; kind: string; record: { occurrence: string } }[];
+    }
+  ).entries;
 
 test('rows are listed newest last, each with time, kind, verdict, occurrence, task and reason', async () => {
   const { code, stdout, stderr } = await run();
@@ -29,8 +33,24 @@ test('rows are listed newest last, each with time, kind, verdict, occurrence, ta
     ['4', 'acknowledgement', 'completed', short(committed.occurrence), 'invoice-1', 'reconcile'],
     ['5', 'terminal', 'rejected', short(committed.occurrence), 'invoice-1', 'authority:', 'spent'],
     ['6', 'claim', short(diverged.occurrence), 'invoice-2', 'on', 'books'],
-    ['7', 'terminal', 'rejected', short(diverged.occurrence), 'invoice-2', 'comparison:', 'diverged'],
-    ['8', 'terminal', 'rejected', short(refused.occurrence), 'invoice-3', 'authority:', 'not-yet-valid'],
+    [
+      '7',
+      'terminal',
+      'rejected',
+      short(diverged.occurrence),
+      'invoice-2',
+      'comparison:',
+      'diverged',
+    ],
+    [
+      '8',
+      'terminal',
+      'rejected',
+      short(refused.occurrence),
+      'invoice-3',
+      'authority:',
+      'not-yet-valid',
+    ],
   ];
   assert.deepEqual(
     lines.map((line) => line.trim().split(/\s+/)).map(([seq, , ...rest]) => [seq, ...rest]),
@@ -86,7 +106,14 @@ test('an unknown kind and flags that do not belong together are refused', async 
 
 test('a checkpoint is exported to a new file from where the command was called, and the journal agrees with it', async () => {
   const sealed = await runCommand(
-    ['journal', '--checkpoint', '--export', 'books.checkpoint', '--config', office.path('effectmatch.config.ts')],
+    [
+      'journal',
+      '--checkpoint',
+      '--export',
+      'books.checkpoint',
+      '--config',
+      office.path('effectmatch.config.ts'),
+    ],
     { cwd: office.subfolder('elsewhere') },
   );
   assert.equal(sealed.code, 0, sealed.stderr);
@@ -128,11 +155,15 @@ test('an altered row is found out, and so is a store put back to an earlier day 
   await run('--checkpoint');
   const copy = (from: string, to: string) => {
     for (const suffix of ['', '-wal', '-shm']) {
-      if (existsSync(office.path(from + suffix))) copyFileSync(office.path(from + suffix), office.path(to + suffix));
+      if (existsSync(office.path(from + suffix)))
+        copyFileSync(office.path(from + suffix), office.path(to + suffix));
     }
   };
   for (const [name, sql] of [
-    ['altered', `update journal set text = replace(text, '"rejected"', '"committed"') where seq = 7`],
+    [
+      'altered',
+      `update journal set text = replace(text, '"rejected"', '"committed"') where seq = 7`,
+    ],
     ['shortened', 'delete from checkpoint; delete from journal where seq > 7'],
   ] as const) {
     copy('effectmatch.db', `${name}.db`);
@@ -141,7 +172,13 @@ test('an altered row is found out, and so is a store put back to an earlier day 
       db.exec(`pragma foreign_keys = off; ${sql}`);
     }
     office.writeConfig({ store: `'${name}.db'` }, `${name}.config.ts`);
-    const ended = await run('--verify', '--against', 'elsewhere/books.checkpoint', '--config', `${name}.config.ts`);
+    const ended = await run(
+      '--verify',
+      '--against',
+      'elsewhere/books.checkpoint',
+      '--config',
+      `${name}.config.ts`,
+    );
     assert.equal(ended.code, 1, name);
     assert.equal(ended.stdout, '');
     assert.match(ended.stderr, /^error ERR_EM_JOURNAL_TAMPERED: the journal was tampered with: /);
@@ -152,7 +189,9 @@ test('an altered row is found out, and so is a store put back to an earlier day 
 test('--follow prints what is there and what is recorded later, and ends with Ctrl-C', async () => {
   using other = new Office();
   await makePayments(other);
-  const { child, ended } = startCommand(['journal', '--follow', '--kind', 'terminal'], { cwd: other.folder });
+  const { child, ended } = startCommand(['journal', '--follow', '--kind', 'terminal'], {
+    cwd: other.folder,
+  });
   const printed: string[] = [];
   const until = async (lines: number) => {
     while (printed.join('').split('\n').length <= lines) {

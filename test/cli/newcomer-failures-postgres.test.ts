@@ -46,17 +46,36 @@ function assertFault({ code, stdout, stderr }: Ended, what: RegExp, next: RegExp
 test('no server, no such host, no such database, a wrong password: init says so and writes nothing', async () => {
   await db.run(`create role locked login password 'right'`);
   const rules = join(server.folder, 'data', 'pg_hba.conf');
-  writeFileSync(rules, `host all locked 127.0.0.1/32 scram-sha-256\n${readFileSync(rules, 'utf8')}`);
+  writeFileSync(
+    rules,
+    `host all locked 127.0.0.1/32 scram-sha-256\n${readFileSync(rules, 'utf8')}`,
+  );
   await db.run('select pg_reload_conf()');
   const files = readdirSync(desk.folder);
   const wrong = new URL(db.url());
   wrong.username = 'locked';
   wrong.password = 'wrong';
   const cases: readonly (readonly [string, RegExp, RegExp])[] = [
-    ['postgres://postgres@127.0.0.1:1/books', /ERR_EM_ADAPTER_UNAVAILABLE: .*ECONNREFUSED/, /start the server/],
-    ['postgres://postgres@localhost:1/books', /ERR_EM_ADAPTER_UNAVAILABLE: .*ECONNREFUSED/, /start the server/],
-    ['postgres://postgres@no-such-host.invalid/books', /ERR_EM_ADAPTER_UNAVAILABLE/, /correct the host/],
-    [db.url().replace(/[^/]+$/, 'nowhere'), /database "nowhere" does not exist/, /name of the database/],
+    [
+      'postgres://postgres@127.0.0.1:1/books',
+      /ERR_EM_ADAPTER_UNAVAILABLE: .*ECONNREFUSED/,
+      /start the server/,
+    ],
+    [
+      'postgres://postgres@localhost:1/books',
+      /ERR_EM_ADAPTER_UNAVAILABLE: .*ECONNREFUSED/,
+      /start the server/,
+    ],
+    [
+      'postgres://postgres@no-such-host.invalid/books',
+      /ERR_EM_ADAPTER_UNAVAILABLE/,
+      /correct the host/,
+    ],
+    [
+      db.url().replace(/[^/]+$/, 'nowhere'),
+      /database "nowhere" does not exist/,
+      /name of the database/,
+    ],
     [wrong.href, /password authentication failed/, /correct the password/],
     ['postgres://localhost', /postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE/, /nothing was done/],
   ];
@@ -67,11 +86,23 @@ test('no server, no such host, no such database, a wrong password: init says so 
   }
   assert.deepEqual(readdirSync(desk.folder), files);
   // The same for the verbs that use the configured logins.
-  assert.equal((await desk.run(['init', '--approver', 'alice', '--relations', 'invoice'], { env: env() })).code, 0);
-  assertFault(await desk.run(['doctor']), /role "effectmatch_\w+" does not exist/, /effectmatch provision/);
+  assert.equal(
+    (await desk.run(['init', '--approver', 'alice', '--relations', 'invoice'], { env: env() }))
+      .code,
+    0,
+  );
+  assertFault(
+    await desk.run(['doctor']),
+    /role "effectmatch_\w+" does not exist/,
+    /effectmatch provision/,
+  );
   const locked = { EFFECTMATCH_CONTROL_URL: wrong.href };
   for (const words of [['doctor'], PLAN]) {
-    assertFault(await desk.run(words, { env: locked }), /password authentication failed/, /correct the password/);
+    assertFault(
+      await desk.run(words, { env: locked }),
+      /password authentication failed/,
+      /correct the password/,
+    );
   }
   const nobody = { EFFECTMATCH_ADMIN_URL: 'postgres://postgres@127.0.0.1:1/books' };
   assertFault(await desk.run(['provision'], { env: nobody }), /ECONNREFUSED/, /start the server/);
@@ -86,20 +117,47 @@ test('an unregistered table, a trigger that leads to one, and a view', async () 
       begin insert into outbox (text) values ('paid'); return null; end $$;
     create trigger tell after update on invoice for each row execute function tell()`);
   const byTrigger = await desk.run(PLAN);
-  assertFault(byTrigger, /ERR_EM_REHEARSAL_REFUSED/, /add the table to `relations`|effectmatch doctor/);
+  assertFault(
+    byTrigger,
+    /ERR_EM_REHEARSAL_REFUSED/,
+    /add the table to `relations`|effectmatch doctor/,
+  );
   assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
   assert.deepEqual(await db.run('select * from outbox'), []);
   await db.run('drop trigger tell on invoice; drop function tell');
-  const through = await desk.run(['plan', '--sql', "update open_invoice set status = 'x' where id = 1"]);
-  assertFault(through, /permission denied for view open_invoice/, /add the view to `views`.*effectmatch provision/);
+  const through = await desk.run([
+    'plan',
+    '--sql',
+    "update open_invoice set status = 'x' where id = 1",
+  ]);
+  assertFault(
+    through,
+    /permission denied for view open_invoice/,
+    /add the view to `views`.*effectmatch provision/,
+  );
   const config = desk.read('effectmatch.config.ts');
-  writeFileSync(desk.path('view.config.ts'), config.replace("'invoice', //", "'invoice', 'open_invoice', //"));
+  writeFileSync(
+    desk.path('view.config.ts'),
+    config.replace("'invoice', //", "'invoice', 'open_invoice', //"),
+  );
   const view = await desk.run(['provision', '--config', 'view.config.ts'], { env: env() });
-  assertFault(view, /"open_invoice" cannot be registered: it is a view/, /do what the message says/);
+  assertFault(
+    view,
+    /"open_invoice" cannot be registered: it is a view/,
+    /do what the message says/,
+  );
 });
 
 test('a database that another release provisioned, and a license for another database', async () => {
-  const words = ['approve', 'proposal.json', '--key', 'alice.key.json', '--yes', '--out', 'license.json'];
+  const words = [
+    'approve',
+    'proposal.json',
+    '--key',
+    'alice.key.json',
+    '--yes',
+    '--out',
+    'license.json',
+  ];
   const planned = await desk.run([...PLAN, '--out', 'proposal.json']);
   assert.equal(planned.code, 0, planned.stderr);
   assert.equal((await desk.run(words)).code, 0);
@@ -110,16 +168,30 @@ test('a database that another release provisioned, and a license for another dat
   assert.equal((await desk.run(['provision'], { env: env() })).code, 0);
   const { code, stdout } = await desk.run(['run', 'license.json', ...PLAN.slice(1)]);
   assert.equal(code, 2, stdout);
-  assert.match(stdout, /rejected at authority \(adapter-changed\)[\s\S]*next: nothing was changed; plan it again/);
+  assert.match(
+    stdout,
+    /rejected at authority \(adapter-changed\)[\s\S]*next: nothing was changed; plan it again/,
+  );
   assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }]);
 });
 
 test('Ctrl-C while the action waits discards it and records that, whatever the database does later', async () => {
   const config = desk.read('effectmatch.config.ts');
-  writeFileSync(desk.path('effectmatch.config.ts'), config.replace('postgres({', 'postgres({ lockTimeoutMs: 25_000,'));
+  writeFileSync(
+    desk.path('effectmatch.config.ts'),
+    config.replace('postgres({', 'postgres({ lockTimeoutMs: 25_000,'),
+  );
   const planned = await desk.run([...PLAN, '--out', 'slow.json']);
   assert.equal(planned.code, 0, planned.stderr);
-  const signed = ['approve', 'slow.json', '--key', 'alice.key.json', '--yes', '--out', 'slow-license.json'];
+  const signed = [
+    'approve',
+    'slow.json',
+    '--key',
+    'alice.key.json',
+    '--yes',
+    '--out',
+    'slow-license.json',
+  ];
   assert.equal((await desk.run(signed)).code, 0);
   const holder = new pg.Client({ connectionString: db.url() });
   await holder.connect();
@@ -148,15 +220,23 @@ test('the same database on another version of the server: the license is refused
   if (!isInstalled(15)) return context.skip('PostgreSQL 15 is not installed here');
   await using older = await startServer({ version: 15 });
   const sign = async (name: string) => {
-    const words = ['approve', `${name}.json`, '--key', 'alice.key.json', '--yes', '--out', `${name}-license.json`];
+    const words = [
+      'approve',
+      `${name}.json`,
+      '--key',
+      'alice.key.json',
+      '--yes',
+      '--out',
+      `${name}-license.json`,
+    ];
     assert.equal((await desk.run(words)).code, 0);
   };
   assert.equal((await desk.run([...PLAN, '--out', 'newer.json'])).code, 0);
   await sign('newer');
   // As a dump of everything would arrive there: same name, same object id, same tables, same identity.
-  const [{ oid }] = (await db.run('select oid from pg_database where datname = current_database()')) as [
-    { oid: number },
-  ];
+  const [{ oid }] = (await db.run(
+    'select oid from pg_database where datname = current_database()',
+  )) as [{ oid: number }];
   const admin = new pg.Client({ connectionString: older.adminUrl });
   await admin.connect();
   await admin.query(`create database "${db.name}" template template0 oid ${oid}`);
@@ -168,13 +248,15 @@ test('the same database on another version of the server: the license is refused
     await client.query(SHOP);
     const logins = [...desk.read('effectmatch.env').matchAll(/^(EFFECTMATCH_\w+)=(.*)$/gm)];
     const there = Object.fromEntries(logins.map(([, name, url]) => [name, moved(url ?? '')]));
-    const call = (...words: string[]) => desk.run(words, { env: { ...there, EFFECTMATCH_ADMIN_URL: moved(db.url()) } });
+    const call = (...words: string[]) =>
+      desk.run(words, { env: { ...there, EFFECTMATCH_ADMIN_URL: moved(db.url()) } });
     assertFault(await call(...PLAN), /does not exist/, /effectmatch provision/);
     const provisioned = await call('provision');
     assert.equal(provisioned.code, 0, provisioned.stderr);
     const [row] = await db.run('select backend, inner_pad, outer_pad from effectmatch.deployment');
     const { backend, inner_pad, outer_pad } = row ?? assert.fail();
-    const restore = 'update effectmatch.deployment set backend = $1, inner_pad = $2, outer_pad = $3';
+    const restore =
+      'update effectmatch.deployment set backend = $1, inner_pad = $2, outer_pad = $3';
     await client.query(restore, [backend, inner_pad, outer_pad]);
 
     const refused = await call('run', 'newer-license.json', ...PLAN.slice(1));
@@ -183,13 +265,19 @@ test('the same database on another version of the server: the license is refused
       refused.stdout,
       /^rejected at authority \(adapter-changed\): .*another version of its server.*here it is postgresql 15\nnext: nothing was changed; plan it again/,
     );
-    assert.deepEqual((await client.query('select status from invoice')).rows, [{ status: 'pending' }]);
+    assert.deepEqual((await client.query('select status from invoice')).rows, [
+      { status: 'pending' },
+    ]);
     assert.equal((await call(...PLAN, '--out', 'older.json')).code, 0);
     await sign('older');
     const committed = await call('run', 'older-license.json', ...PLAN.slice(1));
     assert.equal(committed.code, 0, committed.stdout);
     assert.deepEqual((await client.query('select status from invoice')).rows, [{ status: 'paid' }]);
-    assert.deepEqual(await db.run('select status from invoice'), [{ status: 'pending' }], 'the other one is as it was');
+    assert.deepEqual(
+      await db.run('select status from invoice'),
+      [{ status: 'pending' }],
+      'the other one is as it was',
+    );
   } finally {
     await client.end();
   }

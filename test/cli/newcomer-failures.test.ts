@@ -10,7 +10,15 @@ import { type Ended, MAIN } from './command.ts';
 import { Desk, SHOP } from './newcomer.ts';
 
 const PAY = ['--sql', "update invoice set status = 'paid' where id = 1"];
-const SIGN = ['approve', 'proposal.json', '--key', 'alice.key.json', '--yes', '--out', 'license.json'];
+const SIGN = [
+  'approve',
+  'proposal.json',
+  '--key',
+  'alice.key.json',
+  '--yes',
+  '--out',
+  'license.json',
+];
 
 async function openShop(desk: Desk, ...flags: string[]): Promise<void> {
   desk.change(SHOP);
@@ -34,13 +42,20 @@ function assertFault({ code, stdout, stderr }: Ended, what: RegExp, next: RegExp
 }
 
 const pending = (desk: Desk) =>
-  assert.deepEqual(desk.query("select id from invoice where status <> 'pending'"), [], 'nothing became real');
+  assert.deepEqual(
+    desk.query("select id from invoice where status <> 'pending'"),
+    [],
+    'nothing became real',
+  );
 
 test('no configuration, no keyring, no key', async () => {
   using desk = new Desk();
   const none = await desk.run(['plan', ...PAY]);
   assert.equal(none.code, 1);
-  assert.match(none.stderr, /no configuration in .*\nnext: write one with `effectmatch init DATABASE`/);
+  assert.match(
+    none.stderr,
+    /no configuration in .*\nnext: write one with `effectmatch init DATABASE`/,
+  );
   await openShop(desk);
   assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
   rmSync(desk.path('alice.key.json'));
@@ -50,8 +65,16 @@ test('no configuration, no keyring, no key', async () => {
     /effectmatch keygen NAME/,
   );
   rmSync(desk.path('effectmatch.keys.json'));
-  assertFault(await desk.run(['plan', ...PAY]), /ERR_EM_NOT_FOUND: there is no keyring at/, /effectmatch init/);
-  assert.equal(existsSync(desk.path('effectmatch.keys.json')), false, 'no second keyring beside old records');
+  assertFault(
+    await desk.run(['plan', ...PAY]),
+    /ERR_EM_NOT_FOUND: there is no keyring at/,
+    /effectmatch init/,
+  );
+  assert.equal(
+    existsSync(desk.path('effectmatch.keys.json')),
+    false,
+    'no second keyring beside old records',
+  );
   pending(desk);
 });
 
@@ -109,7 +132,10 @@ test('another database in place of the one that the license was signed for', asy
   desk.change(SHOP);
   const { code, stdout } = await desk.run(['run', 'license.json', ...PAY]);
   assert.equal(code, 2);
-  assert.match(stdout, /^rejected at authority \(adapter-changed\): .*\nnext: nothing was changed; plan it again/);
+  assert.match(
+    stdout,
+    /^rejected at authority \(adapter-changed\): .*\nnext: nothing was changed; plan it again/,
+  );
   pending(desk);
 });
 
@@ -144,21 +170,37 @@ test('a disk that can only be read', (context) => {
   using desk = new Desk();
   desk.change(SHOP);
   const namespace = process.getuid?.() === 0 ? ['--mount'] : ['--mount', '--map-root-user'];
-  const mount = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 77; cd "$1"; shift; exec "$@"';
+  const mount =
+    'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 77; cd "$1"; shift; exec "$@"';
   const onReadOnlyDisk = (...words: string[]) =>
-    spawnSync('unshare', [...namespace, 'sh', '-c', mount, 'sh', desk.folder, process.execPath, MAIN, ...words], {
-      encoding: 'utf8',
-    });
+    spawnSync(
+      'unshare',
+      [...namespace, 'sh', '-c', mount, 'sh', desk.folder, process.execPath, MAIN, ...words],
+      {
+        encoding: 'utf8',
+      },
+    );
   const begun = onReadOnlyDisk('init', 'books.db', '--approver', 'alice');
   if (begun.error !== undefined || begun.status === 77 || begun.stderr.startsWith('unshare:')) {
     return context.skip('no mount namespace here');
   }
-  const asEnded = ({ status, stdout, stderr }: typeof begun): Ended => ({ code: status, signal: null, stdout, stderr });
+  const asEnded = ({ status, stdout, stderr }: typeof begun): Ended => ({
+    code: status,
+    signal: null,
+    stdout,
+    stderr,
+  });
   assertFault(asEnded(begun), /cannot be written/, /disk that can be written/);
   assert.deepEqual(readdirSync(desk.folder).sort(), ['books.db', 'node_modules', 'package.json']);
-  const made = spawnSync(process.execPath, [MAIN, 'init', 'books.db', '--approver', 'alice'], { cwd: desk.folder });
+  const made = spawnSync(process.execPath, [MAIN, 'init', 'books.db', '--approver', 'alice'], {
+    cwd: desk.folder,
+  });
   assert.equal(made.status, 0);
-  assertFault(asEnded(onReadOnlyDisk('plan', ...PAY)), /ERR_EM_(?:STORE_UNAVAILABLE|ADAPTER_REFUSED)/, /written/);
+  assertFault(
+    asEnded(onReadOnlyDisk('plan', ...PAY)),
+    /ERR_EM_(?:STORE_UNAVAILABLE|ADAPTER_REFUSED)/,
+    /written/,
+  );
   pending(desk);
 });
 
@@ -169,15 +211,31 @@ test('a wrong file, name or flag is met with what would have been right', async 
   await sign(desk);
   const sign2 = SIGN.with(-1, 'again.json');
   const cases: readonly (readonly [readonly string[], RegExp, RegExp])[] = [
-    [['run', 'proposal.json', ...PAY], /ERR_EM_RECORD_INVALID: signed license: /, /`effectmatch approve --out` wrote/],
+    [
+      ['run', 'proposal.json', ...PAY],
+      /ERR_EM_RECORD_INVALID: signed license: /,
+      /`effectmatch approve --out` wrote/,
+    ],
     [
       ['approve', 'license.json', ...sign2.slice(2)],
       /ERR_EM_RECORD_INVALID: proposal: /,
       /`effectmatch plan --out` wrote/,
     ],
-    [sign2.with(3, 'effectmatch.keys.json'), /cannot be used as an approver key/, /`effectmatch keygen` wrote/],
-    [[...sign2, '--expires', 'never'], /ERR_EM_USAGE: .*such as 30s, 10m/, /effectmatch approve --help/],
-    [[...sign2, '--expires', '31d'], /ERR_EM_USAGE: .*longer than the 30 days/, /effectmatch approve --help/],
+    [
+      sign2.with(3, 'effectmatch.keys.json'),
+      /cannot be used as an approver key/,
+      /`effectmatch keygen` wrote/,
+    ],
+    [
+      [...sign2, '--expires', 'never'],
+      /ERR_EM_USAGE: .*such as 30s, 10m/,
+      /effectmatch approve --help/,
+    ],
+    [
+      [...sign2, '--expires', '31d'],
+      /ERR_EM_USAGE: .*longer than the 30 days/,
+      /effectmatch approve --help/,
+    ],
     [SIGN, /ERR_EM_USAGE: .*license\.json.*the file exists/, /--force/],
     [['keygen', 'alice'], /ERR_EM_USAGE: .*alice\.key\.json exists/, /another one with --out/],
     [['keygen', 'a b'], /ERR_EM_USAGE: an issuer is named by/, /effectmatch keygen --help/],
@@ -187,11 +245,27 @@ test('a wrong file, name or flag is met with what would have been right', async 
       /effectmatch init --help/,
     ],
     [['provision'], /ERR_EM_USAGE: no adapter of this configuration needs/, /effectmatch doctor/],
-    [['doctor', '--adapter', 'boks'], /ERR_EM_USAGE: there is no adapter "boks"; there are books/, /doctor --help/],
+    [
+      ['doctor', '--adapter', 'boks'],
+      /ERR_EM_USAGE: there is no adapter "boks"; there are books/,
+      /doctor --help/,
+    ],
     [['plan', '--action', 'not.json'], /the file not\.json is not JSON/, /\{ "sql": /],
-    [['plan', '--operation', 'pay'], /ERR_EM_NOT_FOUND: no operation named "pay"/, /the configuration has: none/],
-    [['plan', '--sql', 'drop table log'], /changes the schema, which is not allowed/, /leave .* out of the action/],
-    [['journal', '--verify', '--against', 'none'], /ERR_EM_NOT_FOUND: .*none does not exist/, /--checkpoint --export/],
+    [
+      ['plan', '--operation', 'pay'],
+      /ERR_EM_NOT_FOUND: no operation named "pay"/,
+      /the configuration has: none/,
+    ],
+    [
+      ['plan', '--sql', 'drop table log'],
+      /changes the schema, which is not allowed/,
+      /leave .* out of the action/,
+    ],
+    [
+      ['journal', '--verify', '--against', 'none'],
+      /ERR_EM_NOT_FOUND: .*none does not exist/,
+      /--checkpoint --export/,
+    ],
   ];
   const before = readdirSync(desk.folder).sort();
   const calls = cases.map(async ([words, what, next]) => {

@@ -20,7 +20,10 @@ export class Desk implements Disposable {
     mkdirSync(home, { recursive: true });
     const exports = Object.entries(entries).map(([name, path], index) => {
       writeFileSync(join(home, `${index}.js`), `export * from '${source(path)}';\n`);
-      writeFileSync(join(home, `${index}.d.ts`), `export * from '${new URL(source(path)).pathname}';\n`);
+      writeFileSync(
+        join(home, `${index}.d.ts`),
+        `export * from '${new URL(source(path)).pathname}';\n`,
+      );
       return [name, { types: `./${index}.d.ts`, default: `./${index}.js` }];
     });
     const manifest = { name: 'effectmatch', type: 'module', exports: Object.fromEntries(exports) };

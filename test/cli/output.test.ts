@@ -10,11 +10,17 @@ function openStream(isTTY: boolean): NodeJS.WriteStream {
   return Object.assign(new PassThrough(), { isTTY }) as unknown as NodeJS.WriteStream;
 }
 
-function paintedWith(isTTY: boolean, noColor: boolean, env: Readonly<Record<string, string>>): boolean {
+function paintedWith(
+  isTTY: boolean,
+  noColor: boolean,
+  env: Readonly<Record<string, string>>,
+): boolean {
   const kept = { NO_COLOR: process.env.NO_COLOR, TERM: process.env.TERM };
   Object.assign(process.env, { NO_COLOR: '', TERM: 'xterm' }, env);
   try {
-    return createOutput(openStream(isTTY), { json: false, noColor }).paint('bad', 'text') !== 'text';
+    return (
+      createOutput(openStream(isTTY), { json: false, noColor }).paint('bad', 'text') !== 'text'
+    );
   } finally {
     for (const [name, value] of Object.entries(kept)) {
       if (value === undefined) delete process.env[name];
@@ -46,7 +52,10 @@ test('lines and documents never meet on one stream', () => {
 test('characters that move the cursor or reorder text are spelt out', () => {
   assert.equal(printable('a\u001b[2Jb'), 'a\\u{1b}[2Jb');
   assert.equal(printable('pay\u202eeye'), 'pay\\u{202e}eye');
-  assert.equal(printable('vendor\u200b 7\u{e0041}\u2028x\u009b1m'), 'vendor\\u{200b} 7\\u{e0041}\\u{2028}x\\u{9b}1m');
+  assert.equal(
+    printable('vendor\u200b 7\u{e0041}\u2028x\u009b1m'),
+    'vendor\\u{200b} 7\\u{e0041}\\u{2028}x\\u{9b}1m',
+  );
   assert.equal(printable('two\nlines, Grüße 🧾'), 'two\nlines, Grüße 🧾');
   assert.equal(printableLine('gap\n99  terminal  committed'), 'gap\\n99  terminal  committed');
 });
@@ -54,7 +63,15 @@ test('characters that move the cursor or reorder text are spelt out', () => {
 test('a JSON document holds nothing that acts on a terminal, and still says the same', () => {
   const stream = openStream(false);
   const value = {
-    'a\u009b2J': ['\u202epaid', 'x\u200by', '\u{e0041}', '\u007f', '\u2028', 'Grüße 🧾', 'two\nlines \\u009b'],
+    'a\u009b2J': [
+      '\u202epaid',
+      'x\u200by',
+      '\u{e0041}',
+      '\u007f',
+      '\u2028',
+      'Grüße 🧾',
+      'two\nlines \\u009b',
+    ],
   };
   createOutput(stream, { json: true, noColor: true }).document(value);
   const written = String((stream as unknown as PassThrough).read());

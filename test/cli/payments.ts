@@ -9,7 +9,10 @@ import {
 import type { Office } from './command.ts';
 
 /** What an agent runs to pay an invoice. */
-export const paying = (id: number) => ({ sql: 'update invoice set status = ? where id = ?', values: ['paid', id] });
+export const paying = (id: number) => ({
+  sql: 'update invoice set status = ? where id = ?',
+  values: ['paid', id],
+});
 
 export function proposePayment(runtime: Runtime, id: number): Promise<Proposal> {
   return runtime.prepare({
@@ -38,7 +41,10 @@ export interface Payments {
 export async function makePayments(office: Office): Promise<Payments> {
   await using runtime = await createRuntime(office.config);
   const sign = async (id: number, notBefore?: number) =>
-    office.approver.sign(await proposePayment(runtime, id), { expiresIn: '1h', ...(notBefore && { notBefore }) });
+    office.approver.sign(await proposePayment(runtime, id), {
+      expiresIn: '1h',
+      ...(notBefore && { notBefore }),
+    });
   const license = await sign(1);
   const committed = await runtime.execute(license, paying(1));
   await runtime.continuation(committed, 'reconcile').release(() => {});

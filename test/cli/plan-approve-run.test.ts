@@ -54,13 +54,25 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.match(planned.stdout, /no data was changed/);
   assert.deepEqual(desk.query('select status from invoice where id = 1'), [{ status: 'pending' }]);
 
-  const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json', '--json']);
+  const approved = await desk.run([
+    'approve',
+    'proposal.json',
+    ...SIGN,
+    '--out',
+    'license.json',
+    '--json',
+  ]);
   assert.equal(approved.code, 0, approved.stderr);
   const { rendering, issuer } = JSON.parse(approved.stdout);
   assert.equal(issuer, 'alice');
   assert.ok(planned.stdout.startsWith(rendering), 'the approver reads what the planner read');
 
-  const other = await desk.run(['run', 'license.json', '--sql', "update invoice set status = 'paid' where id = 2"]);
+  const other = await desk.run([
+    'run',
+    'license.json',
+    '--sql',
+    "update invoice set status = 'paid' where id = 2",
+  ]);
   assert.equal(other.code, 2);
   assert.match(other.stdout, /\(other-action\)[\s\S]*the license is still good/);
   const committed = await desk.run(['run', 'license.json', ...PAY]);
@@ -80,7 +92,14 @@ test('without a terminal nothing is signed unless --yes was given', async () => 
   using desk = new Desk();
   await openShop(desk);
   assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
-  const silent = await desk.run(['approve', 'proposal.json', '--key', 'alice.key.json', '--out', 'license.json']);
+  const silent = await desk.run([
+    'approve',
+    'proposal.json',
+    '--key',
+    'alice.key.json',
+    '--out',
+    'license.json',
+  ]);
   assert.equal(silent.code, 1);
   assert.match(
     silent.stderr,
@@ -90,13 +109,18 @@ test('without a terminal nothing is signed unless --yes was given', async () => 
 });
 
 test('on a terminal a yes signs, and anything else does not', async (context) => {
-  if (spawnSync('script', ['--version']).error !== undefined) return context.skip('there is no `script` here');
+  if (spawnSync('script', ['--version']).error !== undefined)
+    return context.skip('there is no `script` here');
   using desk = new Desk();
   await openShop(desk);
   assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
   const command = `'${process.execPath}' '${MAIN}' approve proposal.json --key alice.key.json --out license.json`;
   const answer = (input: string) =>
-    spawnSync('script', ['-qec', command, '/dev/null'], { cwd: desk.folder, input, encoding: 'utf8' });
+    spawnSync('script', ['-qec', command, '/dev/null'], {
+      cwd: desk.folder,
+      input,
+      encoding: 'utf8',
+    });
   const no = answer('n\n');
   assert.equal(no.status, 2, no.stdout);
   assert.match(no.stdout, /Sign all of this as alice, valid for 10m\? \[y\/N\][\s\S]*not signed/);
@@ -137,15 +161,32 @@ export default defineConfig({
   const config = desk
     .read('effectmatch.config.ts')
     .replace('import { defineConfig }', 'import { defineConfig, defineOperation, update }');
-  writeFileSync(desk.path('effectmatch.config.mjs'), config.replace('export default defineConfig({', contract));
+  writeFileSync(
+    desk.path('effectmatch.config.mjs'),
+    config.replace('export default defineConfig({', contract),
+  );
   const calls = (words: string[], input: string) =>
-    desk.run([...words, '--operation', 'rename', '--input', input, '--config', 'effectmatch.config.mjs']);
+    desk.run([
+      ...words,
+      '--operation',
+      'rename',
+      '--input',
+      input,
+      '--config',
+      'effectmatch.config.mjs',
+    ]);
   const wrong = await calls(['plan'], '{"id": "x"}');
   assert.equal(wrong.code, 1);
-  assert.match(wrong.stderr, /ERR_EM_INPUT_INVALID: .*id: must be a whole number; nothing was changed/);
+  assert.match(
+    wrong.stderr,
+    /ERR_EM_INPUT_INVALID: .*id: must be a whole number; nothing was changed/,
+  );
   const planned = await calls(['plan', '--out', 'proposal.json'], '{"id": 2}');
   assert.equal(planned.code, 0, planned.stderr);
-  assert.match(planned.stdout, /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*approved from: contract rename/);
+  assert.match(
+    planned.stdout,
+    /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*approved from: contract rename/,
+  );
   const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
   assert.equal(approved.code, 0, approved.stderr);
   assert.match(approved.stdout, /next: effectmatch run license\.json --operation rename --input /);
@@ -170,7 +211,14 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   assert.match(planned.stdout, /49980 more of these, not shown/);
   assert.match(planned.stdout, /Shortened: an approval covers all of it/);
   assert.ok(planned.stdout.split('\n').length < 50);
-  const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--full', '--out', 'license.json']);
+  const approved = await desk.run([
+    'approve',
+    'proposal.json',
+    ...SIGN,
+    '--full',
+    '--out',
+    'license.json',
+  ]);
   assert.equal(approved.code, 0, approved.stderr);
   assert.equal(approved.stdout.match(/^ +~ stock id=\d+ {2}amount: 1 -> 2$/gm)?.length, 50_000);
   // The last row, which no sample showed, is covered as well.
@@ -179,7 +227,10 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   );
   const refused = await desk.run(['run', 'license.json', ...raise]);
   assert.equal(refused.code, 2, refused.stdout);
-  assert.match(refused.stdout, /1 difference: 0 extra, 0 missing, 1 altered\naltered {2}~ stock id=50000/);
+  assert.match(
+    refused.stdout,
+    /1 difference: 0 extra, 0 missing, 1 altered\naltered {2}~ stock id=50000/,
+  );
   assert.deepEqual(desk.query('select distinct amount from stock'), [{ amount: 1 }]);
 });
 
@@ -189,13 +240,22 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
     with recursive n (id) as (select 1 union all select id + 1 from n where id < 1000)
     insert into stock select id, 1 from n`);
   assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
-  const planned = await desk.run(['plan', '--sql', 'update stock set amount = amount + 1', '--out', 'proposal.json']);
+  const planned = await desk.run([
+    'plan',
+    '--sql',
+    'update stock set amount = amount + 1',
+    '--out',
+    'proposal.json',
+  ]);
   assert.equal(planned.code, 0, planned.stderr);
   const page = await desk.run(['approve', 'proposal.json', '--page', '3', '--json']);
   assert.equal(page.code, 0, page.stderr);
   const whole = renderWhole(desk.read('proposal.json'));
   const lines = whole.split('\n');
-  assert.equal(lines.filter((line) => /^ {2}~ stock id=\d+ {2}amount: 1 -> 2$/.test(line)).length, 1000);
+  assert.equal(
+    lines.filter((line) => /^ {2}~ stock id=\d+ {2}amount: 1 -> 2$/.test(line)).length,
+    1000,
+  );
   const { pages, rendering } = JSON.parse(page.stdout);
   assert.equal(pages, Math.ceil(lines.length / 200));
   assert.equal(rendering, lines.slice(400, 600).join('\n'));

@@ -32,10 +32,13 @@ test('provision prints and applies, doctor names what is open and closes it, rem
       `import { postgres } from '${adapter}';
        export default { store: 'ledger.db', keyring: 'keys.json', issuers: {}, adapters: { books: postgres(${JSON.stringify(options)}) } };`,
     );
-    const run = (...words: string[]) => runCommand(words, { cwd: folder, env: { EFFECTMATCH_ADMIN_URL: db.url() } });
+    const run = (...words: string[]) =>
+      runCommand(words, { cwd: folder, env: { EFFECTMATCH_ADMIN_URL: db.url() } });
 
     const owner = db.role('app_owner');
-    await db.run(`create role "${owner}" login createrole; alter database "${db.name}" owner to "${owner}"`);
+    await db.run(
+      `create role "${owner}" login createrole; alter database "${db.name}" owner to "${owner}"`,
+    );
     await db.run(`alter table invoice owner to "${owner}"; alter table vendor owner to "${owner}"`);
     const partly = await run('provision', '--admin', db.url(owner));
     assert.equal(partly.code, 0, partly.stderr);
@@ -101,10 +104,19 @@ test('what init suggests for functions that share a name and for writable views 
   const init = await desk.run(['init', '--roles', 'unused_here'], { env });
   assert.equal(init.code, 0, init.stderr);
   const config = desk.read('effectmatch.config.ts');
-  assert.match(config, /\/\/ entryPoints: \['pay\(integer\)', 'pay\(integer, text\)', 'refund'\],\n/);
+  assert.match(
+    config,
+    /\/\/ entryPoints: \['pay\(integer\)', 'pay\(integer, text\)', 'refund'\],\n/,
+  );
   assert.match(config, /\/\/ views: \['open_invoice'\],\n/);
-  writeFileSync(desk.path('effectmatch.config.ts'), config.replace(/\/\/ (?=entryPoints|views)/g, ''));
+  writeFileSync(
+    desk.path('effectmatch.config.ts'),
+    config.replace(/\/\/ (?=entryPoints|views)/g, ''),
+  );
   const printed = await desk.run(['provision', '--print'], { env });
   assert.equal(printed.code, 0, printed.stderr);
-  assert.match(printed.stdout, /grant execute on routine "public"."pay"\(.*text"?\) to "?effectmatch_execunused_here/);
+  assert.match(
+    printed.stdout,
+    /grant execute on routine "public"."pay"\(.*text"?\) to "?effectmatch_execunused_here/,
+  );
 });

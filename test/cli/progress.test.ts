@@ -8,7 +8,12 @@ import { openProgress } from '../../src/cli/progress.ts';
 function site(isTTY: boolean) {
   const written: string[] = [];
   const clock = { ms: 0 };
-  return { written, clock, stream: { isTTY, write: (text: string) => written.push(text) }, nowMs: () => clock.ms };
+  return {
+    written,
+    clock,
+    stream: { isTTY, write: (text: string) => written.push(text) },
+    nowMs: () => clock.ms,
+  };
 }
 
 test('nothing is said in the first second, then how long and how far, and it is wiped away', () => {
@@ -53,7 +58,8 @@ test('nothing is said where nobody reads: no terminal, or a document was asked f
 });
 
 test('every verb that works on a database or a whole journal shows progress', () => {
-  const read = (name: string) => readFileSync(new URL(`../../src/cli/${name}.ts`, import.meta.url), 'utf8');
+  const read = (name: string) =>
+    readFileSync(new URL(`../../src/cli/${name}.ts`, import.meta.url), 'utf8');
   for (const name of [
     'init',
     'provision',

@@ -45,20 +45,31 @@ test('an export holds one receipt for every verdict, in order, in a file of its 
     receipts.map((verified) => verified.kind === 'receipt' && verified.receipt.position),
     [2, 5, 7, 8],
   );
-  for (const name of ['all.jsonl', 'receipts.pub']) assert.equal(statSync(at(name)).mode & 0o777, 0o600, name);
+  for (const name of ['all.jsonl', 'receipts.pub'])
+    assert.equal(statSync(at(name)).mode & 0o777, 0o600, name);
 });
 
 test('a whole export is verified with the public key alone, and says what that means', async () => {
   for (const given of ['receipts.pub', publicKey]) {
     const { code, stdout, stderr } = await audit('all.jsonl', '--key', given);
     assert.equal(code, 0, stderr);
-    assert.match(stdout, new RegExp(`^verified {2}receipt of ${committed.occurrence}: committed$`, 'm'));
-    assert.match(stdout, new RegExp(`^verified {2}receipt of ${diverged.occurrence}: rejected$`, 'm'));
+    assert.match(
+      stdout,
+      new RegExp(`^verified {2}receipt of ${committed.occurrence}: committed$`, 'm'),
+    );
+    assert.match(
+      stdout,
+      new RegExp(`^verified {2}receipt of ${diverged.occurrence}: rejected$`, 'm'),
+    );
     assert.match(stdout, /4 documents, all verified/);
     assert.match(stdout, /^Proves: /m);
     assert.match(stdout, /^Does not prove: .*honest/m);
   }
-  assert.deepEqual(readdirSync(desk).sort(), ['all.jsonl', 'receipts.pub'], 'verifying creates nothing');
+  assert.deepEqual(
+    readdirSync(desk).sort(),
+    ['all.jsonl', 'receipts.pub'],
+    'verifying creates nothing',
+  );
 });
 
 test('a verified rejection has exit code 0 and is data in JSON mode', async () => {
@@ -75,7 +86,9 @@ test('what is not verified has exit code 1 and names the place', async () => {
   const other = new Office();
   try {
     await (await createRuntime(other.config)).close();
-    const foreign = (await runCommand(['export', '--public-key'], { cwd: other.folder })).stdout.trim();
+    const foreign = (
+      await runCommand(['export', '--public-key'], { cwd: other.folder })
+    ).stdout.trim();
     const swapped = JSON.parse(lines[1] ?? '');
     swapped.payload = JSON.parse(lines[0] ?? '').payload;
     writeFileSync(at('forged.jsonl'), `${lines[0]}\n${JSON.stringify(swapped)}\n`);
@@ -85,7 +98,11 @@ test('what is not verified has exit code 1 and names the place', async () => {
     writeFileSync(at('long.jsonl'), 'x'.repeat(1_600_000));
     mkdirSync(at('folder'));
     const cases: [string[], string, RegExp][] = [
-      [['all.jsonl', '--key', foreign], 'ERR_EM_SIGNATURE_INVALID', /line 1: .*by a key that you trust/],
+      [
+        ['all.jsonl', '--key', foreign],
+        'ERR_EM_SIGNATURE_INVALID',
+        /line 1: .*by a key that you trust/,
+      ],
       [['forged.jsonl', '--key', publicKey], 'ERR_EM_SIGNATURE_INVALID', /line 2: .*does not fit/],
       [['cut.jsonl', '--key', publicKey], 'ERR_EM_RECORD_INVALID', /line 4/],
       [['empty.jsonl', '--key', publicKey], 'ERR_EM_RECORD_INVALID', /nothing to verify/],
@@ -94,8 +111,16 @@ test('what is not verified has exit code 1 and names the place', async () => {
       [['folder', '--key', publicKey], 'ERR_EM_NOT_FOUND', /not a regular file/],
       [['absent.jsonl', '--key', publicKey], 'ERR_EM_NOT_FOUND', /cannot be read/],
       [['all.jsonl', '--key', 'absent.pub'], 'ERR_EM_NOT_FOUND', /cannot be read/],
-      [['all.jsonl', '--key', 'all.jsonl'], 'ERR_EM_CONFIG_INVALID', /not a public key of receipts/],
-      [['all.jsonl', '--key', 'ed25519:AAAA'], 'ERR_EM_CONFIG_INVALID', /not a public key of receipts/],
+      [
+        ['all.jsonl', '--key', 'all.jsonl'],
+        'ERR_EM_CONFIG_INVALID',
+        /not a public key of receipts/,
+      ],
+      [
+        ['all.jsonl', '--key', 'ed25519:AAAA'],
+        'ERR_EM_CONFIG_INVALID',
+        /not a public key of receipts/,
+      ],
       [['all.jsonl'], 'ERR_EM_USAGE', /--key is missing/],
     ];
     const ended = await Promise.all(cases.map(([args]) => audit(...args, '--json')));
@@ -104,7 +129,8 @@ test('what is not verified has exit code 1 and names the place', async () => {
       const { error } = JSON.parse(ended[index]?.stdout ?? '');
       assert.equal(error.code, code, error.message);
       assert.match(error.message, message);
-      if (code === 'ERR_EM_CONFIG_INVALID') assert.match(error.next, /`effectmatch export --public-key` printed/);
+      if (code === 'ERR_EM_CONFIG_INVALID')
+        assert.match(error.next, /`effectmatch export --public-key` printed/);
     }
   } finally {
     other[Symbol.dispose]();
@@ -150,7 +176,10 @@ test('cloud events carry the same envelopes, and are verified by what is signed 
     time: committed.recordedAt,
     datacontenttype: 'application/json',
   });
-  writeFileSync(at('events.jsonl'), stdout.replace('effectmatch.terminal.rejected', 'effectmatch.terminal.committed'));
+  writeFileSync(
+    at('events.jsonl'),
+    stdout.replace('effectmatch.terminal.rejected', 'effectmatch.terminal.committed'),
+  );
   const verified = await audit('events.jsonl', '--key', publicKey, '--json');
   assert.equal(verified.code, 0, verified.stdout);
   const kinds = JSON.parse(verified.stdout).documents.map(
@@ -174,10 +203,14 @@ test('what a verified receipt says cannot look like what verifying says about it
   const plain = await audit('loud.jsonl', '--key', trusted);
   assert.equal(plain.code, 0, plain.stderr);
   assert.equal(plain.stdout.match(/^ *verified/gm)?.length, 1);
-  assert.match(plain.stdout, /^ {2}task {7}"pay\\u\{200b\}\\", on bank\\u\{2028\}verified {2}receipt", on books$/m);
+  assert.match(
+    plain.stdout,
+    /^ {2}task {7}"pay\\u\{200b\}\\", on bank\\u\{2028\}verified {2}receipt", on books$/m,
+  );
   const json = await audit('loud.jsonl', '--key', trusted, '--json');
   assert.equal(JSON.parse(json.stdout).documents[0].receipt.terminal.task, terminal.task);
-  for (const { stdout } of [plain, json]) assert.doesNotMatch(stdout.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\u2028]/u);
+  for (const { stdout } of [plain, json])
+    assert.doesNotMatch(stdout.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\u2028]/u);
 });
 
 test('an existing file is replaced only with --force, and a failed export leaves nothing behind', async () => {
@@ -228,9 +261,20 @@ test('a signed checkpoint is verified with the public key, and the journal is ve
   assert.match(against.stdout, /exported checkpoint over rows 1 to 8/);
 
   const damaged = JSON.parse(readFileSync(file, 'utf8'));
-  const payload = Buffer.from(damaged.payload, 'base64').toString().replaceAll('"rows":8', '"rows":9');
-  writeFileSync(at('damaged.json'), JSON.stringify({ ...damaged, payload: Buffer.from(payload).toString('base64') }));
-  const refusedThere = await operate('journal', '--verify', '--against', at('damaged.json'), '--json');
+  const payload = Buffer.from(damaged.payload, 'base64')
+    .toString()
+    .replaceAll('"rows":8', '"rows":9');
+  writeFileSync(
+    at('damaged.json'),
+    JSON.stringify({ ...damaged, payload: Buffer.from(payload).toString('base64') }),
+  );
+  const refusedThere = await operate(
+    'journal',
+    '--verify',
+    '--against',
+    at('damaged.json'),
+    '--json',
+  );
   assert.equal(JSON.parse(refusedThere.stdout).error.code, 'ERR_EM_SIGNATURE_INVALID');
   writeFileSync(at('receipt.json'), `${lines[0]}\n`);
   const receipt = await operate('journal', '--verify', '--against', at('receipt.json'));
@@ -239,8 +283,12 @@ test('a signed checkpoint is verified with the public key, and the journal is ve
 
 test('a Python script that knows only the rules verifies the same receipts, and not a damaged one', (context) => {
   const script = fileURLToPath(new URL('../vectors/verify_envelope.py', import.meta.url));
-  const python = (name: string) => spawnSync('python3', ['-B', script, at(name), publicKey], { encoding: 'utf8' });
-  writeFileSync(at('again.jsonl'), `${lines.join('\n')}\n${readFileSync(at('checkpoint.json'), 'utf8')}`);
+  const python = (name: string) =>
+    spawnSync('python3', ['-B', script, at(name), publicKey], { encoding: 'utf8' });
+  writeFileSync(
+    at('again.jsonl'),
+    `${lines.join('\n')}\n${readFileSync(at('checkpoint.json'), 'utf8')}`,
+  );
   const run = python('again.jsonl');
   if (run.error !== undefined && 'code' in run.error && run.error.code === 'ENOENT') {
     context.skip('there is no python3 here: only our own verifier was used');

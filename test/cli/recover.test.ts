@@ -25,7 +25,8 @@ async function killAt(office: Office, id: number, step: string): Promise<void> {
   assert.equal(signal, 'SIGKILL');
 }
 
-const recover = (office: Office, ...args: string[]) => runCommand(['recover', ...args], { cwd: office.folder });
+const recover = (office: Office, ...args: string[]) =>
+  runCommand(['recover', ...args], { cwd: office.folder });
 
 test('attempts are left alone while they may be alive, and then settled by what the backend says', async () => {
   using office = new Office();
@@ -69,12 +70,21 @@ test('an attempt whose license another machine used is settled with the words th
   using office = new Office();
   await killAt(office, 1, 'path:claimed');
   {
-    await using there = await createRuntime({ ...office.config, store: office.path('other-machine.db') });
-    const terminal = await there.execute(readFileSync(office.path('license.json'), 'utf8'), paying(1));
+    await using there = await createRuntime({
+      ...office.config,
+      store: office.path('other-machine.db'),
+    });
+    const terminal = await there.execute(
+      readFileSync(office.path('license.json'), 'utf8'),
+      paying(1),
+    );
     assert.equal(terminal.kind, 'committed');
   }
   const { code, stdout, stderr } = await recover(office, '--now');
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /rejected \(decided-elsewhere: execution exe_[0-9a-f]{32} committed this occurrence; /);
+  assert.match(
+    stdout,
+    /rejected \(decided-elsewhere: execution exe_[0-9a-f]{32} committed this occurrence; /,
+  );
   assert.doesNotMatch(stdout, /nothing became durable/);
 });

@@ -10,7 +10,12 @@ test('run answers a refused action with a recorded rejection and exit code 2, an
   using office = new Office();
   const runtime = await createRuntime(office.config);
   const effects = [update('invoice', { id: 1 }, { status: ['pending', 'paid'] })];
-  const proposal = await runtime.prepare({ adapter: 'books', task: 'invoice-1', planRevision: 1, effects });
+  const proposal = await runtime.prepare({
+    adapter: 'books',
+    task: 'invoice-1',
+    planRevision: 1,
+    effects,
+  });
   const license = await office.approver.sign(proposal, { expiresIn: '10m' });
   await runtime.close();
   const sql = "update invoice set status = 'paid' where id = 1";
@@ -21,8 +26,14 @@ test('run answers a refused action with a recorded rejection and exit code 2, an
 
   const refused = await call('run', 'license.json', '--action', 'bad.json');
   assert.equal(refused.code, 2, refused.stderr);
-  assert.match(refused.stdout, /^rejected at action \(action-invalid\): .*unknown field "force".*it tried:/);
-  assert.match(refused.stdout, /next: nothing was changed, and the license is still good; correct the action/);
+  assert.match(
+    refused.stdout,
+    /^rejected at action \(action-invalid\): .*unknown field "force".*it tried:/,
+  );
+  assert.match(
+    refused.stdout,
+    /next: nothing was changed, and the license is still good; correct the action/,
+  );
   const listed = await call('journal', '--disposition', 'rejected', '--json');
   assert.match(listed.stdout, /"at": "action"/);
   const ran = await call('run', 'license.json', '--action', 'good.json');

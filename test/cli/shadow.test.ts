@@ -20,12 +20,26 @@ test('a shadow goes beside production: recorded, listed, exported and verified, 
   const before = content();
 
   const first = await call('shadow', ...PAY, '--task', 'look first');
-  assert.match(first, /^nothing is approved to compare with; seen: 1 update of invoice, 1 insert of notification$/m);
+  assert.match(
+    first,
+    /^nothing is approved to compare with; seen: 1 update of invoice, 1 insert of notification$/m,
+  );
   assert.match(first, /^ {2}~ invoice id=1 {2}status: "pending" -> "paid"/m);
   assert.match(first, /Rolled back, and no verdict: no license was spent/);
   await call('plan', ...PAY, '--out', 'proposal.json');
-  assert.match(await call('shadow', 'proposal.json', ...PAY), /^would commit: .*if the proposal is signed as it is/);
-  await call('approve', 'proposal.json', '--key', 'alice.key.json', '--yes', '--out', 'license.json');
+  assert.match(
+    await call('shadow', 'proposal.json', ...PAY),
+    /^would commit: .*if the proposal is signed as it is/,
+  );
+  await call(
+    'approve',
+    'proposal.json',
+    '--key',
+    'alice.key.json',
+    '--yes',
+    '--out',
+    'license.json',
+  );
   const { shadow } = JSON.parse(await call('shadow', 'license.json', ...PAY, '--json'));
   assert.deepEqual([shadow.would, shadow.basis], ['commit', 'license']);
   assert.deepEqual(content(), before, 'the database is as it was');
@@ -35,7 +49,10 @@ test('a shadow goes beside production: recorded, listed, exported and verified, 
   assert.match(shown, /shadow: no verdict, nothing was spent[\s\S]*would commit/);
   const listed = await call('journal', '--kind', 'shadow');
   assert.equal(listed.trim().split('\n').length, 3);
-  assert.match(listed, /shadow +no verdict +occ_\w+ {2}look first {2}nothing approved to compare with/);
+  assert.match(
+    listed,
+    /shadow +no verdict +occ_\w+ {2}look first {2}nothing approved to compare with/,
+  );
   assert.match(await call('recover', '--now'), /nothing/);
 
   await call('run', 'license.json', ...PAY);
@@ -48,7 +65,10 @@ test('a shadow goes beside production: recorded, listed, exported and verified, 
     assert.equal(statement.predicateType, 'urn:effectmatch:shadow:v1');
   }
   const verified = await call('verify', 'shadows.jsonl', '--key', 'receipts.pub');
-  assert.match(verified, /shadow occ_\w+: no verdict[\s\S]*Does not prove: That anything was decided/);
+  assert.match(
+    verified,
+    /shadow occ_\w+: no verdict[\s\S]*Does not prove: That anything was decided/,
+  );
   const [event = ''] = (await call('export', '--shadow', '--format', 'cloudevents')).split('\n');
   assert.equal(JSON.parse(event).type, 'effectmatch.shadow.propose');
   assert.match(await call('journal', '--verify'), /^intact/);
@@ -63,7 +83,10 @@ test('what would be refused is told with its differences, and still ends with ex
     begin update invoice set status = 'late' where id = 3; end`);
   const { code, stdout } = await desk.run(['shadow', 'proposal.json', ...PAY]);
   assert.equal(code, 0, stdout);
-  assert.match(stdout, /^would be rejected at comparison \(diverged\)[\s\S]*extra {4}~ invoice id=3/);
+  assert.match(
+    stdout,
+    /^would be rejected at comparison \(diverged\)[\s\S]*extra {4}~ invoice id=3/,
+  );
   const denied = await desk.run(['shadow', '--sql', 'drop table invoice', '--json']);
   assert.equal(denied.code, 0, denied.stderr);
   assert.equal(JSON.parse(denied.stdout).shadow.would, 'reject');

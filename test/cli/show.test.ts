@@ -64,7 +64,9 @@ test('as data, all of it is there', async () => {
   assert.deepEqual(shown.attempts, [diverged]);
   assert.equal(shown.claimed.claim.execution, diverged.execution);
   assert.equal(shown.claimed.license.issuer, 'ap-team');
-  assert.deepEqual(shown.claimed.approved.effects, [update('invoice', { id: 2 }, { status: ['pending', 'paid'] })]);
+  assert.deepEqual(shown.claimed.approved.effects, [
+    update('invoice', { id: 2 }, { status: ['pending', 'paid'] }),
+  ]);
   assert.deepEqual(shown.acknowledgements, []);
 });
 
@@ -79,7 +81,10 @@ test('what is not there and what is no occurrence are different faults', async (
 test('verdicts of remote backends have exit codes 3 and 4, no verdict has 5, and a common beginning lists all', async () => {
   const context = fixtureContext('show');
   const secret = createHash('sha256').update('show').digest('base64url');
-  office.writeConfig({ store: "'remote.db'", keyring: "{ env: 'EM_TEST_KEYS' }" }, 'remote.config.ts');
+  office.writeConfig(
+    { store: "'remote.db'", keyring: "{ env: 'EM_TEST_KEYS' }" },
+    'remote.config.ts',
+  );
   const call = (...args: string[]) =>
     runCommand(['show', ...args, '--config', 'remote.config.ts'], {
       cwd: office.folder,
@@ -88,13 +93,21 @@ test('verdicts of remote backends have exit codes 3 and 4, no verdict has 5, and
 
   const ledgers = await sqliteLedgers(office.path('remote.db')).open(context);
   const claims = new Map<string, ClaimRecord>();
-  for (const name of ['diverged', 'indeterminate', 'silent', ...Array.from({ length: 14 }, (_, n) => `more ${n}`)]) {
+  for (const name of [
+    'diverged',
+    'indeterminate',
+    'silent',
+    ...Array.from({ length: 14 }, (_, n) => `more ${n}`),
+  ]) {
     claims.set(name, await claim(ledgers, name));
   }
   const claimed = (name: string) => claims.get(name) as ClaimRecord;
   for (const kind of ['diverged', 'indeterminate'] as const) {
     await ledgers.consumePermit(fixturePermit(context, claimed(kind)));
-    await ledgers.record(fixtureTerminal<Terminal['kind']>(context, claimed(kind), kind), 'flushed');
+    await ledgers.record(
+      fixtureTerminal<Terminal['kind']>(context, claimed(kind), kind),
+      'flushed',
+    );
   }
   await ledgers.close();
 
@@ -110,11 +123,16 @@ test('verdicts of remote backends have exit codes 3 and 4, no verdict has 5, and
 
   // Of 17 ids two begin with the same of 16 characters.
   const ids = [...claims.values()].map(({ occurrence }) => occurrence as string);
-  const begin = ids.map((id) => id.slice(0, 5)).find((start, index, all) => all.indexOf(start) !== index) ?? '';
+  const begin =
+    ids.map((id) => id.slice(0, 5)).find((start, index, all) => all.indexOf(start) !== index) ?? '';
   const many = await call(begin);
   assert.equal(many.code, 1);
-  assert.match(many.stderr, new RegExp(`^error ERR_EM_NOT_FOUND: \\d+ occurrences begin with ${begin}:\n`));
-  for (const id of ids.filter((candidate) => candidate.startsWith(begin))) assert.ok(many.stderr.includes(`  ${id}\n`));
+  assert.match(
+    many.stderr,
+    new RegExp(`^error ERR_EM_NOT_FOUND: \\d+ occurrences begin with ${begin}:\n`),
+  );
+  for (const id of ids.filter((candidate) => candidate.startsWith(begin)))
+    assert.ok(many.stderr.includes(`  ${id}\n`));
   assert.match(many.stderr, /\nnext: write more of the id\n$/);
 
   async function claim(store: Ledgers, name: string): Promise<ClaimRecord> {

@@ -44,7 +44,9 @@ function compile(desk: Desk): string {
     files: ['use.ts'],
   };
   writeFileSync(desk.path('tsconfig.json'), JSON.stringify(options));
-  return spawnSync(`${root}node_modules/.bin/tsc`, ['-p', desk.path('tsconfig.json')], { encoding: 'utf8' }).stdout;
+  return spawnSync(`${root}node_modules/.bin/tsc`, ['-p', desk.path('tsconfig.json')], {
+    encoding: 'utf8',
+  }).stdout;
 }
 
 test('types of an SQLite database catch what is wrong and let through what is right', async () => {

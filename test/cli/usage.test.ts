@@ -62,12 +62,17 @@ test('without a verb the overview is printed, and the exit code says that nothin
 });
 
 test('the version is the one of the package', async () => {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const { version } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  );
   assert.equal((await runCommand(['--version'])).stdout, `${version}\n`);
 });
 
 test('an unknown verb and an unknown flag are faults of usage with code, sentence and next step', async () => {
-  const [verb, flag] = await Promise.all([runCommand(['joural']), runCommand(['recover', '--nwo'])]);
+  const [verb, flag] = await Promise.all([
+    runCommand(['joural']),
+    runCommand(['recover', '--nwo']),
+  ]);
   for (const ended of [verb, flag]) {
     assert.equal(ended.code, 1);
     assert.equal(ended.stdout, '');
@@ -114,7 +119,8 @@ test('bash completes verbs and the flags of a verb from the script that is print
 
 test('an older Node gets a sentence and exit code 1', (t) => {
   const older = findOlderNode();
-  if (older === undefined) return t.skip('no Node older than 24.12 is installed beside the one of this project');
+  if (older === undefined)
+    return t.skip('no Node older than 24.12 is installed beside the one of this project');
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-guard-'));
   try {
     // The entry has no types, so under this name it is what the build makes of it; nothing it would import is there.
@@ -122,7 +128,10 @@ test('an older Node gets a sentence and exit code 1', (t) => {
     copyFileSync(MAIN, file);
     const plain = spawnSync(older, [file, 'demo'], { encoding: 'utf8' });
     assert.equal(plain.status, 1);
-    assert.match(plain.stderr, /^error ERR_EM_NODE_VERSION: EffectMatch needs Node 24\.12 or newer/);
+    assert.match(
+      plain.stderr,
+      /^error ERR_EM_NODE_VERSION: EffectMatch needs Node 24\.12 or newer/,
+    );
     assert.match(plain.stderr, /\nnext: install Node 24\.12/);
     const json = spawnSync(older, [file, 'demo', '--json'], { encoding: 'utf8' });
     assert.equal(json.status, 1);
@@ -138,7 +147,9 @@ function findOlderNode(): string | undefined {
     .map((folder) => join(folder, 'node'))
     .filter((file) => existsSync(file))
     .find((file) => {
-      const [major = 0, minor = 0] = execFileSync(file, ['-p', 'process.versions.node'], { encoding: 'utf8' })
+      const [major = 0, minor = 0] = execFileSync(file, ['-p', 'process.versions.node'], {
+        encoding: 'utf8',
+      })
         .split('.')
         .map(Number);
       return major < 24 || (major === 24 && minor < 12);

@@ -18,6 +18,7 @@ test('property: an instant is ISO 8601 in UTC with milliseconds', () => {
 });
 
 test('what is no time is refused', () => {
-  for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1]) assert.throws(() => instant(ms), RangeError);
+  for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1])
+    assert.throws(() => instant(ms), RangeError);
   assert.equal(instant(0), '1970-01-01T00:00:00.000Z');
 });

@@ -37,5 +37,7 @@ export function chanceOf(label: string): Chance {
 
 /** The seed to use: the one asked for in the environment or on the command line, else a new one. */
 export function chooseSeed(asked: string | undefined = process.env.EFFECTMATCH_SEED): string {
-  return asked === undefined || asked === '' ? Math.floor(Math.random() * 2 ** 32).toString(36) : asked;
+  return asked === undefined || asked === ''
+    ? Math.floor(Math.random() * 2 ** 32).toString(36)
+    : asked;
 }

@@ -29,7 +29,10 @@ after(async () => {
 });
 
 /** A world in which every operation has run and every committed one was released. */
-async function withSoundWorld(template: Template, use: (world: World, verify: () => Promise<string>) => Promise<void>) {
+async function withSoundWorld(
+  template: Template,
+  use: (world: World, verify: () => Promise<string>) => Promise<void>,
+) {
   await using world = await template.copy();
   await using scene = new Scene(pool, world);
   for (const operation of world.operations) await scene.execute(operation);
@@ -54,7 +57,11 @@ function alter(file: string, sql: string): void {
     db.exec('pragma foreign_keys = off');
     const before = db.prepare('select total_changes() as n').get()?.n;
     db.exec(sql);
-    assert.notEqual(db.prepare('select total_changes() as n').get()?.n, before, `nothing was changed by: ${sql}`);
+    assert.notEqual(
+      db.prepare('select total_changes() as n').get()?.n,
+      before,
+      `nothing was changed by: ${sql}`,
+    );
   } finally {
     db.close();
   }
@@ -103,7 +110,8 @@ const FALSIFICATIONS: readonly {
   },
   {
     name: 'a lost verdict',
-    falsify: (world) => alter(world.site.ledger, `delete from journal where ${terminalOf(world, 'surprise')}`),
+    falsify: (world) =>
+      alter(world.site.ledger, `delete from journal where ${terminalOf(world, 'surprise')}`),
     complaint: /claimed, but without a verdict/,
     journal: 'tampered',
   },
@@ -129,7 +137,8 @@ const FALSIFICATIONS: readonly {
   },
   {
     name: 'a lost marker',
-    falsify: (world) => world.backend.loseMarker(world.folder, world.operationOf('append').occurrence),
+    falsify: (world) =>
+      world.backend.loseMarker(world.folder, world.operationOf('append').occurrence),
     complaint: /committed, but the marker does not say so/,
     journal: 'intact',
   },

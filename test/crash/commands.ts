@@ -31,13 +31,18 @@ export interface Arming {
 }
 
 /** What became of a request for release. */
-export type Released = { readonly kind: 'released' } | { readonly kind: 'halted'; readonly why: string };
+export type Released =
+  | { readonly kind: 'released' }
+  | { readonly kind: 'halted'; readonly why: string };
 
 /** What the parent may ask of a child, and what the child answers. */
 export interface Commands {
   readonly open: { readonly asks: { readonly site: Site }; readonly answers: null };
   readonly arm: { readonly asks: { readonly arming: Arming | null }; readonly answers: null };
-  readonly execute: { readonly asks: { readonly operation: Operation }; readonly answers: Terminal };
+  readonly execute: {
+    readonly asks: { readonly operation: Operation };
+    readonly answers: Terminal;
+  };
   readonly stream: {
     readonly asks: { readonly operations: readonly Operation[]; readonly releases: string };
     readonly answers: number;
@@ -50,7 +55,10 @@ export interface Commands {
     readonly answers: Released;
   };
   /** The verdict about the operation as dependent work would read it; null when there is none. */
-  readonly terminal: { readonly asks: { readonly operation: Operation }; readonly answers: Terminal | null };
+  readonly terminal: {
+    readonly asks: { readonly operation: Operation };
+    readonly answers: Terminal | null;
+  };
   readonly verify: { readonly asks: Record<never, never>; readonly answers: JournalVerdict };
   readonly steps: { readonly asks: Record<never, never>; readonly answers: readonly Step[] };
   readonly close: { readonly asks: Record<never, never>; readonly answers: null };
@@ -68,7 +76,12 @@ export type Reply =
   /** An operation of a stream has ended; the next one follows at once. */
   | { readonly id: number; readonly kind: 'progress' }
   | { readonly id: number; readonly kind: 'done'; readonly value: unknown }
-  | { readonly id: number; readonly kind: 'failed'; readonly code: string; readonly message: string };
+  | {
+      readonly id: number;
+      readonly kind: 'failed';
+      readonly code: string;
+      readonly message: string;
+    };
 
 /** The continuation that every license of the crash tests registers. */
 export const CONTINUATION = 'follow-up';

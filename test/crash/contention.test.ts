@@ -38,12 +38,16 @@ async function withWorld(
 }
 
 /** All processes have the operation before any of them starts. */
-async function fireTogether(children: readonly Child[], operation: Operation): Promise<readonly Terminal[]> {
+async function fireTogether(
+  children: readonly Child[],
+  operation: Operation,
+): Promise<readonly Terminal[]> {
   await Promise.all(children.map((child) => child.ask('load', { operation })));
   return Promise.all(children.map((child) => child.ask('fire', {})));
 }
 
-const kindsOf = (terminals: readonly Terminal[]) => terminals.map((terminal) => terminal.kind).sort();
+const kindsOf = (terminals: readonly Terminal[]) =>
+  terminals.map((terminal) => terminal.kind).sort();
 
 for (const backend of BACKENDS) {
   const rounds = Math.ceil(ROUNDS / BACKENDS.length);
@@ -52,17 +56,26 @@ for (const backend of BACKENDS) {
       const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
       for (const operation of world.operations) {
         const terminals = await fireTogether(children, operation);
-        assert.deepEqual(kindsOf(terminals), ['committed', ...Array(CONTENDERS - 1).fill('rejected')]);
+        assert.deepEqual(kindsOf(terminals), [
+          'committed',
+          ...Array(CONTENDERS - 1).fill('rejected'),
+        ]);
         for (const terminal of terminals) {
           if (terminal.kind === 'rejected') assert.equal(terminal.reason, 'spent', terminal.detail);
         }
         const child = children[operation.n % CONTENDERS];
         const seen = await child?.ask('terminal', { operation });
-        assert.equal(seen?.kind, 'committed', 'a refused replay never shadows the attempt that holds the claim');
+        assert.equal(
+          seen?.kind,
+          'committed',
+          'a refused replay never shadows the attempt that holds the claim',
+        );
       }
       const { releases } = world;
       for (const operation of world.operations.slice(0, 20)) {
-        const asked = await Promise.all(children.map((child) => child.ask('release', { operation, releases })));
+        const asked = await Promise.all(
+          children.map((child) => child.ask('release', { operation, releases })),
+        );
         assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
       }
       const facts = await readFacts(world);
@@ -72,7 +85,9 @@ for (const backend of BACKENDS) {
         const ends = (facts.journals[0] ?? []).filter(
           (line) => line.kind === 'terminal' && line.record.task === taskOf(operation),
         );
-        const spent = ends.filter((line) => line.record.reason === 'spent' && line.record.claim === undefined);
+        const spent = ends.filter(
+          (line) => line.record.reason === 'spent' && line.record.claim === undefined,
+        );
         assert.equal(ends.filter((line) => line.record.kind === 'committed').length, 1);
         assert.equal(spent.length, CONTENDERS - 1);
         assert.equal(ends.length, CONTENDERS);
@@ -96,8 +111,14 @@ for (const { keyring, ownKeyring } of MACHINES) {
         for (const operation of world.operations) {
           const together = operation.n % 2 === 0;
           const pair = operation.n % 4 < 2 ? [here, there] : [there, here];
-          const terminals = together ? await fireTogether(pair, operation) : await fireInTurn(pair, operation);
-          assert.deepEqual(kindsOf(terminals), ['committed', 'rejected'], JSON.stringify(terminals));
+          const terminals = together
+            ? await fireTogether(pair, operation)
+            : await fireInTurn(pair, operation);
+          assert.deepEqual(
+            kindsOf(terminals),
+            ['committed', 'rejected'],
+            JSON.stringify(terminals),
+          );
           if (!together) assert.equal(terminals[0]?.kind, 'committed');
         }
         await expectSound(world, [here, there], [world.site, site]);
@@ -106,18 +127,27 @@ for (const { keyring, ownKeyring } of MACHINES) {
   });
 }
 
-async function fireInTurn(children: readonly Child[], operation: Operation): Promise<readonly Terminal[]> {
+async function fireInTurn(
+  children: readonly Child[],
+  operation: Operation,
+): Promise<readonly Terminal[]> {
   const terminals: Terminal[] = [];
   for (const child of children) terminals.push(await child.ask('execute', { operation }));
   return terminals;
 }
 
 /** Nothing is left to recover, the loser is never released, and both journals together explain the durable state. */
-async function expectSound(world: World, children: readonly Child[], sites: readonly Site[]): Promise<void> {
+async function expectSound(
+  world: World,
+  children: readonly Child[],
+  sites: readonly Site[],
+): Promise<void> {
   const { releases } = world;
   for (const child of children) assert.deepEqual(await child.ask('recover', {}), []);
   for (const operation of world.operations) {
-    const asked = await Promise.all(children.map((child) => child.ask('release', { operation, releases })));
+    const asked = await Promise.all(
+      children.map((child) => child.ask('release', { operation, releases })),
+    );
     assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
   }
   for (const child of children) assert.equal((await child.ask('verify', {})).kind, 'intact');
@@ -140,7 +170,10 @@ test('a machine that died with its claim is recovered as rejected when another m
       assert.equal((await there.ask('execute', { operation })).kind, 'committed');
       const here = await scene.fresh();
       const [recovered] = await here.ask('recover', {});
-      assert.ok(recovered?.kind === 'settled' && recovered.terminal.kind === 'rejected', JSON.stringify(recovered));
+      assert.ok(
+        recovered?.kind === 'settled' && recovered.terminal.kind === 'rejected',
+        JSON.stringify(recovered),
+      );
       assert.equal(recovered.terminal.reason, 'decided-elsewhere');
 
       await scene.dieAt('path:claimed', 'execute', { operation: voided });
@@ -158,7 +191,12 @@ test('a machine that died with its claim is recovered as rejected when another m
 
 test('a ledger restored from before the claim cannot buy a second effect', async () => {
   for (const backend of BACKENDS) {
-    for (const died of [undefined, 'adapter:commit-returned', 'path:promoted', 'path:terminal-recorded'] as const) {
+    for (const died of [
+      undefined,
+      'adapter:commit-returned',
+      'path:promoted',
+      'path:terminal-recorded',
+    ] as const) {
       await withWorld(backend, 1, async (scene, world) => {
         const operation = world.operationOf('append');
         const { releases } = world;
@@ -177,7 +215,10 @@ test('a ledger restored from before the claim cannot buy a second effect', async
         assert.equal(released.kind, 'halted');
         await scene.done(restored);
         const facts = await readFacts(world, [original, world.site.ledger]);
-        assert.deepEqual([...scene.violations, ...findViolations(world, facts, { stage: 'settled' })], []);
+        assert.deepEqual(
+          [...scene.violations, ...findViolations(world, facts, { stage: 'settled' })],
+          [],
+        );
       });
     }
   }

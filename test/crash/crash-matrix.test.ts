@@ -29,7 +29,9 @@ before(async () => {
 
 after(async () => {
   const seconds = (performance.now() - startedAt) / 1000;
-  console.log(`${kills} kills in ${seconds.toFixed(1)} s (${(kills / seconds).toFixed(1)} per second), seed ${seed}`);
+  console.log(
+    `${kills} kills in ${seconds.toFixed(1)} s (${(kills / seconds).toFixed(1)} per second), seed ${seed}`,
+  );
   await pool.close();
   for (const template of templates) await template[Symbol.asyncDispose]();
 });
@@ -87,11 +89,13 @@ async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
 test('a process killed at any step of an execution leaves the approved outcome once, or nothing', async () => {
   const cases: KillPlan[] = [];
   for (const kind of OPERATION_KINDS) {
-    for (const execute of await stepsOf(kind)) cases.push({ kind, execute, recover: [], release: [] });
+    for (const execute of await stepsOf(kind))
+      cases.push({ kind, execute, recover: [], release: [] });
   }
   // These two take the same steps as `append`; streams and recoveries have them on every backend.
   const placed = onEveryBackend(cases).filter(
-    ({ item, template }) => !(template.backend.slow && (item.kind === 'derive' || item.kind === 'bulk')),
+    ({ item, template }) =>
+      !(template.backend.slow && (item.kind === 'derive' || item.kind === 'bulk')),
   );
   const died = await runAll(placed, (world, plan) => runKillCase(pool, world, plan));
   assert.equal(died, placed.length);
@@ -100,15 +104,28 @@ test('a process killed at any step of an execution leaves the approved outcome o
 test('a recovery killed at any of its steps is finished by the next one', async () => {
   const cases: KillPlan[] = [];
   const steps = await stepsOf('append');
-  const unsettled = steps.slice(steps.indexOf('path:claimed')).filter((step) => step !== 'path:terminal-recorded');
+  const unsettled = steps
+    .slice(steps.indexOf('path:claimed'))
+    .filter((step) => step !== 'path:terminal-recorded');
   for (const execute of unsettled) {
-    for (const step of RECOVERY_STEPS) cases.push({ kind: 'append', execute, recover: [step], release: [] });
+    for (const step of RECOVERY_STEPS)
+      cases.push({ kind: 'append', execute, recover: [step], release: [] });
   }
   for (const step of RECOVERY_STEPS) {
     cases.push({ kind: 'surprise', execute: 'path:discarded', recover: [step], release: [] });
     cases.push({ kind: 'failing', execute: 'adapter:stage-opened', recover: [step], release: [] });
-    cases.push({ kind: 'bulk', execute: 'adapter:marker-written', recover: [step, ...RECOVERY_STEPS], release: [] });
-    cases.push({ kind: 'derive', execute: 'adapter:commit-returned', recover: [step, ...RECOVERY_STEPS], release: [] });
+    cases.push({
+      kind: 'bulk',
+      execute: 'adapter:marker-written',
+      recover: [step, ...RECOVERY_STEPS],
+      release: [],
+    });
+    cases.push({
+      kind: 'derive',
+      execute: 'adapter:commit-returned',
+      recover: [step, ...RECOVERY_STEPS],
+      release: [],
+    });
   }
   await runAll(inTurn(cases), (world, plan) => runKillCase(pool, world, plan));
 });

@@ -32,7 +32,10 @@ export interface Facts {
 }
 
 /** Reads everything that a verdict about a world depends on. */
-export async function readFacts(world: World, ledgers: readonly string[] = [world.site.ledger]): Promise<Facts> {
+export async function readFacts(
+  world: World,
+  ledgers: readonly string[] = [world.site.ledger],
+): Promise<Facts> {
   return {
     journals: ledgers.map(readJournal),
     markers: await world.backend.readMarkers(world.folder),

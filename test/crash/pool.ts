@@ -87,7 +87,11 @@ export class Child {
     return new Promise((resolve) => {
       const hangs = () => {
         this.#waiting.delete(id);
-        resolve({ kind: 'failed', code: 'hangs', message: `no answer to ${name} in ${HANGS_MS} ms` });
+        resolve({
+          kind: 'failed',
+          code: 'hangs',
+          message: `no answer to ${name} in ${HANGS_MS} ms`,
+        });
       };
       const timer = setTimeout(hangs, HANGS_MS);
       this.#onProgress = onProgress;
@@ -100,10 +104,14 @@ export class Child {
   }
 
   /** The answer of a command that must succeed. */
-  async ask<Name extends CommandName>(name: Name, asks: Commands[Name]['asks']): Promise<Commands[Name]['answers']> {
+  async ask<Name extends CommandName>(
+    name: Name,
+    asks: Commands[Name]['asks'],
+  ): Promise<Commands[Name]['answers']> {
     const answer = await this.call(name, asks);
     if (answer.kind === 'done') return answer.value;
-    const why = answer.kind === 'died' ? JSON.stringify(answer.exit) : `${answer.code} ${answer.message}`;
+    const why =
+      answer.kind === 'died' ? JSON.stringify(answer.exit) : `${answer.code} ${answer.message}`;
     throw new Error(`worker ${this.pid} could not ${name}: ${why}`);
   }
 
@@ -169,7 +177,8 @@ export class Pool {
   /** Takes a child back. A child that cannot close its runtime is ended, never lent again. */
   async give(child: Child): Promise<void> {
     const closed = await child.call('close', {});
-    if (closed.kind === 'done' && this.#all.size <= this.#size && !this.#closed) this.#idle.push(child);
+    if (closed.kind === 'done' && this.#all.size <= this.#size && !this.#closed)
+      this.#idle.push(child);
     else if (child.alive) child.signal('SIGKILL');
   }
 

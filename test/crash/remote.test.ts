@@ -90,7 +90,11 @@ class RemoteScene implements AsyncDisposable {
     const child = await this.fresh();
     await this.arm(child, step, 'SIGKILL');
     const answer = await child.call(name, { operation, releases: world.releases });
-    assert.equal(answer.kind === 'died' && answer.exit.signal, 'SIGKILL', `${step}: ${JSON.stringify(answer)}`);
+    assert.equal(
+      answer.kind === 'died' && answer.exit.signal,
+      'SIGKILL',
+      `${step}: ${JSON.stringify(answer)}`,
+    );
     assert.equal(readLines(world.deaths).at(-1), step);
     kills += 1;
   }
@@ -98,7 +102,8 @@ class RemoteScene implements AsyncDisposable {
   /** Two processes recover at once, twice; what they leave is what the service did, and the request came once at most. */
   async settle(): Promise<string> {
     const [one, two] = await this.pair();
-    for (let times = 0; times < 2; times += 1) await Promise.all([one.ask('recover', {}), two.ask('recover', {})]);
+    for (let times = 0; times < 2; times += 1)
+      await Promise.all([one.ask('recover', {}), two.ask('recover', {})]);
     assert.equal((await one.ask('verify', {})).kind, 'intact');
     return await this.check(one);
   }
@@ -158,11 +163,18 @@ for (const { fate, step } of CASES) {
 
 for (const step of RECOVERY_STEPS.filter((name) => name.startsWith('recovery:'))) {
   test(`a recoverer that is killed at ${step} leaves the next one the same to do`, async () => {
-    for (const death of ['path:request-built', 'path:permit-consumed', 'path:dispatched'] as const) {
+    for (const death of [
+      'path:request-built',
+      'path:permit-consumed',
+      'path:dispatched',
+    ] as const) {
       await onEveryBackend(async (scene) => {
         await scene.dieAt(death, 'execute');
         await scene.dieAt(step, 'recover');
-        const fates = { 'path:request-built': 'rejected', 'path:permit-consumed': 'indeterminate' } as const;
+        const fates = {
+          'path:request-built': 'rejected',
+          'path:permit-consumed': 'indeterminate',
+        } as const;
         assert.equal(await scene.settle(), (fates as Record<string, string>)[death] ?? 'committed');
       });
     }

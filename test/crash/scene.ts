@@ -47,18 +47,25 @@ export class Scene implements AsyncDisposable {
   /** Gives a process back before the case ends. */
   async done(...children: readonly Child[]): Promise<void> {
     for (const child of children) this.#lent.delete(child);
-    await Promise.all(children.filter((child) => child.alive).map((child) => this.#pool.give(child)));
+    await Promise.all(
+      children.filter((child) => child.alive).map((child) => this.#pool.give(child)),
+    );
   }
 
   /** Has a fresh process run the command and die at the step, if the step lies on its way. Says whether it died. */
-  async dieAt<Name extends CommandName>(step: Step, name: Name, asks: Commands[Name]['asks']): Promise<boolean> {
+  async dieAt<Name extends CommandName>(
+    step: Step,
+    name: Name,
+    asks: Commands[Name]['asks'],
+  ): Promise<boolean> {
     const { deaths } = this.world;
     const child = await this.fresh({ toDie: true });
     await child.ask('arm', { arming: { step, signal: 'SIGKILL', log: deaths } });
     const before = readLines(deaths).length;
     const died = this.buried(await child.call(name, asks));
     const logged = readLines(deaths).slice(before).join();
-    if (logged !== (died ? step : '')) this.complain(`a death at ${step} was logged as "${logged}"`);
+    if (logged !== (died ? step : ''))
+      this.complain(`a death at ${step} was logged as "${logged}"`);
     if (died) this.died.push(step);
     await this.done(child);
     return died;
@@ -66,7 +73,8 @@ export class Scene implements AsyncDisposable {
 
   /** Whether the answer is a death, which must then be by SIGKILL and nothing else. */
   buried(answer: Answer<unknown>): boolean {
-    if (answer.kind === 'failed') this.complain(`a process failed: ${answer.code} ${answer.message}`);
+    if (answer.kind === 'failed')
+      this.complain(`a process failed: ${answer.code} ${answer.message}`);
     if (answer.kind !== 'died') return false;
     if (answer.exit.signal === 'SIGKILL') this.#kills += 1;
     else this.complain(`a process ended by itself: ${JSON.stringify(answer.exit)}`);
@@ -91,14 +99,18 @@ export class Scene implements AsyncDisposable {
       this.fresh(),
       ...Array.from({ length: workers - 1 }, () => this.fresh()),
     ]);
-    const all = (await Promise.all([one, ...others].map((child) => child.ask('recover', {})))).flat();
+    const all = (
+      await Promise.all([one, ...others].map((child) => child.ask('recover', {})))
+    ).flat();
     const settled = new Map<string, string>();
     for (const result of all) {
       const told = toldBy(result);
       const other = settled.get(result.occurrence) ?? told;
-      if (result.kind === 'unresolved') this.complain(`${result.task} was left for a person: ${result.why}`);
+      if (result.kind === 'unresolved')
+        this.complain(`${result.task} was left for a person: ${result.why}`);
       if (result.kind !== 'settled') continue;
-      if (other !== told) this.complain(`${result.task}: one recoverer says ${other}, another ${told}`);
+      if (other !== told)
+        this.complain(`${result.task}: one recoverer says ${other}, another ${told}`);
       settled.set(result.occurrence, told);
     }
     for (const result of all) {
@@ -132,7 +144,8 @@ export class Scene implements AsyncDisposable {
   /** Every row and seal of the journal, as the product itself checks them. */
   async #verify(child: Child): Promise<void> {
     const verdict = await child.ask('verify', {});
-    if (verdict.kind !== 'intact') this.complain(`the journal does not verify: ${JSON.stringify(verdict)}`);
+    if (verdict.kind !== 'intact')
+      this.complain(`the journal does not verify: ${JSON.stringify(verdict)}`);
   }
 
   /** Compares the files, by code that shares nothing with the product, also while somebody holds a lock. */
@@ -167,17 +180,23 @@ export class Scene implements AsyncDisposable {
   #expectEnd(operation: Operation, terminal: { readonly kind: string }): void {
     const expected = isApproved(operation.kind) ? 'committed' : 'rejected';
     if (terminal.kind !== expected) {
-      this.complain(`operation ${operation.n} (${operation.kind}) ended as ${JSON.stringify(terminal)}`);
+      this.complain(
+        `operation ${operation.n} (${operation.kind}) ended as ${JSON.stringify(terminal)}`,
+      );
     }
   }
 }
 
 /** What a recoverer says about an occurrence, in one line that can be compared. */
 export function toldBy(result: Recovered): string {
-  return result.kind === 'settled' ? `${result.terminal.kind} by ${result.terminal.execution}` : result.kind;
+  return result.kind === 'settled'
+    ? `${result.terminal.kind} by ${result.terminal.execution}`
+    : result.kind;
 }
 
 /** The tasks whose occurrence somebody has spent. */
 export function claimedTasks(facts: Facts): ReadonlySet<string | undefined> {
-  return new Set(facts.journals.flat().flatMap((line) => (line.kind === 'claim' ? [line.record.task] : [])));
+  return new Set(
+    facts.journals.flat().flatMap((line) => (line.kind === 'claim' ? [line.record.task] : [])),
+  );
 }

@@ -10,7 +10,8 @@ import { createTemplate, type Template, type World } from './world.ts';
 import { runExecutionZombie } from './zombie.ts';
 
 const LANES = 3;
-const USAGE = 'usage: npm run soak -- [--kills 1000] [--seed text] [--adapter sqlite] [--only case]';
+const USAGE =
+  'usage: npm run soak -- [--kills 1000] [--seed text] [--adapter sqlite] [--only case]';
 
 /** What a soak was asked to do. `only` repeats one case of a seed. */
 interface Asked {
@@ -31,7 +32,11 @@ function readArguments(): Asked {
   });
   const kills = Number(values.kills);
   const only = values.only === undefined ? undefined : Number(values.only);
-  if (!Number.isSafeInteger(kills) || kills < 1 || (only !== undefined && !Number.isSafeInteger(only))) {
+  if (
+    !Number.isSafeInteger(kills) ||
+    kills < 1 ||
+    (only !== undefined && !Number.isSafeInteger(only))
+  ) {
     throw new Error('--kills and --only take whole numbers');
   }
   return { kills, seed: chooseSeed(values.seed), adapter: values.adapter, only };
@@ -77,10 +82,13 @@ class Soak {
   async run(): Promise<number> {
     const { adapter, seed, only } = this.#asked;
     console.error(`seed ${seed}`);
-    const backends = BACKENDS.filter((backend) => backend.name === adapter || backend.name.startsWith(`${adapter}-`));
+    const backends = BACKENDS.filter(
+      (backend) => backend.name === adapter || backend.name.startsWith(`${adapter}-`),
+    );
     if (backends.length === 0)
       throw new Error(`no adapter "${adapter}"; there are ${BACKENDS.map(({ name }) => name)}`);
-    for (const backend of backends) this.#templates.push(await createTemplate(backend, WORLD_KINDS));
+    for (const backend of backends)
+      this.#templates.push(await createTemplate(backend, WORLD_KINDS));
     const progress = setInterval(() => this.#report(), 2000);
     try {
       if (only === undefined) await Promise.all(Array.from({ length: LANES }, () => this.#lane()));
@@ -92,7 +100,9 @@ class Soak {
     console.log(JSON.stringify(this.#summary()));
     for (const { case: at, violations } of this.#wrong) {
       console.error(`case ${at}: ${violations.join('\n  ')}`);
-      console.error(`repeat it with: npm run soak -- --adapter ${adapter} --seed ${seed} --only ${at}`);
+      console.error(
+        `repeat it with: npm run soak -- --adapter ${adapter} --seed ${seed} --only ${at}`,
+      );
     }
     return this.#wrong.length > 0 ? 1 : 0;
   }

@@ -16,7 +16,9 @@ export const RECOVERY_STEPS: readonly Step[] = STEPS.filter(
 );
 
 /** Steps between the verdict and the end of dependent work. */
-export const RELEASE_STEPS: readonly Step[] = STEPS.filter((step) => step.startsWith('continuation:'));
+export const RELEASE_STEPS: readonly Step[] = STEPS.filter((step) =>
+  step.startsWith('continuation:'),
+);
 
 /** Steps of an execution against a backend that holds its candidate. */
 export const EXECUTION_STEPS: readonly Step[] = STEPS.filter(

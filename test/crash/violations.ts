@@ -17,9 +17,17 @@ export interface Expectation {
  * Everything in a world that must not be: a wrong or double effect, a lost or contradicted verdict, an occurrence
  * left for a person, work released wrongly or twice. Empty means that the world is sound.
  */
-export function findViolations(world: World, facts: Facts, expectation: Expectation): readonly string[] {
-  const verdicts = world.operations.map((operation) => judgeOperation(operation, facts, expectation));
-  const committed = new Set(verdicts.filter((verdict) => verdict.committed).map((verdict) => verdict.n));
+export function findViolations(
+  world: World,
+  facts: Facts,
+  expectation: Expectation,
+): readonly string[] {
+  const verdicts = world.operations.map((operation) =>
+    judgeOperation(operation, facts, expectation),
+  );
+  const committed = new Set(
+    verdicts.filter((verdict) => verdict.committed).map((verdict) => verdict.n),
+  );
   return [
     ...verdicts.flatMap((verdict) => verdict.wrong),
     ...(expectation.stage === 'settled' ? compareState(world, facts, committed) : []),
@@ -56,12 +64,14 @@ function judgeOperation(operation: OperationShape, facts: Facts, { stage }: Expe
     for (const end of ends) {
       const verdict = end.record.kind;
       if (verdict === 'diverged') complain('a promotable operation ended as diverged');
-      if (verdict !== 'rejected' && end.record.execution !== holder) complain(`${verdict} without holding the claim`);
+      if (verdict !== 'rejected' && end.record.execution !== holder)
+        complain(`${verdict} without holding the claim`);
       if (verdict === 'committed' && end.record.execution === holder) commits.push(end);
     }
   }
   if (commits.length > 1) complain(`committed ${commits.length} times`);
-  if (commits.length > 0 && !isApproved(kind)) complain('committed, although its outcome is not the approved one');
+  if (commits.length > 0 && !isApproved(kind))
+    complain('committed, although its outcome is not the approved one');
   checkMarker(facts, { claimed, commits, task: taskOf(operation) }, stage, complain);
   return { n, committed: commits.length > 0, wrong };
 }
@@ -69,7 +79,11 @@ function judgeOperation(operation: OperationShape, facts: Facts, { stage }: Expe
 /** The marker is what decides: it must say the same as the verdict, about the same execution. */
 function checkMarker(
   facts: Facts,
-  told: { readonly claimed: number; readonly commits: readonly JournalLine[]; readonly task: string },
+  told: {
+    readonly claimed: number;
+    readonly commits: readonly JournalLine[];
+    readonly task: string;
+  },
   stage: Expectation['stage'],
   complain: (what: string) => void,
 ): void {
@@ -80,27 +94,40 @@ function checkMarker(
   const commit = told.commits[0];
   if (commit !== undefined && marker?.disposition !== 'committed')
     complain('committed, but the marker does not say so');
-  if (commit !== undefined && marker !== undefined && marker.execution !== commit.record.execution) {
+  if (
+    commit !== undefined &&
+    marker !== undefined &&
+    marker.execution !== commit.record.execution
+  ) {
     complain('committed by another execution than the marker names');
   }
   if (commit === undefined && marker?.disposition === 'committed' && stage === 'settled') {
     complain('its marker says committed, but no journal does');
   }
-  if (told.claimed === 0 && marker !== undefined) complain('it has a marker, but nobody claimed it');
+  if (told.claimed === 0 && marker !== undefined)
+    complain('it has a marker, but nobody claimed it');
 }
 
 /** The whole durable state against the initial one plus exactly the committed operations, row by row. */
-function compareState(world: World, facts: Facts, committed: ReadonlySet<number>): readonly string[] {
+function compareState(
+  world: World,
+  facts: Facts,
+  committed: ReadonlySet<number>,
+): readonly string[] {
   const expected = tally(world.backend.expectState(world.operations, committed));
   const found = tally(facts.state);
   const lines = new Set([...expected.keys(), ...found.keys()]);
   const wrong = [...lines].flatMap((line) => {
     const wanted = expected.get(line) ?? 0;
     const seen = found.get(line) ?? 0;
-    return wanted === seen ? [] : [`durable state: "${line}" is there ${seen} times instead of ${wanted}`];
+    return wanted === seen
+      ? []
+      : [`durable state: "${line}" is there ${seen} times instead of ${wanted}`];
   });
   const more = wrong.length - LINES_SHOWN;
-  return more <= 0 ? wrong : [...wrong.slice(0, LINES_SHOWN), `durable state: ${more} more lines differ`];
+  return more <= 0
+    ? wrong
+    : [...wrong.slice(0, LINES_SHOWN), `durable state: ${more} more lines differ`];
 }
 
 const LINES_SHOWN = 8;
@@ -112,16 +139,22 @@ function tally(lines: readonly string[]): ReadonlyMap<string, number> {
 }
 
 /** Dependent work: never without `committed`, never twice, and once where everybody was free to ask. */
-function checkReleases(facts: Facts, committed: ReadonlySet<number>, tried: readonly number[]): readonly string[] {
+function checkReleases(
+  facts: Facts,
+  committed: ReadonlySet<number>,
+  tried: readonly number[],
+): readonly string[] {
   const wrong: string[] = [];
   const runs = new Map<number, number>();
   for (const n of facts.releases) runs.set(n, (runs.get(n) ?? 0) + 1);
   for (const [n, times] of runs) {
     if (times > 1) wrong.push(`operation ${n}: its dependent work ran ${times} times`);
-    if (!committed.has(n)) wrong.push(`operation ${n}: its dependent work ran without a committed verdict`);
+    if (!committed.has(n))
+      wrong.push(`operation ${n}: its dependent work ran without a committed verdict`);
   }
   for (const n of tried) {
-    if (committed.has(n) && !runs.has(n)) wrong.push(`operation ${n}: committed, but nobody was released`);
+    if (committed.has(n) && !runs.has(n))
+      wrong.push(`operation ${n}: committed, but nobody was released`);
   }
   return wrong;
 }
@@ -131,11 +164,20 @@ function checkOrder(journal: readonly JournalLine[]): readonly string[] {
   const wrong: string[] = [];
   journal.forEach((line, index) => {
     if (line.seq !== index + 1) wrong.push(`journal: row ${line.seq} stands at place ${index + 1}`);
-    const before = journal.slice(0, index).filter((earlier) => earlier.occurrence === line.occurrence);
-    if (line.kind === 'acknowledgement' && !before.some((earlier) => earlier.record.kind === 'committed')) {
+    const before = journal
+      .slice(0, index)
+      .filter((earlier) => earlier.occurrence === line.occurrence);
+    if (
+      line.kind === 'acknowledgement' &&
+      !before.some((earlier) => earlier.record.kind === 'committed')
+    ) {
       wrong.push(`journal: row ${line.seq} releases before anything was committed`);
     }
-    if (line.kind === 'terminal' && line.record.claim !== undefined && !before.some(({ kind }) => kind === 'claim')) {
+    if (
+      line.kind === 'terminal' &&
+      line.record.claim !== undefined &&
+      !before.some(({ kind }) => kind === 'claim')
+    ) {
       wrong.push(`journal: row ${line.seq} ends an attempt that had not claimed`);
     }
   });

@@ -5,7 +5,15 @@ import { EffectMatchError } from '../../src/errors.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { backendNamed } from './backends/index.ts';
-import { ADAPTER, type Arming, CONTINUATION, ISSUER, type Operation, type Request, type Site } from './commands.ts';
+import {
+  ADAPTER,
+  type Arming,
+  CONTINUATION,
+  ISSUER,
+  type Operation,
+  type Request,
+  type Site,
+} from './commands.ts';
 
 let runtime: Runtime | undefined;
 let armed: Arming | undefined;
@@ -56,14 +64,21 @@ async function close(): Promise<null> {
 
 /** The dependent work is one line in a file: it shows how often it really ran, whatever the ledger believes. */
 async function release(operation: Operation, releases: string) {
-  const from = { occurrence: operation.occurrence as OccurrenceId, lineage: operation.lineage as Digest };
+  const from = {
+    occurrence: operation.occurrence as OccurrenceId,
+    lineage: operation.lineage as Digest,
+  };
   const result = await current()
     .continuation(from, CONTINUATION)
     .release(() => appendFileSync(releases, `${operation.n}\n`));
   return result.kind === 'released' ? { kind: 'released' } : { kind: 'halted', why: result.why };
 }
 
-async function stream(id: number, operations: readonly Operation[], releases: string): Promise<number> {
+async function stream(
+  id: number,
+  operations: readonly Operation[],
+  releases: string,
+): Promise<number> {
   for (const operation of operations) {
     const terminal = await current().execute(operation.license, operation.action);
     if (terminal.kind === 'committed') await release(operation, releases);

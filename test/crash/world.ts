@@ -29,7 +29,14 @@ export class World implements AsyncDisposable {
     this.#release = release;
     const ledger = join(folder, LEDGER);
     // Longer than any test runs: nothing here may depend on a lease that happens to run out.
-    this.site = { backend: backend.name, folder, ledger, keyring: join(folder, KEYRING), issuerKey, leaseMs: 600_000 };
+    this.site = {
+      backend: backend.name,
+      folder,
+      ledger,
+      keyring: join(folder, KEYRING),
+      issuerKey,
+      leaseMs: 600_000,
+    };
   }
 
   /** The dependent work writes here. */
@@ -51,14 +58,17 @@ export class World implements AsyncDisposable {
 
   /** A second machine on the same backend: a ledger of its own, the same keyring or one of its own. */
   secondSite(name: string, options: { readonly ownKeyring: boolean }): Site {
-    const keyring = options.ownKeyring ? join(this.folder, `${name}.${KEYRING}`) : this.site.keyring;
+    const keyring = options.ownKeyring
+      ? join(this.folder, `${name}.${KEYRING}`)
+      : this.site.keyring;
     return { ...this.site, ledger: join(this.folder, `${name}.${LEDGER}`), keyring };
   }
 
   /** Keeps a copy of the ledger as it is now; no process may have it open. */
   saveLedger(name: string): string {
     const copy = join(this.folder, `${name}.${LEDGER}`);
-    if (existsSync(`${this.site.ledger}-wal`)) throw new Error('the ledger is still open: a copy would lack its log');
+    if (existsSync(`${this.site.ledger}-wal`))
+      throw new Error('the ledger is still open: a copy would lack its log');
     copyFileSync(this.site.ledger, copy);
     return copy;
   }
@@ -97,10 +107,12 @@ export class Template implements AsyncDisposable {
   async fill(): Promise<void> {
     const folder = this.#nextFolder('original');
     mkdirSync(folder);
-    const original = await signAll(this.backend, folder, this.#shapes).catch(async (error: unknown) => {
-      await this.backend.outside?.remove(folder);
-      throw error;
-    });
+    const original = await signAll(this.backend, folder, this.#shapes).catch(
+      async (error: unknown) => {
+        await this.backend.outside?.remove(folder);
+        throw error;
+      },
+    );
     this.#all.push(original);
     this.#free.push(original);
   }
@@ -130,7 +142,10 @@ export class Template implements AsyncDisposable {
 }
 
 /** A template with one original. */
-export async function createTemplate(backend: Backend, kinds: readonly OperationKind[]): Promise<Template> {
+export async function createTemplate(
+  backend: Backend,
+  kinds: readonly OperationKind[],
+): Promise<Template> {
   const template = new Template(backend, kinds);
   try {
     await template.fill();
@@ -142,7 +157,11 @@ export async function createTemplate(backend: Backend, kinds: readonly Operation
 }
 
 /** Lays down a backend and has every operation approved: prepared by the runtime, signed by the approver. */
-async function signAll(backend: Backend, folder: string, shapes: readonly OperationShape[]): Promise<Original> {
+async function signAll(
+  backend: Backend,
+  folder: string,
+  shapes: readonly OperationShape[],
+): Promise<Original> {
   await backend.create(folder, shapes);
   const key = generateApprover(ISSUER);
   const { sign } = approver(key);

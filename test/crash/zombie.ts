@@ -14,7 +14,11 @@ export interface ZombiePlan {
 }
 
 /** An execution that is stopped, recovered by another process, and woken: it can neither commit late nor contradict. */
-export async function runExecutionZombie(pool: Pool, world: World, plan: ZombiePlan): Promise<CaseResult> {
+export async function runExecutionZombie(
+  pool: Pool,
+  world: World,
+  plan: ZombiePlan,
+): Promise<CaseResult> {
   await using scene = new Scene(pool, world);
   const operation = world.operationOf(plan.kind);
   const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
@@ -22,7 +26,9 @@ export async function runExecutionZombie(pool: Pool, world: World, plan: ZombieP
   const told = await recoverAround(scene, plan, zombie, other);
   const woken = expectAnswer(scene, await running.answer);
   if (woken !== undefined && told !== undefined && told !== `${woken.kind} by ${woken.execution}`) {
-    scene.complain(`recovery said ${told}, and the woken process ended as ${woken.kind} by ${woken.execution}`);
+    scene.complain(
+      `recovery said ${told}, and the woken process ended as ${woken.kind} by ${woken.execution}`,
+    );
   }
   await scene.done(zombie, other);
   await settleAndRelease(scene, operation);
@@ -42,7 +48,8 @@ export async function runRecoveryZombie(
   const running = await stopAt(scene, zombie, plan.stop, 'recover', {});
   const told = await recoverAround(scene, plan, zombie, other);
   for (const result of expectAnswer(scene, await running.answer) ?? []) {
-    if (result.kind === 'unresolved') scene.complain(`the woken recovery left ${result.task}: ${result.why}`);
+    if (result.kind === 'unresolved')
+      scene.complain(`the woken recovery left ${result.task}: ${result.why}`);
     if (result.kind === 'settled' && told !== undefined && told !== toldBy(result)) {
       scene.complain(`one recovery said ${told}, the woken one ${toldBy(result)}`);
     }
@@ -53,7 +60,11 @@ export async function runRecoveryZombie(
 }
 
 /** A release that is stopped while another worker asks for the same: the work runs once, by one of the two. */
-export async function runReleaseZombie(pool: Pool, world: World, plan: ZombiePlan): Promise<CaseResult> {
+export async function runReleaseZombie(
+  pool: Pool,
+  world: World,
+  plan: ZombiePlan,
+): Promise<CaseResult> {
   await using scene = new Scene(pool, world);
   const { releases } = world;
   const operation = world.operationOf(plan.kind);
@@ -68,7 +79,9 @@ export async function runReleaseZombie(pool: Pool, world: World, plan: ZombiePla
   if (released !== 1) scene.complain(`released to ${released} of two workers`);
   const before = plan.stop === 'continuation:checked';
   if (plan.order === 'recover-first' && (asked.kind === 'released') !== before) {
-    scene.complain(`a worker asking while another was stopped at ${plan.stop} got ${JSON.stringify(asked)}`);
+    scene.complain(
+      `a worker asking while another was stopped at ${plan.stop} got ${JSON.stringify(asked)}`,
+    );
   }
   await scene.done(zombie, other);
   await settleAndRelease(scene, operation);
@@ -93,7 +106,12 @@ async function stopAt<Name extends CommandName>(
  * Another process recovers while the first is stopped, or just as it wakes. Returns what it said about the operation.
  * Where the stopped process is in the way, recovery says so and changes nothing.
  */
-async function recoverAround(scene: Scene, plan: ZombiePlan, zombie: Child, other: Child): Promise<string | undefined> {
+async function recoverAround(
+  scene: Scene,
+  plan: ZombiePlan,
+  zombie: Child,
+  other: Child,
+): Promise<string | undefined> {
   if (plan.order === 'wake-together') zombie.signal('SIGCONT');
   const before = await readFacts(scene.world);
   const results = await other.ask('recover', {});
@@ -101,14 +119,17 @@ async function recoverAround(scene: Scene, plan: ZombiePlan, zombie: Child, othe
     const blocked = scene.world.backend.blocksAt.includes(plan.stop);
     const expected = !isPending(before) ? '' : blocked ? 'running' : 'settled';
     const kinds = results.map((result) => result.kind).join();
-    if (kinds !== expected) scene.complain(`stopped at ${plan.stop}: recovery says "${kinds}" and not "${expected}"`);
+    if (kinds !== expected)
+      scene.complain(`stopped at ${plan.stop}: recovery says "${kinds}" and not "${expected}"`);
     const changed = JSON.stringify(await readFacts(scene.world)) !== JSON.stringify(before);
-    if (blocked && changed) scene.complain(`recovery changed something while it was blocked at ${plan.stop}`);
+    if (blocked && changed)
+      scene.complain(`recovery changed something while it was blocked at ${plan.stop}`);
     await scene.compare({ stage: 'unsettled' });
     zombie.signal('SIGCONT');
   }
   for (const result of results) {
-    if (result.kind === 'unresolved') scene.complain(`${result.task} was left for a person: ${result.why}`);
+    if (result.kind === 'unresolved')
+      scene.complain(`${result.task} was left for a person: ${result.why}`);
   }
   const settled = results.find((result) => result.kind === 'settled');
   return settled && toldBy(settled);
@@ -117,7 +138,9 @@ async function recoverAround(scene: Scene, plan: ZombiePlan, zombie: Child, othe
 /** Whether somebody has claimed and nothing has been recorded about the end. */
 function isPending(facts: Facts): boolean {
   const lines = facts.journals.flat();
-  return lines.some(({ kind }) => kind === 'claim') && !lines.some(({ kind }) => kind === 'terminal');
+  return (
+    lines.some(({ kind }) => kind === 'claim') && !lines.some(({ kind }) => kind === 'terminal')
+  );
 }
 
 /** A woken process must answer: a fault there would be a contradiction that it ran into. */

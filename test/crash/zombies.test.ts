@@ -9,7 +9,12 @@ import { Pool } from './pool.ts';
 import type { CaseResult } from './scene.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
 import { createTemplate, type Template, type World } from './world.ts';
-import { runExecutionZombie, runRecoveryZombie, runReleaseZombie, type ZombiePlan } from './zombie.ts';
+import {
+  runExecutionZombie,
+  runRecoveryZombie,
+  runReleaseZombie,
+  type ZombiePlan,
+} from './zombie.ts';
 
 /** Most of the time is spent waiting for a stopped process, so more cases than cores run at once. */
 const LANES = 6;
@@ -27,7 +32,10 @@ after(async () => {
   for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
-async function runAll<Plan>(plans: readonly Plan[], run: (world: World, plan: Plan) => Promise<CaseResult>) {
+async function runAll<Plan>(
+  plans: readonly Plan[],
+  run: (world: World, plan: Plan) => Promise<CaseResult>,
+) {
   await runLanes(plans, LANES, async (plan, index) => {
     const template = templates[index % templates.length];
     assert.ok(template);
@@ -39,7 +47,9 @@ async function runAll<Plan>(plans: readonly Plan[], run: (world: World, plan: Pl
 
 /** Every plan in every order, in turn on every backend. */
 function inEveryOrder<Plan>(plans: readonly Plan[]): readonly (Plan & Pick<ZombiePlan, 'order'>)[] {
-  return plans.flatMap((plan) => ORDERS.flatMap((order) => BACKENDS.map(() => ({ ...plan, order }))));
+  return plans.flatMap((plan) =>
+    ORDERS.flatMap((order) => BACKENDS.map(() => ({ ...plan, order }))),
+  );
 }
 
 test('an execution that is stopped at any step and recovered by another process stays overruled', async () => {
@@ -56,17 +66,24 @@ test('an execution that is stopped at any step and recovered by another process 
 });
 
 test('a recovery that is stopped at any step and overtaken by another one says the same when it wakes', async () => {
-  const interrupted = RECOVERY_STEPS.map((stop) => ({ kind: 'append' as const, stop, died: 'path:staged' as const }));
+  const interrupted = RECOVERY_STEPS.map((stop) => ({
+    kind: 'append' as const,
+    stop,
+    died: 'path:staged' as const,
+  }));
   const committed = RECOVERY_STEPS.filter((step) => step.startsWith('recovery:')).map((stop) => ({
     kind: 'derive' as const,
     stop,
     died: 'adapter:commit-returned' as const,
   }));
-  await runAll(inEveryOrder([...interrupted, ...committed]), (world, plan) => runRecoveryZombie(pool, world, plan));
+  await runAll(inEveryOrder([...interrupted, ...committed]), (world, plan) =>
+    runRecoveryZombie(pool, world, plan),
+  );
 });
 
 test('a release that is stopped while another worker asks runs its work once between them', async () => {
-  await runAll(inEveryOrder(RELEASE_STEPS.map((stop) => ({ kind: 'append' as const, stop }))), (world, plan) =>
-    runReleaseZombie(pool, world, plan),
+  await runAll(
+    inEveryOrder(RELEASE_STEPS.map((stop) => ({ kind: 'append' as const, stop }))),
+    (world, plan) => runReleaseZombie(pool, world, plan),
   );
 });

@@ -64,7 +64,11 @@ test('a signed proposal is a license by this issuer that its public key verifies
   assert.equal(issuer, 'ap-team');
   assert.equal(id, keyId(key.publicKey));
   assert.match(nonce, /^[0-9a-f]{32}$/);
-  assert.equal(notBefore, '2026-03-01T07:59:00.000Z', 'a minute of difference between clocks is allowed for');
+  assert.equal(
+    notBefore,
+    '2026-03-01T07:59:00.000Z',
+    'a minute of difference between clocks is allowed for',
+  );
   assert.equal(expiresAt, '2026-03-01T08:10:00.000Z');
   assert.deepEqual(parseSignedLicense(JSON.stringify(signed)), signed);
 });
@@ -88,7 +92,11 @@ test('nonce and start can be given; the end counts from the later of start and n
     assertRefuses('ERR_EM_RECORD_INVALID', sign, `nonce ${bad}`);
   }
   for (const notBefore of [Number.NaN, Number.POSITIVE_INFINITY, -1, 0.5, 8.64e15]) {
-    assertRefuses('ERR_EM_USAGE', () => apTeam.sign(propose(), { expiresIn: '1h', notBefore }), String(notBefore));
+    assertRefuses(
+      'ERR_EM_USAGE',
+      () => apTeam.sign(propose(), { expiresIn: '1h', notBefore }),
+      String(notBefore),
+    );
   }
 });
 
@@ -104,7 +112,8 @@ test('durations have one strict form', () => {
     [1, 1],
     [30 * DAY_MS, 30 * DAY_MS],
   ];
-  for (const [input, ms] of cases) assert.equal(parseDuration(input, 30 * DAY_MS), ms, String(input));
+  for (const [input, ms] of cases)
+    assert.equal(parseDuration(input, 30 * DAY_MS), ms, String(input));
   const words = [
     '',
     '10',
@@ -128,7 +137,11 @@ test('durations have one strict form', () => {
   const strangers = [undefined, null, {}, [], true] as unknown as string[];
   for (const input of [...words, ...numbers, ...tooLong, ...strangers]) {
     assertRefuses('ERR_EM_USAGE', () => parseDuration(input, 30 * DAY_MS), String(input));
-    assertRefuses('ERR_EM_USAGE', () => apTeam.sign(propose(), { expiresIn: input }), String(input));
+    assertRefuses(
+      'ERR_EM_USAGE',
+      () => apTeam.sign(propose(), { expiresIn: input }),
+      String(input),
+    );
   }
 });
 
@@ -152,7 +165,10 @@ test('a proposal that shows one thing and carries another is not signed', () => 
     'a draft of another rendering': { ...good, draft: { ...good.draft, rendering: digest } },
     'a draft for another adapter': { ...good, draft: { ...good.draft, adapter: 'elsewhere' } },
     'more executions than shown': { ...good, draft: { ...good.draft, occurrences: 1000 } },
-    'more released work than shown': { ...good, draft: { ...good.draft, continuations: ['ship-goods'] } },
+    'more released work than shown': {
+      ...good,
+      draft: { ...good.draft, continuations: ['ship-goods'] },
+    },
     'another task than shown': { ...good, draft: { ...good.draft, task: 'another task' } },
     'another plan than shown': { ...good, draft: { ...good.draft, planRevision: 7 } },
     'another source than shown': { ...good, draft: { ...good.draft, source: 'rehearsed' } },
@@ -160,7 +176,11 @@ test('a proposal that shows one thing and carries another is not signed', () => 
     'another salt': { ...good, approved: { ...approved, salt: '0'.repeat(32) } },
   };
   for (const [what, proposal] of Object.entries(contradictions)) {
-    assertRefuses('ERR_EM_MANIFEST_INVALID', () => apTeam.sign(proposal, { expiresIn: '10m' }), what);
+    assertRefuses(
+      'ERR_EM_MANIFEST_INVALID',
+      () => apTeam.sign(proposal, { expiresIn: '10m' }),
+      what,
+    );
   }
 });
 
@@ -176,7 +196,10 @@ test('an outcome that no comparison could evaluate is not signed', () => {
   };
   for (const side of ['key', 'before', 'after'] as const) {
     for (const [what, cell] of Object.entries(unusable)) {
-      const outcome = approvedRecord.parse({ ...approved, effects: [{ ...first, [side]: { column: cell } }, ...rest] });
+      const outcome = approvedRecord.parse({
+        ...approved,
+        effects: [{ ...first, [side]: { column: cell } }, ...rest],
+      });
       assertRefuses(
         'ERR_EM_MANIFEST_INVALID',
         () => apTeam.sign(propose(outcome), { expiresIn: '10m' }),
@@ -208,13 +231,27 @@ test('a proposal is a closed form, and leaves to the approver what the approver 
     bad[`a draft that decides ${field}`] = { ...good, draft: { ...good.draft, [field]: 'x' } };
   }
   for (const [what, proposal] of Object.entries(bad)) {
-    assertRefuses('ERR_EM_RECORD_INVALID', () => apTeam.sign(proposal as Proposal, { expiresIn: '10m' }), what);
+    assertRefuses(
+      'ERR_EM_RECORD_INVALID',
+      () => apTeam.sign(proposal as Proposal, { expiresIn: '10m' }),
+      what,
+    );
   }
   for (const draft of [null, 'draft', 7, true]) {
-    assert.throws(() => parseProposal({ ...good, draft }), /the draft is not an object/, String(draft));
+    assert.throws(
+      () => parseProposal({ ...good, draft }),
+      /the draft is not an object/,
+      String(draft),
+    );
   }
-  const polluting = JSON.parse(JSON.stringify(good).replace('"draft":{', '"draft":{"__proto__":{"occurrences":7},'));
-  assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => apTeam.sign(polluting, { expiresIn: '10m' }), '__proto__');
+  const polluting = JSON.parse(
+    JSON.stringify(good).replace('"draft":{', '"draft":{"__proto__":{"occurrences":7},'),
+  );
+  assertRefuses(
+    'ERR_EM_CANON_UNSUPPORTED',
+    () => apTeam.sign(polluting, { expiresIn: '10m' }),
+    '__proto__',
+  );
   assert.deepEqual(parseProposal(JSON.stringify(good, null, 2)), good);
 });
 
@@ -243,7 +280,11 @@ test('a key file is created once with mode 0600 and reads back; a readable one i
   assert.equal(fs.statSync(file).mode & 0o777, 0o600);
   assert.deepEqual(loadApproverKey(file), key);
   const before = fs.readFileSync(file);
-  assertRefuses('ERR_EM_KEYRING_INVALID', () => saveApproverKey(file, generateApprover('x')), 'overwrite');
+  assertRefuses(
+    'ERR_EM_KEYRING_INVALID',
+    () => saveApproverKey(file, generateApprover('x')),
+    'overwrite',
+  );
   assert.deepEqual(fs.readFileSync(file), before);
   fs.chmodSync(file, 0o640);
   assertRefuses('ERR_EM_KEYRING_PERMISSIONS', () => loadApproverKey(file), 'group');
@@ -271,7 +312,11 @@ test('a key file that is not exactly a key pair is refused without showing the p
       () => loadApproverKey(file),
       (error) => !inspect(error).includes(key.privateKey.slice(20, 40)),
     );
-    assertRefuses('ERR_EM_KEYRING_INVALID', () => saveApproverKey(`${file}.new`, { ...good, privateKey: 'x' }), 'save');
+    assertRefuses(
+      'ERR_EM_KEYRING_INVALID',
+      () => saveApproverKey(`${file}.new`, { ...good, privateKey: 'x' }),
+      'save',
+    );
   }
 });
 

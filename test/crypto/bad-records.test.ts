@@ -23,7 +23,11 @@ const kinds = await recordKinds();
 const prototypeBefore = Reflect.ownKeys(Object.prototype);
 
 after(() => {
-  assert.deepEqual(Reflect.ownKeys(Object.prototype), prototypeBefore, 'Object.prototype is as it was');
+  assert.deepEqual(
+    Reflect.ownKeys(Object.prototype),
+    prototypeBefore,
+    'Object.prototype is as it was',
+  );
   assert.equal(Reflect.get({}, 'polluted'), undefined);
 });
 
@@ -68,7 +72,15 @@ for (const subject of subjects) {
     const levels = all.filter(({ value, zone }) => isObject(value) && zone === 'closed');
     assert.ok(levels.length >= 1);
     for (const { path } of levels) {
-      for (const field of ['unknown', '', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'Version']) {
+      for (const field of [
+        'unknown',
+        '',
+        'constructor',
+        'prototype',
+        'toString',
+        'hasOwnProperty',
+        'Version',
+      ]) {
         const mutant = mutate(record, path, (level) => withField(level, field, 1));
         assertRefusedBySchema(subject, mutant, `${nameOf(path)} with "${field}"`);
       }
@@ -80,7 +92,12 @@ for (const subject of subjects) {
     for (const { path } of levels) {
       for (const content of [{ polluted: true }, null, 1]) {
         const mutant = mutate(record, path, (level) => withField(level, '__proto__', content));
-        assertRefused(subject, mutant, 'ERR_EM_CANON_UNSUPPORTED', `${nameOf(path)} with __proto__`);
+        assertRefused(
+          subject,
+          mutant,
+          'ERR_EM_CANON_UNSUPPORTED',
+          `${nameOf(path)} with __proto__`,
+        );
       }
     }
   });
@@ -95,13 +112,20 @@ for (const subject of subjects) {
       /^policy\.issuers\.[^.]+\.limits(\.[A-Za-z]+|\.hours\.\d+\.days)?$/,
       /^(receipt\.)?terminal\.residue(\.\d+\.(from|to))?$/,
     ];
-    if (vector.text.includes('"kind":"rejected"')) optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
+    if (vector.text.includes('"kind":"rejected"'))
+      optional.push(/^(receipt\.)?terminal\.(claim|certificate|outcome)$/);
     if (vector.text.includes('"kind":"indeterminate"')) {
       optional.push(/^(receipt\.)?terminal\.(certificate|permit|consumedAt)$/);
     }
     for (const { path } of all) {
       const parent = all.find((place) => place.path.join() === path.slice(0, -1).join());
-      if (path.length === 0 || parent === undefined || !isObject(parent.value) || parent.zone !== 'closed') continue;
+      if (
+        path.length === 0 ||
+        parent === undefined ||
+        !isObject(parent.value) ||
+        parent.zone !== 'closed'
+      )
+        continue;
       const mutant = mutate(record, path, () => undefined);
       const isOptional = optional.some((pattern) => pattern.test([vector.kind, ...path].join('.')));
       if (isOptional) assert.deepEqual(kind.parse(mutant), mutant);
@@ -147,12 +171,22 @@ for (const subject of subjects) {
       if (typeof value === 'string') {
         for (const damaged of [`${value}\ud800`, `\udfff${value}`]) {
           const mutant = mutate(record, path, () => damaged);
-          assertRefused(subject, mutant, 'ERR_EM_CANON_UNSUPPORTED', `${nameOf(path)} with a lone surrogate`);
+          assertRefused(
+            subject,
+            mutant,
+            'ERR_EM_CANON_UNSUPPORTED',
+            `${nameOf(path)} with a lone surrogate`,
+          );
         }
       }
       if (!isObject(value)) continue;
       const mutant = mutate(record, path, (level) => withField(level, 'x\ud800', 1));
-      assertRefused(subject, mutant, 'ERR_EM_CANON_UNSUPPORTED', `${nameOf(path)} with a lone surrogate in a key`);
+      assertRefused(
+        subject,
+        mutant,
+        'ERR_EM_CANON_UNSUPPORTED',
+        `${nameOf(path)} with a lone surrogate in a key`,
+      );
     }
   });
 
@@ -200,7 +234,11 @@ for (const subject of subjects) {
     for (const { path, zone } of all.filter((place) => place.path.length > 0)) {
       for (const content of strange) {
         const mutant = place(record, path, () => ({ value: content, enumerable: true }));
-        assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => kind.parse(mutant), `${nameOf(path)} ${zone}`);
+        assertRefuses(
+          'ERR_EM_CANON_UNSUPPORTED',
+          () => kind.parse(mutant),
+          `${nameOf(path)} ${zone}`,
+        );
       }
       const getter = place(record, path, () => ({ get: () => calls.push(path), enumerable: true }));
       assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => kind.parse(getter), nameOf(path));
@@ -223,7 +261,11 @@ for (const subject of subjects) {
       const depth = Math.min(100_000, Math.floor(kind.maxBytes / 8));
       const text = `${open.repeat(depth)}1${close.repeat(depth)}`;
       assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => kind.parseText(text), 'deep text');
-      assertRefuses('ERR_EM_RECORD_INVALID', () => kind.parseText(open.repeat(depth)), 'unclosed text');
+      assertRefuses(
+        'ERR_EM_RECORD_INVALID',
+        () => kind.parseText(open.repeat(depth)),
+        'unclosed text',
+      );
     }
   });
 
@@ -233,7 +275,9 @@ for (const subject of subjects) {
     assert.ok(first);
     const escaped = `{"\\u00${first[1]?.charCodeAt(0).toString(16)}${first[2]}":${text.slice(first[0].length)}`;
     assert.deepEqual(JSON.parse(escaped), vector.record, 'the escaped text says the same');
-    const reordered = JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(text) as object).reverse()));
+    const reordered = JSON.stringify(
+      Object.fromEntries(Object.entries(JSON.parse(text) as object).reverse()),
+    );
     const version = '"version":1';
     assert.ok(text.includes(version));
     const variants = {
@@ -247,7 +291,10 @@ for (const subject of subjects) {
       'a duplicate field, the last one wrong': text.replace(version, `${version},"version":2`),
       '1.0 for 1': text.replace(version, '"version":1.0'),
       '1e0 for 1': text.replace(version, '"version":1e0'),
-      'a number that a double cannot hold': text.replace(version, '"version":1.00000000000000000001'),
+      'a number that a double cannot hold': text.replace(
+        version,
+        '"version":1.00000000000000000001',
+      ),
       'a byte order mark': `\ufeff${text}`,
       'two records': `${text}${text}`,
       'half a record': text.slice(0, text.length / 2),
@@ -277,7 +324,11 @@ test('a record beyond its size limit is refused before its schema looks at it', 
     assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => kind.parse(large), vector.name);
     assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => kind.text(large), vector.name);
     assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => kind.parseText(canonical(large)), vector.name);
-    assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => kind.parseText(' '.repeat(kind.maxBytes + 1)), vector.name);
+    assertRefuses(
+      'ERR_EM_RECORD_TOO_LARGE',
+      () => kind.parseText(' '.repeat(kind.maxBytes + 1)),
+      vector.name,
+    );
     // Limits are in bytes, not characters: this text has fewer characters than the limit has bytes.
     const wide = { ...vector.record, padding: '€'.repeat(Math.ceil(kind.maxBytes / 3)) };
     assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => kind.parse(wide), vector.name);
@@ -289,7 +340,10 @@ test('a record beyond its size limit is refused before its schema looks at it', 
 test('why canonical text comes before the schema: a record schema silently drops an own __proto__ key', () => {
   const hostile: unknown = JSON.parse('{"a":1,"__proto__":{"polluted":true}}');
   assert.equal(z.strictObject({ a: z.number() }).safeParse(hostile).success, false);
-  assert.deepEqual(z.record(z.string(), z.number()).safeParse(hostile), { success: true, data: { a: 1 } });
+  assert.deepEqual(z.record(z.string(), z.number()).safeParse(hostile), {
+    success: true,
+    data: { a: 1 },
+  });
   assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => canonical(hostile), 'canonical');
 });
 

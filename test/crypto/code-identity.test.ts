@@ -15,10 +15,17 @@ after(() => fs.rmSync(root, { recursive: true }));
 
 let counter = 0;
 /** A package with these files; returns the URL of its `lib` folder. */
-function packageWith(files: Readonly<Record<string, string>>, manifest: object = { version: '1.2.3' }, at = ''): URL {
+function packageWith(
+  files: Readonly<Record<string, string>>,
+  manifest: object = { version: '1.2.3' },
+  at = '',
+): URL {
   counter += 1;
   const home = join(root, `package ${counter} #%`, at);
-  for (const [name, text] of Object.entries({ ...files, '../package.json': JSON.stringify(manifest) })) {
+  for (const [name, text] of Object.entries({
+    ...files,
+    '../package.json': JSON.stringify(manifest),
+  })) {
     const file = join(home, 'lib', name);
     fs.mkdirSync(join(file, '..'), { recursive: true });
     fs.writeFileSync(file, text);
@@ -42,10 +49,17 @@ test('the same files give the same identity in every place, also inside node_mod
   const files = { 'a.js': 'one', 'deep/b.js': 'two' };
   const here = codeIdentity(packageWith(files));
   assert.equal(codeIdentity(packageWith(files)), here);
-  assert.equal(codeIdentity(packageWith(files, { version: '1.2.3' }, 'node_modules/effectmatch')), here);
+  assert.equal(
+    codeIdentity(packageWith(files, { version: '1.2.3' }, 'node_modules/effectmatch')),
+    here,
+  );
   const linked = join(root, 'linked');
   fs.symlinkSync(join(root, `package ${counter - 1} #%`), linked);
-  assert.equal(codeIdentity(pathToFileURL(join(linked, 'lib'))), here, 'a package reached through a link');
+  assert.equal(
+    codeIdentity(pathToFileURL(join(linked, 'lib'))),
+    here,
+    'a package reached through a link',
+  );
 });
 
 test('a folder is the same with and without a slash at its end', () => {
@@ -78,19 +92,29 @@ test('declarations, maps, other files and dependencies do not count', () => {
     'notes.md': 'x',
     'data.json': '{}',
   };
-  assert.equal(codeIdentity(packageWith({ 'a.js': 'one', ...noise, 'node_modules/x/index.js': 'x' })), plain);
+  assert.equal(
+    codeIdentity(packageWith({ 'a.js': 'one', ...noise, 'node_modules/x/index.js': 'x' })),
+    plain,
+  );
   for (const name of ['b.mjs', 'b.cjs', 'b.mts', 'b.cts', 'd.ts']) {
     assert.notEqual(codeIdentity(packageWith({ 'a.js': 'one', [name]: 'x' })), plain, name);
   }
 });
 
 test('a package.json without a version, as beside a build, is passed over for the one above', () => {
-  const folder = packageWith({ 'a.js': 'one', 'package.json': '{"type":"module"}' }, { version: '7.0.0' });
+  const folder = packageWith(
+    { 'a.js': 'one', 'package.json': '{"type":"module"}' },
+    { version: '7.0.0' },
+  );
   assert.match(codeIdentity(folder), /^7\.0\.0:[0-9a-f]{64}$/);
 });
 
 test('code that cannot be identified is refused: no modules, or a module that is a link', () => {
-  assertRefuses('ERR_EM_CONFIG_INVALID', () => codeIdentity(packageWith({ 'notes.md': 'x' })), 'no modules');
+  assertRefuses(
+    'ERR_EM_CONFIG_INVALID',
+    () => codeIdentity(packageWith({ 'notes.md': 'x' })),
+    'no modules',
+  );
   const folder = packageWith({ 'a.js': 'one' });
   fs.symlinkSync('a.js', new URL('b.js', folder));
   assertRefuses('ERR_EM_CONFIG_INVALID', () => codeIdentity(folder), 'a link');
@@ -112,14 +136,21 @@ test('names with characters that mean something in a URL are read as they are', 
 test('the digest of several folders depends on each of them and on their order', () => {
   const a = packageWith({ 'a.js': 'one' });
   const b = packageWith({ 'b.js': 'two' });
-  const digests = [digestFolders([a]), digestFolders([b]), digestFolders([a, b]), digestFolders([b, a])];
+  const digests = [
+    digestFolders([a]),
+    digestFolders([b]),
+    digestFolders([a, b]),
+    digestFolders([b, a]),
+  ];
   assert.equal(new Set(digests).size, 4);
   assert.match(digests[0] ?? '', /^[0-9a-f]{64}$/);
   assert.equal(digestFolders([a, b]), digests[2]);
 });
 
 test('our own source folders have an identity', () => {
-  const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const { version } = JSON.parse(
+    fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  );
   const identity = codeIdentity(new URL('../../src/crypto/', import.meta.url));
   assert.ok(identity.startsWith(`${version}:`), identity);
 });

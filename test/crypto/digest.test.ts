@@ -11,19 +11,32 @@ import { assertRefuses } from './mutants.ts';
 
 test('a digest is SHA-256 over label, newline and UTF-8 text', () => {
   // printf 'label\ntext' | sha256sum, and printf 'label\n\xc3\xa9\xe2\x82\xac' | sha256sum.
-  assert.equal(digestText('label', 'text'), '5085fd36a0a3f6d123c997539463c3f9777e369cd60af98f326ee9e013c96dc5');
-  assert.equal(digestText('label', 'é€'), 'acd1a306cee76e820e2d4161a768d228609d469212f73504bd3ac3b44890f6da');
+  assert.equal(
+    digestText('label', 'text'),
+    '5085fd36a0a3f6d123c997539463c3f9777e369cd60af98f326ee9e013c96dc5',
+  );
+  assert.equal(
+    digestText('label', 'é€'),
+    'acd1a306cee76e820e2d4161a768d228609d469212f73504bd3ac3b44890f6da',
+  );
 });
 
 test('long text has the digest of the same bytes', () => {
   for (const length of [2 ** 20 - 1, 2 ** 20, 2 ** 20 + 1, 3 * 2 ** 20]) {
     const text = 'é'.repeat(length);
-    assert.equal(digestText('label', text), createHash('sha256').update(`label\n${text}`).digest('hex'));
+    assert.equal(
+      digestText('label', text),
+      createHash('sha256').update(`label\n${text}`).digest('hex'),
+    );
   }
 });
 
 test('text that UTF-8 cannot carry has no digest', () => {
-  assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => digestText('label', 'a\ud800'), 'a lone surrogate');
+  assertRefuses(
+    'ERR_EM_CANON_UNSUPPORTED',
+    () => digestText('label', 'a\ud800'),
+    'a lone surrogate',
+  );
 });
 
 test('a label of two lines is a bug: it could stand for another label and text', () => {
@@ -31,10 +44,16 @@ test('a label of two lines is a bug: it could stand for another label and text',
 });
 
 test('property: two digests agree exactly when label and text do', () => {
-  const labelled = fc.tuple(fc.constantFrom('a', 'a/b', 'b'), fc.constantFrom('', 'a', 'b\n', '\nb', 'a\nb', 'é'));
+  const labelled = fc.tuple(
+    fc.constantFrom('a', 'a/b', 'b'),
+    fc.constantFrom('', 'a', 'b\n', '\nb', 'a\nb', 'é'),
+  );
   fc.assert(
     fc.property(labelled, labelled, (one, two) => {
-      assert.equal(digestText(...one) === digestText(...two), one[0] === two[0] && one[1] === two[1]);
+      assert.equal(
+        digestText(...one) === digestText(...two),
+        one[0] === two[0] && one[1] === two[1],
+      );
     }),
   );
 });

@@ -54,14 +54,20 @@ test('a new keyring file has mode 0600 under any umask, and loads as the ring th
     }
     assert.equal(fs.statSync(file).mode & 0o777, 0o600);
     const sealed = createSealer(created).seal(checkpointRecord, record);
-    assert.deepEqual(createSealer(loadKeyring(file)).open(checkpointRecord, sealed.text, sealed.seal), sealed);
+    assert.deepEqual(
+      createSealer(loadKeyring(file)).open(checkpointRecord, sealed.text, sealed.seal),
+      sealed,
+    );
   }
 });
 
 test('two keyrings never share a secret or an id', () => {
   const rings = [createKeyring(fresh()), createKeyring(fresh())];
   assert.equal(new Set(rings.map(({ current }) => current)).size, 2);
-  assert.equal(new Set(rings.map((ring) => ring.derive(ring.current, 'claim')?.export().toString('hex'))).size, 2);
+  assert.equal(
+    new Set(rings.map((ring) => ring.derive(ring.current, 'claim')?.export().toString('hex'))).size,
+    2,
+  );
 });
 
 test('an existing file is never overwritten, whatever it holds', () => {
@@ -119,7 +125,11 @@ test('symbolic links, folders, devices and oversized files are refused', () => {
   assert.equal(loadKeyring(write(content.padEnd(64 * 1024))).current, 'one');
   const large = write(content.padEnd(64 * 1024 + 1));
   assertRefuses('ERR_EM_KEYRING_INVALID', () => loadKeyring(large), 'a large file');
-  assertRefuses('ERR_EM_KEYRING_INVALID', () => loadKeyring(join(file, 'inside')), 'a path through a file');
+  assertRefuses(
+    'ERR_EM_KEYRING_INVALID',
+    () => loadKeyring(join(file, 'inside')),
+    'a path through a file',
+  );
 });
 
 test('content that is not exactly a keyring is refused, and no message shows any of it', () => {
@@ -151,16 +161,27 @@ test('content that is not exactly a keyring is refused, and no message shows any
     { version: 1, keys: [{ id: 'one', secret: `${secretText(1).slice(0, 42)}F` }] },
     { version: 1, keys: [{ id: 'one', secret: ` ${secretText(1).slice(1)}` }] },
     { version: 1, keys: [{ id: 'one', secret: '' }] },
-    { version: 1, keys: Array.from({ length: 65 }, (_, index) => ({ id: `k${index}`, secret: secretText(index) })) },
+    {
+      version: 1,
+      keys: Array.from({ length: 65 }, (_, index) => ({
+        id: `k${index}`,
+        secret: secretText(index),
+      })),
+    },
   ];
   for (const content of contents) {
     const file = write(content);
-    assertRefuses('ERR_EM_KEYRING_INVALID', () => loadKeyring(file), JSON.stringify(content).slice(0, 100));
+    assertRefuses(
+      'ERR_EM_KEYRING_INVALID',
+      () => loadKeyring(file),
+      JSON.stringify(content).slice(0, 100),
+    );
     try {
       loadKeyring(file);
     } catch (error) {
       const shown = inspect(error, { depth: 10, showHidden: true });
-      for (const secret of [1, 2]) assert.ok(!shown.includes(secretText(secret).slice(0, 12)), shown);
+      for (const secret of [1, 2])
+        assert.ok(!shown.includes(secretText(secret).slice(0, 12)), shown);
     }
   }
 });
@@ -169,7 +190,11 @@ test('the stray bits of a last character are refused: a secret has one text', ()
   // 32 bytes end in a character that carries 4 of its 6 bits; "E" is 000100, "F" sets a bit that is not carried.
   assert.equal(secretText(1).at(-1), 'E');
   assert.deepEqual(Buffer.from(`${secretText(1).slice(0, 42)}F`, 'base64url'), Buffer.alloc(32, 1));
-  assertRefuses('ERR_EM_KEYRING_INVALID', () => keyringFromEnv(`one:${secretText(1).slice(0, 42)}F`), 'stray bits');
+  assertRefuses(
+    'ERR_EM_KEYRING_INVALID',
+    () => keyringFromEnv(`one:${secretText(1).slice(0, 42)}F`),
+    'stray bits',
+  );
 });
 
 test('a rotation puts a new key first, keeps the old ones, and running processes learn of it', () => {
@@ -185,7 +210,11 @@ test('a rotation puts a new key first, keeps the old ones, and running processes
   const fresh2 = createSealer(rotated).seal(checkpointRecord, record);
   assert.equal(fresh2.seal.key, rotated.current);
   assert.deepEqual(createSealer(running).open(checkpointRecord, fresh2.text, fresh2.seal), fresh2);
-  assert.notEqual(running.current, rotated.current, 'a running process keeps sealing with the key it started with');
+  assert.notEqual(
+    running.current,
+    rotated.current,
+    'a running process keeps sealing with the key it started with',
+  );
 });
 
 test('an unknown key stays unknown when the file is gone or is not safe to read any more', () => {
@@ -222,7 +251,10 @@ test('a rotation of what cannot be read leaves it alone and leaves no lock', () 
 });
 
 test('a ring that is full is not rotated beyond what can be loaded', () => {
-  const full = Array.from({ length: 64 }, (_, index) => ({ id: `k${index}`, secret: secretText(index) }));
+  const full = Array.from({ length: 64 }, (_, index) => ({
+    id: `k${index}`,
+    secret: secretText(index),
+  }));
   const file = write({ version: 1, keys: full });
   assert.equal(loadKeyring(file).ids.length, 64);
   assertRefuses('ERR_EM_KEYRING_INVALID', () => rotateKeyring(file), 'full');
@@ -233,7 +265,11 @@ test('an open keyring is created when absent, in a folder that exists', () => {
   const file = fresh();
   const ring = openKeyring(file);
   assert.equal(openKeyring(file).current, ring.current);
-  assertRefuses('ERR_EM_KEYRING_PERMISSIONS', () => openKeyring(join(folder, 'absent', 'keys.json')), 'no folder');
+  assertRefuses(
+    'ERR_EM_KEYRING_PERMISSIONS',
+    () => openKeyring(join(folder, 'absent', 'keys.json')),
+    'no folder',
+  );
   assert.equal(openKeyring(ring), ring);
 });
 
@@ -251,7 +287,9 @@ test('processes that open one absent keyring at the same moment end up with the 
   );
   for (const { stdout } of children) await once(stdout, 'data');
   for (const { stdin } of children) stdin.write('go');
-  const answers = await Promise.all(children.map(async ({ stdout }) => JSON.parse(await text(stdout))));
+  const answers = await Promise.all(
+    children.map(async ({ stdout }) => JSON.parse(await text(stdout))),
+  );
   const durable = files.map((file) => loadKeyring(file).current);
   for (const answer of answers) assert.deepEqual(answer, durable);
 });
@@ -259,9 +297,10 @@ test('processes that open one absent keyring at the same moment end up with the 
 test('a pipe in the place of a keyring is refused and not waited for', async () => {
   const pipe = fresh();
   assert.equal(spawnSync('mkfifo', ['-m', '600', pipe]).status, 0);
-  const child = startChild(`try { openKeyring(process.argv[1]) } catch (error) { process.stdout.write(error.code) }`, [
-    pipe,
-  ]);
+  const child = startChild(
+    `try { openKeyring(process.argv[1]) } catch (error) { process.stdout.write(error.code) }`,
+    [pipe],
+  );
   assert.equal(await text(child.stdout), 'ERR_EM_KEYRING_INVALID');
 });
 
@@ -273,7 +312,11 @@ test('a folder or file that this user may not touch is a question of permissions
   asOrdinaryUser([folder, place, file], () => {
     assertRefuses('ERR_EM_KEYRING_PERMISSIONS', () => loadKeyring(file), 'unreadable');
     fs.chmodSync(place, 0o500);
-    assertRefuses('ERR_EM_KEYRING_PERMISSIONS', () => createKeyring(join(place, 'more.json')), 'unwritable');
+    assertRefuses(
+      'ERR_EM_KEYRING_PERMISSIONS',
+      () => createKeyring(join(place, 'more.json')),
+      'unwritable',
+    );
     fs.chmodSync(place, 0o700);
   });
 });
@@ -291,12 +334,17 @@ test('keys from the environment are read in order, and refused without showing t
     `one:${secretText(1)}:x`,
     `one:${secretText(1)}=`,
   ];
-  bad.push(`one:${secretText(1)},one:${secretText(2)}`, `one:${secretText(1)};two:${secretText(2)}`, secretText(1));
+  bad.push(
+    `one:${secretText(1)},one:${secretText(2)}`,
+    `one:${secretText(1)};two:${secretText(2)}`,
+    secretText(1),
+  );
   for (const value of bad) {
     assertRefuses('ERR_EM_KEYRING_INVALID', () => keyringFromEnv(value), value);
     assert.throws(
       () => keyringFromEnv(value),
-      (error) => error instanceof EffectMatchError && !inspect(error).includes(secretText(1).slice(0, 12)),
+      (error) =>
+        error instanceof EffectMatchError && !inspect(error).includes(secretText(1).slice(0, 12)),
     );
   }
 });
@@ -344,7 +392,11 @@ test('a ring made in the process keeps the same rules as one from a file', () =>
     assertRefuses('ERR_EM_KEYRING_INVALID', short, `${length} bytes`);
   }
   assertRefuses('ERR_EM_KEYRING_INVALID', () => new Keyring([]), 'no key');
-  assertRefuses('ERR_EM_KEYRING_INVALID', () => new Keyring([{ id: 'a:b', secret }]), 'an id with a colon');
+  assertRefuses(
+    'ERR_EM_KEYRING_INVALID',
+    () => new Keyring([{ id: 'a:b', secret }]),
+    'an id with a colon',
+  );
 });
 
 test('a ring does not change when its maker changes the bytes it was made from', () => {
@@ -352,7 +404,10 @@ test('a ring does not change when its maker changes the bytes it was made from',
   const ring = new Keyring([{ id: 'one', secret }]);
   secret.fill(2);
   const untouched = new Keyring([{ id: 'one', secret: new Uint8Array(32).fill(1) }]);
-  assert.deepEqual(ring.derive('one', 'claim')?.export(), untouched.derive('one', 'claim')?.export());
+  assert.deepEqual(
+    ring.derive('one', 'claim')?.export(),
+    untouched.derive('one', 'claim')?.export(),
+  );
 });
 
 /** Root may touch everything, so as root the call runs as another user, who is given the paths. */
@@ -373,7 +428,9 @@ function asOrdinaryUser(paths: readonly string[], call: () => void): void {
 function startChild(script: string, args: readonly string[]) {
   const module = new URL('../../src/crypto/keyring.ts', import.meta.url).href;
   const source = `const { openKeyring } = await import('${module}');${script}`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', source, ...args], { timeout: 10_000 });
+  const child = spawn(process.execPath, ['--input-type=module', '-e', source, ...args], {
+    timeout: 10_000,
+  });
   child.stderr.pipe(process.stderr);
   return child;
 }

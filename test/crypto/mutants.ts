@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { EffectMatchError, type ErrorCode } from '../../src/errors.ts';
 
 export type Path = readonly (string | number)[];
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Json =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [key: string]: Json };
 
 /** One place in a record: `closed` objects fix their fields, `map` objects their values, `json` content is free. */
 export interface Place {
@@ -33,12 +39,16 @@ export function places(kind: string, value: Json, path: Path = []): readonly Pla
       ? 'map'
       : 'closed';
   const inner = isContainer(value)
-    ? Object.entries(value).flatMap(([key, item]) => places(kind, item, [...path, Array.isArray(value) ? +key : key]))
+    ? Object.entries(value).flatMap(([key, item]) =>
+        places(kind, item, [...path, Array.isArray(value) ? +key : key]),
+      )
     : [];
   return [{ path, value, zone }, ...inner];
 }
 
-export function isContainer(value: Json): value is readonly Json[] | { readonly [key: string]: Json } {
+export function isContainer(
+  value: Json,
+): value is readonly Json[] | { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null;
 }
 
@@ -47,7 +57,11 @@ export function isObject(value: Json): value is { readonly [key: string]: Json }
 }
 
 /** A deep copy in which the value at `path` is what `change` makes of it; undefined removes the field. */
-export function mutate(value: Json, path: Path, change: (value: Json) => Json | undefined): Json | undefined {
+export function mutate(
+  value: Json,
+  path: Path,
+  change: (value: Json) => Json | undefined,
+): Json | undefined {
   const [step, ...rest] = path;
   if (step === undefined) return change(structuredClone(value) as Json);
   assert.ok(isContainer(value));

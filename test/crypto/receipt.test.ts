@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, hash, sign } from 'node:crypto';
 import { test } from 'node:test';
-import { type Envelope, encodePreAuthentication, MAX_ENVELOPE_BYTES, signEnvelope } from '../../src/crypto/dsse.ts';
+import {
+  type Envelope,
+  encodePreAuthentication,
+  MAX_ENVELOPE_BYTES,
+  signEnvelope,
+} from '../../src/crypto/dsse.ts';
 import { Keyring } from '../../src/crypto/keyring.ts';
 import { createSigner, verifyReceipt } from '../../src/crypto/receipt.ts';
 import { parseReceiptKeys, receiptKeys, signingKey } from '../../src/crypto/receipt-key.ts';
@@ -27,7 +32,8 @@ assert.ok(signature !== undefined);
 
 /** Signs any text with the deployment's own key, around all of our checks. */
 const signText = (text: string): Envelope => signEnvelope(signingKey(ring), text);
-const statementOf = (envelope: Envelope) => JSON.parse(Buffer.from(envelope.payload, 'base64').toString());
+const statementOf = (envelope: Envelope) =>
+  JSON.parse(Buffer.from(envelope.payload, 'base64').toString());
 
 function flipBits(base64: string): string[] {
   const bytes = Buffer.from(base64, 'base64');
@@ -52,7 +58,11 @@ test('one flipped bit in any byte of payload or signature is not verified, in an
   let tried = 0;
   for (const { name, publicKey, envelope } of envelopes) {
     for (const payload of flipBits(envelope.payload)) {
-      assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt([publicKey], { ...envelope, payload }), name);
+      assertRefuses(
+        'ERR_EM_SIGNATURE_INVALID',
+        () => verifyReceipt([publicKey], { ...envelope, payload }),
+        name,
+      );
       tried += 1;
     }
     const [only] = envelope.signatures;
@@ -67,15 +77,25 @@ test('one flipped bit in any byte of payload or signature is not verified, in an
 });
 
 test('a changed key id, another deployment’s key, and no key at all are not verified', () => {
-  const renamed = { ...good, signatures: [{ ...signature, keyid: `0${signature.keyid.slice(1)}` }] };
+  const renamed = {
+    ...good,
+    signatures: [{ ...signature, keyid: `0${signature.keyid.slice(1)}` }],
+  };
   assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt(trusted, renamed), 'renamed');
   const foreign = createSigner(stranger).receipt(terminal, 2);
   assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt(trusted, foreign), 'foreign');
   assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt([], good), 'no key');
   // The stranger claims our key id: the id is a hint, the signature decides.
-  const posing = { ...foreign, signatures: [{ keyid: signature.keyid, sig: foreign.signatures[0]?.sig ?? '' }] };
+  const posing = {
+    ...foreign,
+    signatures: [{ keyid: signature.keyid, sig: foreign.signatures[0]?.sig ?? '' }],
+  };
   assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt(trusted, posing), 'posing');
-  assertRefuses('ERR_EM_CONFIG_INVALID', () => verifyReceipt(['ed25519:AAAA'], good), 'no key of ours');
+  assertRefuses(
+    'ERR_EM_CONFIG_INVALID',
+    () => verifyReceipt(['ed25519:AAAA'], good),
+    'no key of ours',
+  );
 });
 
 test('the signature of one payload does not fit another payload of the same key', () => {
@@ -92,13 +112,18 @@ test('what is not exactly an envelope is refused before any signature is looked 
     'a list': [good],
     'not JSON': '{"payload',
     'an extra field': { ...good, extra: 1 },
-    'an own __proto__ field': JSON.parse(JSON.stringify(good).replace('{', '{"__proto__":{"polluted":1},')),
+    'an own __proto__ field': JSON.parse(
+      JSON.stringify(good).replace('{', '{"__proto__":{"polluted":1},'),
+    ),
     'no payload type': { payload, signatures },
     'no payload': { payloadType, signatures },
     'no signatures': { payloadType, payload },
     'empty signatures': { ...good, signatures: [] },
     'signatures that are no list': { ...good, signatures: signature },
-    'seventeen signatures': { ...good, signatures: Array.from({ length: 17 }, (_, i) => ({ keyid: `${i}`, sig })) },
+    'seventeen signatures': {
+      ...good,
+      signatures: Array.from({ length: 17 }, (_, i) => ({ keyid: `${i}`, sig })),
+    },
     'the same signature twice': { ...good, signatures: [signature, signature] },
     'two signatures of one key': { ...good, signatures: [signature, { keyid, sig: 'AAAA' }] },
     'a signature with an extra field': { ...good, signatures: [{ ...signature, cert: '' }] },
@@ -107,10 +132,16 @@ test('what is not exactly an envelope is refused before any signature is looked 
     'a key id that is a number': { ...good, signatures: [{ keyid: 1, sig }] },
     'a long key id': { ...good, signatures: [{ keyid: 'x'.repeat(257), sig }] },
     'an empty signature': { ...good, signatures: [{ keyid, sig: '' }] },
-    'a signature that is not base64': { ...good, signatures: [{ keyid, sig: `${sig.slice(0, -3)}*==` }] },
+    'a signature that is not base64': {
+      ...good,
+      signatures: [{ keyid, sig: `${sig.slice(0, -3)}*==` }],
+    },
     'an empty payload': { ...good, payload: '' },
     'a payload cut off inside base64': { ...good, payload: payload.slice(0, -1) },
-    'a payload without its padding': { ...good, payload: Buffer.from('{"a"').toString('base64').replaceAll('=', '') },
+    'a payload without its padding': {
+      ...good,
+      payload: Buffer.from('{"a"').toString('base64').replaceAll('=', ''),
+    },
     'a payload with stray bits': { ...good, payload: 'QUJDRB==' },
     'a payload with spaces': { ...good, payload: ` ${payload}` },
     'a payload of two alphabets': { ...good, payload: '-+AA' },
@@ -126,10 +157,17 @@ test('what is not exactly an envelope is refused before any signature is looked 
   for (const [what, input] of Object.entries(cases)) {
     assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, input), what);
     if (typeof input === 'object' && what !== 'an own __proto__ field') {
-      assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, JSON.stringify(input)), `${what}, as text`);
+      assertRefuses(
+        'ERR_EM_RECORD_INVALID',
+        () => verifyReceipt(trusted, JSON.stringify(input)),
+        `${what}, as text`,
+      );
     }
   }
-  const getter = Object.defineProperty({ ...good }, 'payload', { get: () => assert.fail('called'), enumerable: true });
+  const getter = Object.defineProperty({ ...good }, 'payload', {
+    get: () => assert.fail('called'),
+    enumerable: true,
+  });
   assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, getter), 'an accessor');
 });
 
@@ -139,19 +177,38 @@ test('a truncated signature of a trusted key is not verified', () => {
       .subarray(0, bytes)
       .toString('base64');
     const damaged = { ...good, signatures: [{ ...signature, sig }] };
-    assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt(trusted, damaged), `${bytes} bytes`);
+    assertRefuses(
+      'ERR_EM_SIGNATURE_INVALID',
+      () => verifyReceipt(trusted, damaged),
+      `${bytes} bytes`,
+    );
   }
 });
 
 test('an oversized envelope is refused, as text and as an object, before it is decoded', () => {
   const large = { ...good, payload: 'A'.repeat(MAX_ENVELOPE_BYTES + 4) };
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, large), 'object');
-  assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, JSON.stringify(large)), 'text');
-  assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, ' '.repeat(MAX_ENVELOPE_BYTES + 1)), 'space');
+  assertRefuses(
+    'ERR_EM_RECORD_TOO_LARGE',
+    () => verifyReceipt(trusted, JSON.stringify(large)),
+    'text',
+  );
+  assertRefuses(
+    'ERR_EM_RECORD_TOO_LARGE',
+    () => verifyReceipt(trusted, ' '.repeat(MAX_ENVELOPE_BYTES + 1)),
+    'space',
+  );
   const noBase64 = { ...good, payload: '*'.repeat(MAX_ENVELOPE_BYTES + 1) };
-  assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, noBase64), 'not looked into');
+  assertRefuses(
+    'ERR_EM_RECORD_TOO_LARGE',
+    () => verifyReceipt(trusted, noBase64),
+    'not looked into',
+  );
   // Room for signatures is no room for a larger payload, whoever signed it.
-  const unsigned = { ...good, payload: Buffer.alloc(statementRecord.maxBytes + 1).toString('base64') };
+  const unsigned = {
+    ...good,
+    payload: Buffer.alloc(statementRecord.maxBytes + 1).toString('base64'),
+  };
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, unsigned), 'payload alone');
   const signedButLarge = signText(`"${'x'.repeat(1024 * 1024 + 8192)}"`);
   assertRefuses('ERR_EM_RECORD_TOO_LARGE', () => verifyReceipt(trusted, signedButLarge), 'signed');
@@ -177,7 +234,11 @@ test('a signature by somebody else beside a good one changes nothing, and a bad 
   const other = { keyid: 'SHA256:somebody', sig: Buffer.alloc(72, 1).toString('base64') };
   const beside = { ...good, signatures: [other, signature] };
   assert.deepEqual(verifyReceipt(trusted, beside), verifyReceipt(trusted, good));
-  assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt(trusted, { ...good, signatures: [other] }), 'alone');
+  assertRefuses(
+    'ERR_EM_SIGNATURE_INVALID',
+    () => verifyReceipt(trusted, { ...good, signatures: [other] }),
+    'alone',
+  );
   const older = receiptKeys(ring).find(({ generation }) => generation === 'k-older')?.keyid;
   const doubted = { ...good, signatures: [signature, { keyid: older, sig: signature.sig }] };
   assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt(trusted, doubted), 'doubted');
@@ -203,13 +264,25 @@ test('a good signature does not make a statement acceptable that is malformed or
   const lies: Record<string, unknown> = {
     'another statement type': { ...statement, _type: 'https://in-toto.io/Statement/v0.1' },
     'another predicate type': { ...statement, predicateType: 'urn:effectmatch:receipt:v2' },
-    'the predicate type of a checkpoint': { ...statement, predicateType: 'urn:effectmatch:checkpoint:v1' },
+    'the predicate type of a checkpoint': {
+      ...statement,
+      predicateType: 'urn:effectmatch:checkpoint:v1',
+    },
     'an extra field': { ...statement, note: '' },
     'two subjects': { ...statement, subject: [...subject, ...subject] },
     'no subject': { ...statement, subject: [] },
-    'another occurrence': { ...statement, subject: [{ ...subject[0], name: `occ_${'0'.repeat(40)}` }] },
-    'another digest of the subject': { ...statement, subject: [{ ...subject[0], digest: { sha256: digest } }] },
-    'a second digest': { ...statement, subject: [{ ...subject[0], digest: { ...subject[0].digest, sha1: '' } }] },
+    'another occurrence': {
+      ...statement,
+      subject: [{ ...subject[0], name: `occ_${'0'.repeat(40)}` }],
+    },
+    'another digest of the subject': {
+      ...statement,
+      subject: [{ ...subject[0], digest: { sha256: digest } }],
+    },
+    'a second digest': {
+      ...statement,
+      subject: [{ ...subject[0], digest: { ...subject[0].digest, sha1: '' } }],
+    },
     'another digest of the terminal': { ...statement, predicate: { ...predicate, digest } },
     'another lineage': { ...statement, predicate: { ...predicate, lineage: digest } },
     'another terminal': { ...statement, predicate: { ...predicate, terminal: rejected.terminal } },
@@ -220,11 +293,27 @@ test('a good signature does not make a statement acceptable that is malformed or
     },
   };
   for (const [what, lie] of Object.entries(lies)) {
-    assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, signText(canonical(lie))), what);
+    assertRefuses(
+      'ERR_EM_RECORD_INVALID',
+      () => verifyReceipt(trusted, signText(canonical(lie))),
+      what,
+    );
   }
   const text = canonical(statement);
-  for (const other of [`${text} `, `\ufeff${text}`, text.replace(':', ': '), '{}', 'null', '[]', '"x"']) {
-    assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, signText(other)), other.slice(0, 20));
+  for (const other of [
+    `${text} `,
+    `\ufeff${text}`,
+    text.replace(':', ': '),
+    '{}',
+    'null',
+    '[]',
+    '"x"',
+  ]) {
+    assertRefuses(
+      'ERR_EM_RECORD_INVALID',
+      () => verifyReceipt(trusted, signText(other)),
+      other.slice(0, 20),
+    );
   }
   assert.equal(verifyReceipt(trusted, signText(text)).kind, 'receipt');
 });
@@ -232,13 +321,27 @@ test('a good signature does not make a statement acceptable that is malformed or
 test('a terminal that no runtime would record is refused even when everything about it fits', () => {
   const early = { ...terminal, claimedAt: '2026-03-01T09:00:00.000Z' };
   const impossible = createSigner(ring).receipt(terminalRecord.parse(early), 2);
-  assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, impossible), 'consumed before the claim');
+  assertRefuses(
+    'ERR_EM_RECORD_INVALID',
+    () => verifyReceipt(trusted, impossible),
+    'consumed before the claim',
+  );
 });
 
 test('a shadow is verified as a shadow, which is no receipt, and only if it is what its subject names', () => {
   const shadow = shadowRecord.parse({
-    ...{ version: 1, occurrence: `occ_${'5'.repeat(40)}`, basis: 'none', adapter: 'books', task: 'look' },
-    ...{ contract: '1'.repeat(64), observer: '2'.repeat(64), recordedAt: '2026-01-01T10:00:00.000Z' },
+    ...{
+      version: 1,
+      occurrence: `occ_${'5'.repeat(40)}`,
+      basis: 'none',
+      adapter: 'books',
+      task: 'look',
+    },
+    ...{
+      contract: '1'.repeat(64),
+      observer: '2'.repeat(64),
+      recordedAt: '2026-01-01T10:00:00.000Z',
+    },
     ...{ would: 'commit', observed: '3'.repeat(64) },
   });
   const envelope = createSigner(ring).shadow(shadow, 7);
@@ -246,25 +349,40 @@ test('a shadow is verified as a shadow, which is no receipt, and only if it is w
   assert.deepEqual(verified, { kind: 'shadow', keyid: signature.keyid, shadow, position: 7 });
   const statement = statementOf(envelope);
   const lies = {
-    'another subject': { ...statement, subject: [{ ...statement.subject[0], name: `occ_${'6'.repeat(40)}` }] },
-    'another digest': { ...statement, subject: [{ ...statement.subject[0], digest: { sha256: '4'.repeat(64) } }] },
+    'another subject': {
+      ...statement,
+      subject: [{ ...statement.subject[0], name: `occ_${'6'.repeat(40)}` }],
+    },
+    'another digest': {
+      ...statement,
+      subject: [{ ...statement.subject[0], digest: { sha256: '4'.repeat(64) } }],
+    },
     'called a receipt': { ...statement, predicateType: statementOf(good).predicateType },
   };
   for (const [what, lie] of Object.entries(lies)) {
-    assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, signText(canonical(lie))), what);
+    assertRefuses(
+      'ERR_EM_RECORD_INVALID',
+      () => verifyReceipt(trusted, signText(canonical(lie))),
+      what,
+    );
   }
 });
 
 test('payload bytes that are not UTF-8 are refused, although their signature fits', () => {
   const payload = Buffer.from([0x7b, 0xff, 0x7d]);
   const { keyid, key } = signingKey(ring);
-  const sig = sign(null, encodePreAuthentication(good.payloadType, payload), key).toString('base64');
+  const sig = sign(null, encodePreAuthentication(good.payloadType, payload), key).toString(
+    'base64',
+  );
   const envelope = { ...good, payload: payload.toString('base64'), signatures: [{ keyid, sig }] };
   assertRefuses('ERR_EM_RECORD_INVALID', () => verifyReceipt(trusted, envelope), 'not UTF-8');
 });
 
 test('the subject’s digest is the plain SHA-256 of the terminal’s canonical text', () => {
-  assert.equal(statementOf(good).subject[0].digest.sha256, hash('sha256', terminalRecord.text(terminal), 'hex'));
+  assert.equal(
+    statementOf(good).subject[0].digest.sha256,
+    hash('sha256', terminalRecord.text(terminal), 'hex'),
+  );
 });
 
 test('after a rotation both keys are listed newest first, and a receipt of either generation is verified', () => {
@@ -279,18 +397,26 @@ test('after a rotation both keys are listed newest first, and a receipt of eithe
     keys.map(({ generation }) => generation),
     ['two', 'one'],
   );
-  const [old, fresh] = [createSigner(one).receipt(terminal, 2), createSigner(two).receipt(terminal, 2)];
+  const [old, fresh] = [
+    createSigner(one).receipt(terminal, 2),
+    createSigner(two).receipt(terminal, 2),
+  ];
   assert.equal(old.signatures[0]?.keyid, keys[1]?.keyid);
   assert.equal(fresh.signatures[0]?.keyid, keys[0]?.keyid);
   for (const envelope of [old, fresh]) assert.equal(verifyReceipt(keys, envelope).kind, 'receipt');
-  assertRefuses('ERR_EM_SIGNATURE_INVALID', () => verifyReceipt([keys[0]?.publicKey ?? ''], old), 'the new key alone');
+  assertRefuses(
+    'ERR_EM_SIGNATURE_INVALID',
+    () => verifyReceipt([keys[0]?.publicKey ?? ''], old),
+    'the new key alone',
+  );
 });
 
 test('the signing key is derived apart from every seal, and no output shows the seed', () => {
   const seed = ring.derive('k-test', 'receipt-key/v1')?.export();
   assert.ok(seed);
   const shown = JSON.stringify([good, receiptKeys(ring)]);
-  for (const encoding of ['hex', 'base64', 'base64url'] as const) assert.ok(!shown.includes(seed.toString(encoding)));
+  for (const encoding of ['hex', 'base64', 'base64url'] as const)
+    assert.ok(!shown.includes(seed.toString(encoding)));
   for (const purpose of ['terminal', 'receipt', 'statement', 'checkpoint', 'value']) {
     assert.notDeepEqual(ring.derive('k-test', purpose)?.export(), seed);
   }
@@ -298,12 +424,22 @@ test('the signing key is derived apart from every seal, and no output shows the 
 
 test('a file of keys holds one key per line with comments, or one PEM; anything else is refused', () => {
   const [one = '', two = ''] = trusted;
-  const listed = parseReceiptKeys(`# payments\n${one}\r\n\n  ${two}  \n`).map(({ publicKey }) => publicKey);
+  const listed = parseReceiptKeys(`# payments\n${one}\r\n\n  ${two}  \n`).map(
+    ({ publicKey }) => publicKey,
+  );
   assert.deepEqual(listed, [one, two]);
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: one.slice('ed25519:'.length) };
-  const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString();
+  const pem = createPublicKey({ key: jwk, format: 'jwk' })
+    .export({ type: 'spki', format: 'pem' })
+    .toString();
   assert.equal(parseReceiptKeys(pem)[0]?.publicKey, one);
-  for (const text of ['', '# none', `${one} ${two}`, 'ed25519-private:AAAA', `${one}\n`.repeat(65)]) {
+  for (const text of [
+    '',
+    '# none',
+    `${one} ${two}`,
+    'ed25519-private:AAAA',
+    `${one}\n`.repeat(65),
+  ]) {
     assertRefuses('ERR_EM_CONFIG_INVALID', () => parseReceiptKeys(text), text.slice(0, 20));
   }
 });

@@ -25,14 +25,21 @@ function kindOf(vector: Vector): RecordKind<object> {
 
 /** A kind whose parser must not be reached. */
 function unparsed(kind: RecordKind<object>): RecordKind<object> {
-  return { ...kind, parse: () => assert.fail('parsed'), parseText: () => assert.fail('parsed before the seal held') };
+  return {
+    ...kind,
+    parse: () => assert.fail('parsed'),
+    parseText: () => assert.fail('parsed before the seal held'),
+  };
 }
 
 /** A seal as somebody who has the right key would make it, around our own sealer. */
 function sealText(kind: RecordKind<object>, text: string): { key: string; mac: string } {
   const key = ring.derive(ring.current, kind.kind);
   assert.ok(key);
-  return { key: ring.current, mac: createHmac('sha256', key).update(`${kind.domain}\n${text}`).digest('hex') };
+  return {
+    key: ring.current,
+    mac: createHmac('sha256', key).update(`${kind.domain}\n${text}`).digest('hex'),
+  };
 }
 
 for (const vector of vectors) {
@@ -43,7 +50,11 @@ for (const vector of vectors) {
       const damaged = Buffer.from(bytes);
       damaged.writeUInt8(bytes.readUInt8(index) ^ (1 << (index % 8)), index);
       const text = damaged.toString('utf8');
-      assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(kind, text, vector.seal), `byte ${index}`);
+      assertRefuses(
+        'ERR_EM_SEAL_INVALID',
+        () => sealer.open(kind, text, vector.seal),
+        `byte ${index}`,
+      );
     }
   });
 
@@ -67,7 +78,11 @@ for (const vector of vectors) {
     const strangers: readonly unknown[] = [undefined, null, 1, {}, [mac], Buffer.from(mac, 'hex')];
     for (const damaged of [...flipped, ...spellings, ...strangers]) {
       const seal = { key, mac: damaged as string };
-      assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(kind, vector.text, seal), `MAC ${String(damaged)}`);
+      assertRefuses(
+        'ERR_EM_SEAL_INVALID',
+        () => sealer.open(kind, vector.text, seal),
+        `MAC ${String(damaged)}`,
+      );
     }
   });
 
@@ -79,20 +94,45 @@ for (const vector of vectors) {
       assert.ok(key);
       const mac = createHmac('sha256', key).update(`${kind.domain}\n${vector.text}`).digest('hex');
       const seal = { key: vector.seal.key, mac };
-      assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(unparsed(kind), vector.text, seal), other.kind);
-      assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(unparsed(other), vector.text, vector.seal), other.kind);
+      assertRefuses(
+        'ERR_EM_SEAL_INVALID',
+        () => sealer.open(unparsed(kind), vector.text, seal),
+        other.kind,
+      );
+      assertRefuses(
+        'ERR_EM_SEAL_INVALID',
+        () => sealer.open(unparsed(other), vector.text, vector.seal),
+        other.kind,
+      );
     }
     const generation = vector.seal.key === 'k-test' ? 'k-older' : 'k-test';
     const seal = { key: generation, mac: vector.seal.mac };
-    assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(unparsed(kind), vector.text, seal), generation);
+    assertRefuses(
+      'ERR_EM_SEAL_INVALID',
+      () => sealer.open(unparsed(kind), vector.text, seal),
+      generation,
+    );
   });
 
   test(`${vector.name}: a key id that is not in the ring is unknown, whatever it looks like`, () => {
     const kind = unparsed(kindOf(vector));
-    const ids: readonly unknown[] = ['k-foreign', '', '__proto__', 'constructor', undefined, null, 7, {}];
+    const ids: readonly unknown[] = [
+      'k-foreign',
+      '',
+      '__proto__',
+      'constructor',
+      undefined,
+      null,
+      7,
+      {},
+    ];
     for (const key of ids) {
       const seal = { key: key as string, mac: vector.seal.mac };
-      assertRefuses('ERR_EM_KEY_UNKNOWN', () => sealer.open(kind, vector.text, seal), `id ${String(key)}`);
+      assertRefuses(
+        'ERR_EM_KEY_UNKNOWN',
+        () => sealer.open(kind, vector.text, seal),
+        `id ${String(key)}`,
+      );
     }
   });
 
@@ -108,23 +148,38 @@ for (const vector of vectors) {
     for (const [code, text] of cases) {
       assertRefuses(code, () => sealer.open(kind, text, sealText(kind, text)), text.slice(0, 40));
     }
-    assert.deepEqual(sealer.open(kind, vector.text, sealText(kind, vector.text)).record, vector.record);
+    assert.deepEqual(
+      sealer.open(kind, vector.text, sealText(kind, vector.text)).record,
+      vector.record,
+    );
   });
 }
 
 test('text that UTF-8 cannot carry does not share the seal of its replacement', () => {
   const kind = unparsed(checkpointRecord as unknown as RecordKind<object>);
   const seal = sealText(kind, '{"a":"\ufffd"}');
-  assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(kind, '{"a":"\ud800"}', seal), 'a lone surrogate');
+  assertRefuses(
+    'ERR_EM_SEAL_INVALID',
+    () => sealer.open(kind, '{"a":"\ud800"}', seal),
+    'a lone surrogate',
+  );
   const strangers: readonly unknown[] = [undefined, null, 1, {}, Buffer.from('{}')];
   for (const text of strangers) {
-    assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.open(kind, text as string, seal), String(text));
+    assertRefuses(
+      'ERR_EM_SEAL_INVALID',
+      () => sealer.open(kind, text as string, seal),
+      String(text),
+    );
   }
 });
 
 test('what the sealer would not accept it does not seal', () => {
   const record = { ...vectors.find(({ kind }) => kind === 'checkpoint')?.record, rows: 0 };
-  assertRefuses('ERR_EM_RECORD_INVALID', () => sealer.seal(checkpointRecord, record as never), 'no rows');
+  assertRefuses(
+    'ERR_EM_RECORD_INVALID',
+    () => sealer.seal(checkpointRecord, record as never),
+    'no rows',
+  );
 });
 
 test('after a rotation old records open, new ones are sealed with the new key, and a dropped key is unknown', () => {
@@ -143,7 +198,11 @@ test('after a rotation old records open, new ones are sealed with the new key, a
   const fresh = rotated.seal(checkpointRecord, record);
   assert.equal(fresh.seal.key, 'two');
   assert.notEqual(fresh.seal.mac, old.seal.mac);
-  assertRefuses('ERR_EM_KEY_UNKNOWN', () => dropped.open(checkpointRecord, old.text, old.seal), 'dropped');
+  assertRefuses(
+    'ERR_EM_KEY_UNKNOWN',
+    () => dropped.open(checkpointRecord, old.text, old.seal),
+    'dropped',
+  );
 });
 
 test('property: keyed digests of values agree exactly when target, column and value do', () => {
@@ -173,17 +232,34 @@ test('what a sealer sealed itself passes as it is, and nothing else does without
     const kind = kindOf(vector);
     const sealed = sealer.seal(kind, vector.record as object);
     assert.equal(sealer.check(kind, sealed), sealed);
-    assert.ok([sealed, sealed.record, sealed.seal].every(Object.isFrozen), 'it cannot change any more');
+    assert.ok(
+      [sealed, sealed.record, sealed.seal].every(Object.isFrozen),
+      'it cannot change any more',
+    );
 
     const twin = { ...sealed };
     assert.equal(sealer.check(kind, twin), sealed, 'of a copy, what was sealed comes back');
-    assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.check(kind, { ...sealed, text: `${sealed.text} ` }), vector.name);
+    assertRefuses(
+      'ERR_EM_SEAL_INVALID',
+      () => sealer.check(kind, { ...sealed, text: `${sealed.text} ` }),
+      vector.name,
+    );
     const lie = { ...sealed, record: { ...sealed.record, version: 2 } };
-    assert.deepEqual(sealer.check(kind, lie).record, sealed.record, 'the text decides what the record is');
+    assert.deepEqual(
+      sealer.check(kind, lie).record,
+      sealed.record,
+      'the text decides what the record is',
+    );
     const seal = { ...sealed.seal, mac: '0'.repeat(64) };
-    assertRefuses('ERR_EM_SEAL_INVALID', () => sealer.check(kind, { ...sealed, seal }), vector.name);
+    assertRefuses(
+      'ERR_EM_SEAL_INVALID',
+      () => sealer.check(kind, { ...sealed, seal }),
+      vector.name,
+    );
 
-    const foreign = createSealer(new Keyring([{ id: ring.current, secret: new Uint8Array(32).fill(7) }]));
+    const foreign = createSealer(
+      new Keyring([{ id: ring.current, secret: new Uint8Array(32).fill(7) }]),
+    );
     assertRefuses('ERR_EM_SEAL_INVALID', () => foreign.check(kind, sealed), 'another deployment');
     for (const other of kinds.values()) {
       if (other.kind === kind.kind) continue;
@@ -197,7 +273,12 @@ test('what a sealer sealed itself passes as it is, and nothing else does without
 });
 
 test('a record of any length is sealed as a frozen copy, so that nothing can become of it meanwhile', () => {
-  const kind = defineRecord('long', 1, 2 ** 22, z.strictObject({ text: z.string(), paid: z.boolean() }));
+  const kind = defineRecord(
+    'long',
+    1,
+    2 ** 22,
+    z.strictObject({ text: z.string(), paid: z.boolean() }),
+  );
   const record = { text: 'x'.repeat(2 ** 21), paid: false };
   const sealed = sealer.seal(kind, record);
   record.paid = true;
@@ -206,7 +287,8 @@ test('a record of any length is sealed as a frozen copy, so that nothing can bec
 });
 
 test('what was sealed too long ago is opened like any other text, and comes out the same', () => {
-  const rows = (row: number) => ({ version: 1, throughSeq: row, rows: row, chain: 'a'.repeat(64), at: AT }) as never;
+  const rows = (row: number) =>
+    ({ version: 1, throughSeq: row, rows: row, chain: 'a'.repeat(64), at: AT }) as never;
   const first = sealer.seal(checkpointRecord, rows(1));
   assert.equal(sealer.open(checkpointRecord, first.text, { ...first.seal }), first);
   for (let row = 2; row <= 400; row += 1) sealer.seal(checkpointRecord, rows(row));

@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { formatPrivateKey, keyId, parsePrivateKey, parsePublicKey } from '../../src/crypto/approver-key.ts';
+import {
+  formatPrivateKey,
+  keyId,
+  parsePrivateKey,
+  parsePublicKey,
+} from '../../src/crypto/approver-key.ts';
 import { parseSignedLicense, signLicense, verifyLicense } from '../../src/crypto/signature.ts';
 import { type License, licenseRecord, type SignedLicense } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
@@ -23,7 +28,9 @@ const hexKey = (hex: string) => `ed25519:${Buffer.from(hex, 'hex').toString('bas
 test('keys have the values of RFC 8032, section 7.1, TEST 1', () => {
   const seed = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
   const point = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
-  const { publicKey } = parsePrivateKey(`ed25519-private:${Buffer.from(seed, 'hex').toString('base64url')}`);
+  const { publicKey } = parsePrivateKey(
+    `ed25519-private:${Buffer.from(seed, 'hex').toString('base64url')}`,
+  );
   assert.equal(publicKey.text, hexKey(point));
 });
 
@@ -58,7 +65,10 @@ test('what is not an Ed25519 public key is refused, a private key above all', ()
     `ed25519-private:${publicKey.slice(8)}`,
     pair.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
     generateKeyPairSync('x25519').publicKey.export({ format: 'pem', type: 'spki' }) as string,
-    generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'pem', type: 'spki' }) as string,
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
+      format: 'pem',
+      type: 'spki',
+    }) as string,
     '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n',
   ];
   for (const text of bad) assertRefuses('ERR_EM_CONFIG_INVALID', () => parsePublicKey(text), text);
@@ -66,8 +76,18 @@ test('what is not an Ed25519 public key is refused, a private key above all', ()
 
 test('what is not an Ed25519 private key is refused without showing it', () => {
   const seed = Buffer.alloc(32, 7).toString('base64url');
-  const other = generateKeyPairSync('x25519').privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
-  for (const text of ['', seed, `ed25519-private:${seed}A`, `ed25519-private:${seed.slice(1)}`, publicKey, other]) {
+  const other = generateKeyPairSync('x25519').privateKey.export({
+    format: 'pem',
+    type: 'pkcs8',
+  }) as string;
+  for (const text of [
+    '',
+    seed,
+    `ed25519-private:${seed}A`,
+    `ed25519-private:${seed.slice(1)}`,
+    publicKey,
+    other,
+  ]) {
     assertRefuses('ERR_EM_CONFIG_INVALID', () => parsePrivateKey(text), 'a bad private key');
     assert.throws(
       () => parsePrivateKey(text),
@@ -93,7 +113,11 @@ test('weak keys, under which signatures can be made without a secret, are refuse
     for (const sign of [0x00, 0x80]) {
       const point = Buffer.from(bytes);
       point.writeUInt8(bytes.readUInt8(31) | sign, 31);
-      assertRefuses('ERR_EM_CONFIG_INVALID', () => parsePublicKey(hexKey(point.toString('hex'))), hex);
+      assertRefuses(
+        'ERR_EM_CONFIG_INVALID',
+        () => parsePublicKey(hexKey(point.toString('hex'))),
+        hex,
+      );
     }
   }
 });
@@ -101,7 +125,9 @@ test('weak keys, under which signatures can be made without a secret, are refuse
 test('the weak keys are all there are: exactly the eight points whose eightfold is the neutral element', () => {
   const p = 2n ** 255n - 19n;
   const power = (base: bigint, exponent: bigint): bigint =>
-    exponent === 0n ? 1n : (power((base * base) % p, exponent >> 1n) * (exponent & 1n ? base : 1n)) % p;
+    exponent === 0n
+      ? 1n
+      : (power((base * base) % p, exponent >> 1n) * (exponent & 1n ? base : 1n)) % p;
   const invert = (value: bigint) => power(((value % p) + p) % p, p - 2n);
   const d = ((p - 121665n) * invert(121666n)) % p;
   const double = ([x, y]: readonly [bigint, bigint]): readonly [bigint, bigint] => {
@@ -128,14 +154,22 @@ test('a signature holds for the key that the license names, wherever it stands i
   assert.equal(verifyLicense([other.publicKey.text], signed), false);
   assert.equal(verifyLicense([], signed), false);
   const theirs = withSignature(signLicense(other.key, license));
-  assert.equal(verifyLicense([publicKey, other.publicKey.text], theirs), false, 'the license names another key');
+  assert.equal(
+    verifyLicense([publicKey, other.publicKey.text], theirs),
+    false,
+    'the license names another key',
+  );
 });
 
 test('one flipped bit anywhere in a signature is refused', () => {
   for (let bit = 0; bit < 512; bit += 1) {
     const damaged = Buffer.from(signature);
     damaged.writeUInt8(signature.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
-    assert.equal(verifyLicense([publicKey], withSignature(damaged.toString('base64url'))), false, `bit ${bit}`);
+    assert.equal(
+      verifyLicense([publicKey], withSignature(damaged.toString('base64url'))),
+      false,
+      `bit ${bit}`,
+    );
   }
 });
 
@@ -156,7 +190,11 @@ test('a signature that is not 64 bytes in canonical base64url is no signature, a
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const last = alphabet.indexOf(text.at(-1) ?? '');
   const stray = text.slice(0, -1) + alphabet[last ^ 1];
-  assert.deepEqual(Buffer.from(stray, 'base64url'), signature, 'the same bytes, written in another way');
+  assert.deepEqual(
+    Buffer.from(stray, 'base64url'),
+    signature,
+    'the same bytes, written in another way',
+  );
   const bad: readonly unknown[] = [
     '',
     stray,
@@ -213,7 +251,12 @@ test('a license is not the signature of another kind of text: the label is part 
   const { key } = parsePublicKey(publicKey);
   const bytes = (prefix: string) => Buffer.from(`${prefix}${vector.text}`);
   assert.ok(verify(null, bytes('effectmatch/license/v1\n'), key, signature));
-  for (const prefix of ['', 'effectmatch/license/v2\n', 'effectmatch/claim/v1\n', 'effectmatch/license/v1']) {
+  for (const prefix of [
+    '',
+    'effectmatch/license/v2\n',
+    'effectmatch/claim/v1\n',
+    'effectmatch/license/v1',
+  ]) {
     assert.equal(verify(null, bytes(prefix), key, signature), false);
   }
   assert.equal(keys.approverSeed.length, 64);
@@ -253,20 +296,32 @@ test('anything but exactly license, approved and signature is refused', () => {
     text.replace('"occurrences":1', '"occurrences":9,"occurrences":1'),
     text.replace('"adapter":"books"', '"adapter":"other","\\u0061dapter":"books"'),
   ];
-  for (const input of bad) assertRefuses('ERR_EM_RECORD_INVALID', () => parseSignedLicense(input), String(input));
+  for (const input of bad)
+    assertRefuses('ERR_EM_RECORD_INVALID', () => parseSignedLicense(input), String(input));
 });
 
 test('hostile keys and values in a signed license are refused, and accessors are not called', () => {
   const text = JSON.stringify(signed);
   const polluting = text.replace('"license":{', '"license":{"__proto__":{"polluted":true},');
   assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => parseSignedLicense(polluting), 'text');
-  assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => parseSignedLicense(JSON.parse(polluting)), 'object');
+  assertRefuses(
+    'ERR_EM_CANON_UNSUPPORTED',
+    () => parseSignedLicense(JSON.parse(polluting)),
+    'object',
+  );
   const top = text.replace('{"license"', '{"__proto__":{"license":1},"license"');
   assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => parseSignedLicense(top), 'top level, text');
-  assertRefuses('ERR_EM_RECORD_INVALID', () => parseSignedLicense(JSON.parse(top)), 'top level, object');
+  assertRefuses(
+    'ERR_EM_RECORD_INVALID',
+    () => parseSignedLicense(JSON.parse(top)),
+    'top level, object',
+  );
   assert.equal(Reflect.get({}, 'polluted'), undefined);
   const calls: string[] = [];
-  const trap = Object.defineProperty({ ...signed }, 'license', { get: () => calls.push('license'), enumerable: true });
+  const trap = Object.defineProperty({ ...signed }, 'license', {
+    get: () => calls.push('license'),
+    enumerable: true,
+  });
   assertRefuses('ERR_EM_RECORD_INVALID', () => parseSignedLicense(trap), 'accessor');
   assert.deepEqual(calls, []);
   const deep = `${'{"license":'.repeat(100_000)}1${'}'.repeat(100_000)}`;

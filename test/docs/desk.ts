@@ -28,12 +28,19 @@ export class Installation implements Disposable {
 
   constructor() {
     mkdirSync(this.home, { recursive: true });
-    const env = { ...process.env, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
+    const env = {
+      ...process.env,
+      PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
+    };
     const outDir = join(this.home, 'dist');
-    execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', outDir], {
-      cwd: root,
-      env,
-    });
+    execFileSync(
+      join(root, 'node_modules/.bin/tsc'),
+      ['-p', 'tsconfig.build.json', '--outDir', outDir],
+      {
+        cwd: root,
+        env,
+      },
+    );
     for (const file of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
       copyFileSync(join(root, file), join(this.home, file));
     }
@@ -45,7 +52,10 @@ export class Installation implements Disposable {
       bin: { effectmatch: string };
     };
     chmodSync(join(this.home, bin.effectmatch), 0o755);
-    symlinkSync(join(this.home, bin.effectmatch), join(this.folder, 'node_modules/.bin/effectmatch'));
+    symlinkSync(
+      join(this.home, bin.effectmatch),
+      join(this.folder, 'node_modules/.bin/effectmatch'),
+    );
     writeFileSync(join(this.folder, 'package.json'), '{}\n'); // as `npm install` leaves it in an empty folder
   }
 
@@ -104,7 +114,11 @@ export class Desk {
     this.folder = join(parent, name);
     this.database = database;
     mkdirSync(this.folder);
-    this.#PATH = [join(parent, 'node_modules/.bin'), dirname(process.execPath), process.env.PATH].join(delimiter);
+    this.#PATH = [
+      join(parent, 'node_modules/.bin'),
+      dirname(process.execPath),
+      process.env.PATH,
+    ].join(delimiter);
   }
 
   /** Runs the lines of a block as they stand, in order, until one fails. */
@@ -135,8 +149,17 @@ export class Desk {
   }
 
   async #start(command: string, args: readonly string[], what: string): Promise<void> {
-    const env = { ...process.env, PATH: this.#PATH, PROJECT: root, EFFECTMATCH_ADMIN_URL: this.database?.url() ?? '' };
-    const child = spawn(command, args, { cwd: this.folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = {
+      ...process.env,
+      PATH: this.#PATH,
+      PROJECT: root,
+      EFFECTMATCH_ADMIN_URL: this.database?.url() ?? '',
+    };
+    const child = spawn(command, args, {
+      cwd: this.folder,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       stdout += text;
@@ -157,7 +180,9 @@ export class Desk {
       const wanted = line.trim().replace(/\s+/g, ' ');
       if (wanted === '' || wanted === '…') continue;
       const pattern = new RegExp(`^${wanted.split('…').map(RegExp.escape).join('.*')}$`);
-      const found = printed.findIndex((candidate, index) => index >= from && pattern.test(candidate));
+      const found = printed.findIndex(
+        (candidate, index) => index >= from && pattern.test(candidate),
+      );
       assert.ok(found !== -1, `${place}: nothing printed is\n  ${wanted}\nin\n${this.printed}`);
       from = found + 1;
     }

@@ -24,9 +24,12 @@ after(async () => {
 });
 
 const placeOf = ({ page, line }: Block) => `${page}:${line}`;
-const isProgram = ({ items }: Page) => items.some((item) => item.kind === 'note' && item.name === 'program');
+const isProgram = ({ items }: Page) =>
+  items.some((item) => item.kind === 'note' && item.name === 'program');
 const quotedFrom = ({ items }: Page) =>
-  items.flatMap((item) => (item.kind === 'note' && item.name === 'quoted' ? item.value.split(' ') : []));
+  items.flatMap((item) =>
+    item.kind === 'note' && item.name === 'quoted' ? item.value.split(' ') : [],
+  );
 
 async function openDesk(name: string, wish: string): Promise<Desk> {
   const unique = name.replace(/[^\w-]/g, '-');
@@ -50,7 +53,8 @@ function partsOf({ items }: Page): readonly (readonly (Block | Note)[])[] {
 /** Follows a part of a page from its first block to its last. */
 async function follow(page: Page, part: readonly (Block | Note)[]): Promise<void> {
   const [start] = part;
-  const [name = '', wish = ''] = start?.kind === 'note' && start.name === 'folder' ? start.value.split(', ') : [];
+  const [name = '', wish = ''] =
+    start?.kind === 'note' && start.name === 'folder' ? start.value.split(', ') : [];
   const desk = await openDesk(`${page.file}-${name}`, wish);
   for (const item of part) {
     if (item.kind === 'block' && noteOf(item, 'not run') === undefined) await take(item, desk);
@@ -67,10 +71,13 @@ async function runProgram(page: Page): Promise<void> {
 
 /** What a program says that it prints: lines that are comments, and those beside a verdict that it prints. */
 const shownBy = (program: string) =>
-  [...program.matchAll(/^(?:console\.log\(.*\.kind\);? +)?\/\/ (.+)$/gm)].map(([, line = '']) => line);
+  [...program.matchAll(/^(?:console\.log\(.*\.kind\);? +)?\/\/ (.+)$/gm)].map(
+    ([, line = '']) => line,
+  );
 
 /** What the comments of a block of commands say that it prints. */
-const promisedBy = (commands: string) => [...commands.matchAll(/ # prints "(.+)"$/gm)].map(([, line = '']) => line);
+const promisedBy = (commands: string) =>
+  [...commands.matchAll(/ # prints "(.+)"$/gm)].map(([, line = '']) => line);
 
 async function take(block: Block, desk: Desk): Promise<void> {
   const file = noteOf(block, 'save as');
@@ -100,7 +107,8 @@ describe('pages', { concurrency: 3 }, () => {
       test(`${page.file}, part ${index + 1}, can be followed from its first line to its last`, () =>
         follow(page, part));
     }
-    if (isProgram(page)) test(`${page.file} is a program that prints what it says`, () => runProgram(page));
+    if (isProgram(page))
+      test(`${page.file} is a program that prints what it says`, () => runProgram(page));
   }
 });
 
@@ -108,7 +116,10 @@ test('a command that fails and a line that was not printed are noticed', async (
   const desk = installation.desk('noticed');
   await desk.run('echo one; echo two');
   desk.assertPrinted('one\nt…', 'here');
-  assert.deepEqual(promisedBy('echo one # prints "one"\necho two\necho three    # prints "th…"\n'), ['one', 'th…']);
+  assert.deepEqual(
+    promisedBy('echo one # prints "one"\necho two\necho three    # prints "th…"\n'),
+    ['one', 'th…'],
+  );
   assert.throws(() => desk.assertPrinted('two\none', 'here'), /nothing printed is/);
   await assert.rejects(desk.run('false\necho three'));
 });
@@ -118,9 +129,15 @@ test('every block is in a language that the tests know, and one that is not run 
   for (const page of readPages()) {
     for (const block of page.blocks) {
       blocks += 1;
-      assert.ok(LANGUAGES.includes(block.language), `${placeOf(block)}: no test knows ${block.language}`);
+      assert.ok(
+        LANGUAGES.includes(block.language),
+        `${placeOf(block)}: no test knows ${block.language}`,
+      );
       const reason = noteOf(block, 'not run');
-      assert.ok(reason === undefined || reason.length > 20, `${placeOf(block)}: say why it is not run`);
+      assert.ok(
+        reason === undefined || reason.length > 20,
+        `${placeOf(block)}: say why it is not run`,
+      );
     }
   }
   assert.ok(blocks > 60, `only ${blocks} blocks seen`);
@@ -139,13 +156,23 @@ test('snippets in TypeScript compile against the built package', () => {
   };
   for (const page of pages) {
     if (quotedFrom(page).length > 0) continue;
-    const blocks = page.blocks.filter((block) => block.language === 'ts' && noteOf(block, 'not run') === undefined);
+    const blocks = page.blocks.filter(
+      (block) => block.language === 'ts' && noteOf(block, 'not run') === undefined,
+    );
     if (isProgram(page)) add(page, 'program.ts', programOf(page));
-    else for (const block of blocks) add(page, noteOf(block, 'save as') ?? `line-${block.line}.ts`, withGiven(block));
+    else
+      for (const block of blocks)
+        add(page, noteOf(block, 'save as') ?? `line-${block.line}.ts`, withGiven(block));
   }
   assert.ok(files.length > 10, `only ${files.length} snippets seen`);
   const compilerOptions = {
-    ...{ target: 'esnext', lib: ['esnext'], types: ['node'], module: 'nodenext', moduleResolution: 'nodenext' },
+    ...{
+      target: 'esnext',
+      lib: ['esnext'],
+      types: ['node'],
+      module: 'nodenext',
+      moduleResolution: 'nodenext',
+    },
     ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, noEmit: true },
     allowImportingTsExtensions: true,
   };
@@ -153,13 +180,18 @@ test('snippets in TypeScript compile against the built package', () => {
   const found = compile(folder);
   assert.equal(found, '', found);
   const [first = ''] = files;
-  writeFileSync(join(folder, first), `${readFileSync(join(folder, first), 'utf8')}\nconst wrong: number = 'text';\n`);
+  writeFileSync(
+    join(folder, first),
+    `${readFileSync(join(folder, first), 'utf8')}\nconst wrong: number = 'text';\n`,
+  );
   assert.match(compile(folder), /TS2322/, 'an error would be found');
 });
 
 function compile(folder: string): string {
   try {
-    return execFileSync('node_modules/.bin/tsc', ['-p', join(folder, 'tsconfig.json')], { encoding: 'utf8' });
+    return execFileSync('node_modules/.bin/tsc', ['-p', join(folder, 'tsconfig.json')], {
+      encoding: 'utf8',
+    });
   } catch (error) {
     return (error as { stdout: string }).stdout;
   }
@@ -168,8 +200,10 @@ function compile(folder: string): string {
 test('SQL, JSON and settings that are only shown can be parsed', async () => {
   const { parse } = await import('libpg-query');
   for (const block of pages.flatMap(({ blocks }) => blocks)) {
-    if (block.language === 'json') assert.doesNotThrow(() => JSON.parse(block.text), placeOf(block));
-    if (block.language === 'sql') await assert.doesNotReject(async () => await parse(block.text), placeOf(block));
+    if (block.language === 'json')
+      assert.doesNotThrow(() => JSON.parse(block.text), placeOf(block));
+    if (block.language === 'sql')
+      await assert.doesNotReject(async () => await parse(block.text), placeOf(block));
     if (block.language !== 'ini') continue;
     for (const line of block.text.trimEnd().split('\n')) {
       assert.match(line, /^(;.*|\[\w+\]|[\w.*]+ = \S.*|)$/, `${placeOf(block)}: ${line}`);
@@ -218,7 +252,10 @@ test('without the packages for PostgreSQL the command says which to install, and
     cpSync(installation.home, home, { recursive: true });
     linkPackages(bare, ['zod']);
     const call = (...words: string[]) =>
-      spawnSync(process.execPath, [join(home, 'dist/cli/main.js'), ...words], { cwd: bare, encoding: 'utf8' });
+      spawnSync(process.execPath, [join(home, 'dist/cli/main.js'), ...words], {
+        cwd: bare,
+        encoding: 'utf8',
+      });
     const { status, stderr } = call('init', 'postgres://postgres@127.0.0.1:1/books');
     assert.equal(status, 1);
     assert.match(

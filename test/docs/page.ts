@@ -40,11 +40,22 @@ export interface Page {
   readonly blocks: readonly Block[];
 }
 
-const NOTES = ['not run', 'folder', 'program', 'save as', 'printed', 'quoted', 'given', 'generated'];
+const NOTES = [
+  'not run',
+  'folder',
+  'program',
+  'save as',
+  'printed',
+  'quoted',
+  'given',
+  'generated',
+];
 
 /** Every page of the documentation, README first. */
 export function readPages(): readonly Page[] {
-  return ['README.md', ...globSync('docs/**/*.md').sort()].map((file) => parsePage(file, readFileSync(file, 'utf8')));
+  return ['README.md', ...globSync('docs/**/*.md').sort()].map((file) =>
+    parsePage(file, readFileSync(file, 'utf8')),
+  );
 }
 
 /** Reads a page; a fence that is not closed and a note of an unknown kind are errors. */
@@ -57,10 +68,19 @@ export function parsePage(file: string, text: string): Page {
     const fence = /^( *)(`{3,})(\w*)/.exec(line);
     if (fence !== null) {
       const [, indent = '', ticks = '', language = ''] = fence;
-      const end = lines.findIndex((other, index) => index > at && other.trimEnd() === indent + ticks);
+      const end = lines.findIndex(
+        (other, index) => index > at && other.trimEnd() === indent + ticks,
+      );
       if (end === -1) throw new Error(`${file}:${at + 1}: the block is not closed`);
       const body = lines.slice(at + 1, end).map((inner) => `${inner.slice(indent.length)}\n`);
-      items.push({ kind: 'block', page: file, line: at + 1, language, text: body.join(''), notes: before });
+      items.push({
+        kind: 'block',
+        page: file,
+        line: at + 1,
+        language,
+        text: body.join(''),
+        notes: before,
+      });
       at = end;
       before = [];
     } else if (line.startsWith('<!--')) {
@@ -85,7 +105,8 @@ function readNote(place: string, comment: string): Note {
       inside.startsWith(`${known}:`) ||
       (/^(given|generated)\s/.test(inside) && inside.startsWith(known)),
   );
-  if (name === undefined) throw new Error(`${place}: the tests know no comment like this: ${inside.slice(0, 60)}`);
+  if (name === undefined)
+    throw new Error(`${place}: the tests know no comment like this: ${inside.slice(0, 60)}`);
   return { kind: 'note', name, value: inside.slice(name.length).replace(/^:/, '').trim() };
 }
 

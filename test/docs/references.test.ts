@@ -12,7 +12,9 @@ const call = (...args: string[]) => execFileSync(process.execPath, args, { encod
 test('links and anchors inside the project lead somewhere', () => {
   const anchors = new Map(pages.map((page) => [page.file, anchorsOf(page)]));
   let links = 0;
-  const others = ['CONTRIBUTING.md', 'SECURITY.md'].map((file) => parsePage(file, readFileSync(file, 'utf8')));
+  const others = ['CONTRIBUTING.md', 'SECURITY.md'].map((file) =>
+    parsePage(file, readFileSync(file, 'utf8')),
+  );
   for (const page of [...pages, ...others]) {
     for (const { file, anchor } of linksOf(page)) {
       links += 1;
@@ -39,11 +41,15 @@ function readVerbs(): ReadonlyMap<string, readonly string[]> {
 
 /** Every command that a page names, in its blocks and between backticks. */
 function commandsOf(page: Page, program: RegExp): readonly string[] {
-  const spans = [...proseOf(page).matchAll(/`([^`]+)`/g)].map(([, code = '']) => code.replace(/\s+/g, ' '));
+  const spans = [...proseOf(page).matchAll(/`([^`]+)`/g)].map(([, code = '']) =>
+    code.replace(/\s+/g, ' '),
+  );
   const lines = page.blocks
     .filter(({ language }) => language === 'sh' || language === '')
     .flatMap(({ text }) => text.replace(/\\\n/g, ' ').split('\n'));
-  return [...spans, ...lines].flatMap((text) => [...text.matchAll(program)].map(([, rest = '']) => rest));
+  return [...spans, ...lines].flatMap((text) =>
+    [...text.matchAll(program)].map(([, rest = '']) => rest),
+  );
 }
 
 test('commands of effectmatch that pages name exist, with their flags', () => {
@@ -51,13 +57,19 @@ test('commands of effectmatch that pages name exist, with their flags', () => {
   assert.ok(verbs.size > 10);
   let seen = 0;
   for (const page of pages) {
-    for (const command of commandsOf(page, /(?:^|npx |&& |\| |<\()effectmatch ((?:--)?[a-z<][^|;&]*)/g)) {
+    for (const command of commandsOf(
+      page,
+      /(?:^|npx |&& |\| |<\()effectmatch ((?:--)?[a-z<][^|;&]*)/g,
+    )) {
       const [verb = '', ...words] = command.trim().split(/\s+/);
       if (verb === '<verb>') continue;
       const flags = verbs.get(verb);
       assert.ok(flags, `${page.file} names "effectmatch ${command}"; there is no such verb`);
       for (const flag of words.join(' ').matchAll(/(?:^|[ [|])(--[a-z-]+)/g)) {
-        assert.ok(flags.includes(flag[1] ?? ''), `${page.file}: effectmatch ${verb} has no ${flag[1]}`);
+        assert.ok(
+          flags.includes(flag[1] ?? ''),
+          `${page.file}: effectmatch ${verb} has no ${flag[1]}`,
+        );
       }
       seen += 1;
     }
@@ -65,7 +77,9 @@ test('commands of effectmatch that pages name exist, with their flags', () => {
   assert.ok(seen > 50, `only ${seen} commands seen`);
 });
 
-const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  scripts: Record<string, string>;
+};
 const studies = call('bench/main.ts', 'list')
   .split('\n')
   .map((line) => line.split(' ')[0] ?? '');
@@ -104,9 +118,14 @@ test('a measured figure stands beside the command that reproduces it', () => {
   for (const page of pages.filter(({ file }) => !file.startsWith('docs/api/'))) {
     for (const section of proseOf(page).split(/^(?=#{1,6} )/m)) {
       const found = FIGURE.exec(section);
-      assert.ok(!found || COMMAND.test(section), `${page.file}: no command in the section of "${found?.[0]}"`);
+      assert.ok(
+        !found || COMMAND.test(section),
+        `${page.file}: no command in the section of "${found?.[0]}"`,
+      );
       if (!/^#+ .*measured/i.test(section)) continue;
-      for (const row of section.split('\n').filter((line) => /^\| [^-]/.test(line) && /\d/.test(line))) {
+      for (const row of section
+        .split('\n')
+        .filter((line) => /^\| [^-]/.test(line) && /\d/.test(line))) {
         assert.match(row, COMMAND, `${page.file}: no command in ${row}`);
         rows += 1;
       }
@@ -124,33 +143,45 @@ test('the evaluation tells figures by the name of the study that produces them',
 
 test('the runbook has every reason by which an attempt can be rejected', () => {
   const runbook = readFileSync('docs/runbook.md', 'utf8');
-  const sources = [...globSync('src/{runtime,ledger,adapters}/**/*.ts'), 'src/protocol/limits.ts'].map((file) =>
-    readFileSync(file, 'utf8'),
-  );
+  const sources = [
+    ...globSync('src/{runtime,ledger,adapters}/**/*.ts'),
+    'src/protocol/limits.ts',
+  ].map((file) => readFileSync(file, 'utf8'));
   const reasons = new Set(
     sources.flatMap((text) => [
-      ...[...text.matchAll(/\b(?:refuse\(|reason: )'([a-z]+(?:-[a-z]+)*)'/g)].map(([, reason = '']) => reason),
+      ...[...text.matchAll(/\b(?:refuse\(|reason: )'([a-z]+(?:-[a-z]+)*)'/g)].map(
+        ([, reason = '']) => reason,
+      ),
       ...[...text.matchAll(/^ +'(limit-[a-z]+)',$/gm)].map(([, reason = '']) => reason),
     ]),
   );
   assert.ok(reasons.size > 45, `only ${reasons.size} reasons seen`);
-  for (const reason of reasons) assert.ok(runbook.includes(`\`${reason}\``), `the runbook does not explain ${reason}`);
+  for (const reason of reasons)
+    assert.ok(runbook.includes(`\`${reason}\``), `the runbook does not explain ${reason}`);
 });
 
 test('the glossary names what the code has', () => {
   const files = globSync('src/**/*.ts').filter((file) => !file.startsWith('src/testing/'));
-  const code = files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')).join('\n');
+  const code = files
+    .map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ''))
+    .join('\n');
   const declares = (name: string) =>
     /^[A-Z]/.test(name)
       ? new RegExp(`^export (?:interface|type|class) ${name}\\b`, 'm').test(code)
       : new RegExp(`\\b${name}\\b`).test(code);
-  const rows = readFileSync('docs/glossary.md', 'utf8').matchAll(/^\| (?!term|-)(.+?) \|.*\| (.+?) \|$/gm);
+  const rows = readFileSync('docs/glossary.md', 'utf8').matchAll(
+    /^\| (?!term|-)(.+?) \|.*\| (.+?) \|$/gm,
+  );
   const names = [...rows].flatMap(([, term = '', cell = '']) =>
     [...cell.matchAll(/`(\w+)`/g)].map(([, name = '']) => ({ term, name })),
   );
   assert.ok(names.length > 70, `only ${names.length} names seen`);
-  for (const { term, name } of names) assert.ok(declares(name), `"${term}": nothing in src is called ${name}`);
-  assert.ok(!declares('Keepsake') && !declares('keepsake'), 'a name that does not exist would be found');
+  for (const { term, name } of names)
+    assert.ok(declares(name), `"${term}": nothing in src is called ${name}`);
+  assert.ok(
+    !declares('Keepsake') && !declares('keepsake'),
+    'a name that does not exist would be found',
+  );
 });
 
 test('pictures are our own SVG files, readable by a screen reader and without scripts', () => {
@@ -174,10 +205,16 @@ test('pictures are our own SVG files, readable by a screen reader and without sc
 });
 
 test('a page with an unknown note, or with a block that does not end, is not read', () => {
-  assert.throws(() => parsePage('page.md', '<!-- not ran: it is slow -->\n'), /no comment like this/);
+  assert.throws(
+    () => parsePage('page.md', '<!-- not ran: it is slow -->\n'),
+    /no comment like this/,
+  );
   assert.throws(() => parsePage('page.md', '```sh\nls\n'), /not closed/);
   const [block] = parsePage('page.md', '<!-- not run: why -->\n\n```sh\nls\n```\n').blocks;
   assert.deepEqual(block?.notes, [{ kind: 'note', name: 'not run', value: 'why' }]);
-  const [apart] = parsePage('page.md', '<!-- not run: why -->\nText between.\n```sh\nls\n```\n').blocks;
+  const [apart] = parsePage(
+    'page.md',
+    '<!-- not run: why -->\nText between.\n```sh\nls\n```\n',
+  ).blocks;
   assert.deepEqual(apart?.notes, [], 'a note belongs to what stands right after it');
 });

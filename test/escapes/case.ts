@@ -39,7 +39,11 @@ export interface EscapeCase {
  */
 export type Expectation =
   | { readonly kind: 'committed' }
-  | { readonly kind: 'observed'; readonly code: 'DIVERGED' | 'INDETERMINATE'; readonly because?: string }
+  | {
+      readonly kind: 'observed';
+      readonly code: 'DIVERGED' | 'INDETERMINATE';
+      readonly because?: string;
+    }
   | { readonly kind: 'denied'; readonly code: string; readonly because?: string }
   | { readonly kind: 'refused'; readonly code: string; readonly because: string };
 

@@ -18,7 +18,11 @@ export function unapprovedChanges(
   ];
 }
 
-function changedRows(before: Durable, after: Durable, approved: readonly ApprovedEffect[]): readonly string[] {
+function changedRows(
+  before: Durable,
+  after: Durable,
+  approved: readonly ApprovedEffect[],
+): readonly string[] {
   const changes: string[] = [];
   const expected = new Map([...before.rows].map(([table, rows]) => [table, [...rows]]));
   for (const effect of approved) {
@@ -44,7 +48,9 @@ function applyEffect(tables: Map<string, ReadRow[]>, effect: ApprovedEffect): st
   if (rows === undefined) return `there is no table ${effect.target}`;
   const { key = {}, before = {}, after = {} } = effect;
   if (effect.op === 'insert') {
-    rows.push(Object.fromEntries(Object.entries(after).map(([column, cell]) => [column, textOf(cell)])));
+    rows.push(
+      Object.fromEntries(Object.entries(after).map(([column, cell]) => [column, textOf(cell)])),
+    );
     return undefined;
   }
   const at = rows.findIndex((row) => holds(row, key) && holds(row, before));
@@ -52,13 +58,18 @@ function applyEffect(tables: Map<string, ReadRow[]>, effect: ApprovedEffect): st
   if (old === undefined) return `${effect.target} had no row ${JSON.stringify(key)}`;
   if (effect.op === 'delete') rows.splice(at, 1);
   else
-    rows[at] = { ...old, ...Object.fromEntries(Object.entries(after).map(([column, cell]) => [column, textOf(cell)])) };
+    rows[at] = {
+      ...old,
+      ...Object.fromEntries(Object.entries(after).map(([column, cell]) => [column, textOf(cell)])),
+    };
   return undefined;
 }
 
 /** Rows of a partitioned table are in its only partition here. */
 function leafOf(tables: ReadonlyMap<string, unknown>, target: string): string {
-  return tables.has(target) ? target : ([...tables.keys()].find((table) => table.startsWith(`${target}_`)) ?? target);
+  return tables.has(target)
+    ? target
+    : ([...tables.keys()].find((table) => table.startsWith(`${target}_`)) ?? target);
 }
 
 function holds(row: ReadRow, cells: CellRow): boolean {
@@ -73,7 +84,9 @@ function textOf(cell: Cell): string | null {
 }
 
 function sortedText(row: ReadRow): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))));
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))),
+  );
 }
 
 /** What the first list has more than the second. */
@@ -90,12 +103,18 @@ function changedSequences(before: Durable, after: Durable): readonly string[] {
   return [...new Set([...before.sequences.keys(), ...after.sequences.keys()])].flatMap((name) => {
     const [was, is] = [before.sequences.get(name), after.sequences.get(name)];
     if (was?.at === is?.at) return [];
-    const isResidue = was?.residue && is !== undefined && Number.parseInt(is.at, 10) >= Number.parseInt(was.at, 10);
-    return isResidue ? [] : [`sequence ${name} went from ${was?.at ?? 'nothing'} to ${is?.at ?? 'nothing'}`];
+    const isResidue =
+      was?.residue && is !== undefined && Number.parseInt(is.at, 10) >= Number.parseInt(was.at, 10);
+    return isResidue
+      ? []
+      : [`sequence ${name} went from ${was?.at ?? 'nothing'} to ${is?.at ?? 'nothing'}`];
   });
 }
 
-function changedFacts(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): readonly string[] {
+function changedFacts(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+): readonly string[] {
   return [...new Set([...before.keys(), ...after.keys()])]
     .filter((what) => before.get(what) !== after.get(what))
     .map((what) => `${what} changed`);
@@ -103,5 +122,7 @@ function changedFacts(before: ReadonlyMap<string, string>, after: ReadonlyMap<st
 
 function changedMarkers(before: number, after: number, isCommitted: boolean): readonly string[] {
   const expected = before + (isCommitted ? 1 : 0);
-  return after === expected ? [] : [`${after - before} markers say committed instead of ${expected - before}`];
+  return after === expected
+    ? []
+    : [`${after - before} markers say committed instead of ${expected - before}`];
 }

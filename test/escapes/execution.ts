@@ -37,7 +37,14 @@ export interface Ending {
 /** Prepares, approves and executes what the case says, with its administrator acting in between. */
 export async function execute(
   { db, names, file }: Place,
-  { action, approved, approvedThen, whileHeld, views = [], entryPoints = file.entryPoints }: EscapeCase,
+  {
+    action,
+    approved,
+    approvedThen,
+    whileHeld,
+    views = [],
+    entryPoints = file.entryPoints,
+  }: EscapeCase,
   aside: (sql: string | undefined) => Promise<void>,
 ): Promise<Ending> {
   const factory = postgres({
@@ -55,10 +62,17 @@ export async function execute(
       store: memoryLedgers({ now: () => Date.now() }),
       keyring: testKeyring(),
       issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
-      adapters: { db: interrupted(forgiving(factory, { db, names, file }), () => aside(whileHeld)) },
+      adapters: {
+        db: interrupted(forgiving(factory, { db, names, file }), () => aside(whileHeld)),
+      },
     });
     const effects = approved as ManifestDraft['effects'];
-    const proposal = await runtime.prepare({ adapter: 'db', task: 'escape', planRevision: 1, effects });
+    const proposal = await runtime.prepare({
+      adapter: 'db',
+      task: 'escape',
+      planRevision: 1,
+      effects,
+    });
     const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
     await aside(approvedThen);
     return describe(await runtime.execute(license, action));
@@ -99,10 +113,13 @@ function forgiving<Action>(
       const normalise = adapter.normalise.bind(adapter);
       adapter.normalise = (manifest) =>
         normalise(manifest).catch(async (error: unknown) => {
-          if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN') throw error;
+          if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN')
+            throw error;
           await using control = await Connection.open(db.url(), 'test');
           await using execution = await Connection.open(db.url(names.exec), 'test');
-          const wanted = file.relations.map((relation) => (typeof relation === 'string' ? relation : relation.name));
+          const wanted = file.relations.map((relation) =>
+            typeof relation === 'string' ? relation : relation.name,
+          );
           const found = await readRelations(
             control,
             wanted.flatMap((name) => parseTarget(name) ?? []),
@@ -125,7 +142,10 @@ function forgiving<Action>(
 }
 
 /** Runs something between the end of the action and its observation. */
-function interrupted<Action>(factory: AdapterFactory<Action>, held: () => Promise<void>): AdapterFactory<Action> {
+function interrupted<Action>(
+  factory: AdapterFactory<Action>,
+  held: () => Promise<void>,
+): AdapterFactory<Action> {
   return {
     ...factory,
     async open(context) {

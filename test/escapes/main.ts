@@ -31,7 +31,9 @@ if ((values.check || values.write) && !isWhole) {
 
 async function readCases(path: string): Promise<EscapeFile> {
   if (path.endsWith('.json')) return JSON.parse(readFileSync(path, 'utf8')) as EscapeFile;
-  const module = (await import(pathToFileURL(resolve(path)).href)) as { readonly ESCAPES: EscapeFile };
+  const module = (await import(pathToFileURL(resolve(path)).href)) as {
+    readonly ESCAPES: EscapeFile;
+  };
   return module.ESCAPES;
 }
 
@@ -43,7 +45,8 @@ function serverOf(server: string): RunOptions {
 function printResult({ ok, name, expected, found, detail, violation }: EscapeResult): void {
   const verdict = violation ? 'VIOLATION' : ok ? 'ok' : 'OTHER';
   console.log(`${verdict.padEnd(9)}  ${name.padEnd(70)}  ${found}`);
-  if (!ok) console.log(`           expected ${expected}: ${violation ?? ''} ${detail.slice(0, 600)}`);
+  if (!ok)
+    console.log(`           expected ${expected}: ${violation ?? ''} ${detail.slice(0, 600)}`);
 }
 
 /** What an ending counts as: `found` begins with it. */
@@ -55,7 +58,10 @@ const begun = performance.now();
 const report = values.json ? () => {} : printResult;
 const run = await runEscapes({ ...file, cases }, { ...serverOf(values.server), report });
 const { results } = run;
-const counts = KINDS.map((kind) => [kind, results.filter(({ found }) => found.startsWith(kind)).length]);
+const counts = KINDS.map((kind) => [
+  kind,
+  results.filter(({ found }) => found.startsWith(kind)).length,
+]);
 const violations = results.filter((result) => result.violation !== undefined).length;
 const unexpected = results.filter(({ ok }) => !ok).length;
 console.log(
@@ -71,7 +77,8 @@ console.log(
   }),
 );
 process.exitCode = unexpected > 0 ? 1 : 0;
-if (values.write && unexpected === 0) console.log(`kept in ${relative('.', writeEvidence(evidenceOf(run)))}`);
+if (values.write && unexpected === 0)
+  console.log(`kept in ${relative('.', writeEvidence(evidenceOf(run)))}`);
 if (values.check) {
   const differences = compareEvidence(readEvidence(), evidenceOf(run));
   for (const difference of differences) console.error(`not as kept: ${difference}`);

@@ -29,7 +29,10 @@ const ACTS: readonly (readonly [sql: string, named: RegExp])[] = [
   [`copy kept to '{scratch}/leak'`, /^file leak changed$/],
   [`select pg_create_physical_replication_slot('leak')`, /^replication slots changed$/],
   ['alter system set log_min_messages = error', /^file postgresql\.auto\.conf changed$/],
-  [`begin; insert into kept values (9, 'z'); prepare transaction 'leak'`, /^prepared transactions changed$/],
+  [
+    `begin; insert into kept values (9, 'z'); prepare transaction 'leak'`,
+    /^prepared transactions changed$/,
+  ],
   [`insert into effectmatch.marker values ('committed')`, /^1 markers say committed instead of 0$/],
 ];
 
@@ -47,7 +50,14 @@ test('every kind of durable change is read back and named', async () => {
   await here.connect();
   await elsewhere.connect();
   try {
-    const scene = { here, elsewhere, data: join(server.folder, 'data'), scratch, registered: ['drawn'], residue: [] };
+    const scene = {
+      here,
+      elsewhere,
+      data: join(server.folder, 'data'),
+      scratch,
+      registered: ['drawn'],
+      residue: [],
+    };
     let before = await readDurable(scene);
     for (const [sql, named] of ACTS) {
       await db.run(sql.replace('{scratch}', scratch));
@@ -64,12 +74,15 @@ test('every kind of durable change is read back and named', async () => {
     await db.run(`rollback prepared 'leak'`);
 
     before = await readDurable(scene);
-    await db.run(`update kept set what = 'c' where id = 1; insert into effectmatch.marker values ('committed')`);
+    await db.run(
+      `update kept set what = 'c' where id = 1; insert into effectmatch.marker values ('committed')`,
+    );
     const after = await readDurable(scene);
     const approved = [update('public.kept', { id: 1 }, { what: ['b', 'c'] })];
     assert.deepEqual(unapprovedChanges(before, after, approved), []);
     assert.equal(
-      unapprovedChanges(before, after, [...approved, insert('public.kept', { id: 2, what: 'x' })]).length,
+      unapprovedChanges(before, after, [...approved, insert('public.kept', { id: 2, what: 'x' })])
+        .length,
       1,
     );
 

@@ -34,7 +34,14 @@ export interface Scene {
 }
 
 /** Reads all of it. Nothing of the product is used: neither its queries, nor its idea of what matters. */
-export async function readDurable({ here, elsewhere, data, scratch, registered, residue }: Scene): Promise<Durable> {
+export async function readDurable({
+  here,
+  elsewhere,
+  data,
+  scratch,
+  registered,
+  residue,
+}: Scene): Promise<Durable> {
   const rows = new Map<string, readonly ReadRow[]>();
   await readTables(here, '', rows);
   await readTables(elsewhere, 'elsewhere: ', rows);
@@ -43,8 +50,10 @@ export async function readDurable({ here, elsewhere, data, scratch, registered, 
     for (const { name, versions } of await rowsOf(client, await catalogueQuery(client)))
       facts.set(`${prefix}catalogue ${name}`, String(versions));
   }
-  for (const { what, state } of await rowsOf(here, OUTSIDE_TRANSACTIONS)) facts.set(String(what), String(state));
-  for (const [file, digest] of [...unusualFiles(data), ...allFiles(scratch)]) facts.set(`file ${file}`, digest);
+  for (const { what, state } of await rowsOf(here, OUTSIDE_TRANSACTIONS))
+    facts.set(String(what), String(state));
+  for (const [file, digest] of [...unusualFiles(data), ...allFiles(scratch)])
+    facts.set(`file ${file}`, digest);
   const [markers] = await rowsOf(here, COMMITTED_MARKERS).catch(() => []);
   return {
     rows,
@@ -56,14 +65,22 @@ export async function readDurable({ here, elsewhere, data, scratch, registered, 
 
 const COMMITTED_MARKERS = `select count(*) from effectmatch.marker where disposition = 'committed'`;
 
-async function rowsOf(client: pg.Client, sql: string, values: unknown[] = []): Promise<readonly ReadRow[]> {
+async function rowsOf(
+  client: pg.Client,
+  sql: string,
+  values: unknown[] = [],
+): Promise<readonly ReadRow[]> {
   return (await client.query<Record<string, string | null>>(sql, values)).rows;
 }
 
 /** Evidence of ours that goes with every execution; the deployment and the probe table may not change. */
 const EVIDENCE = `'effectmatch.marker', 'effectmatch.record', 'effectmatch.stage'`;
 
-async function readTables(client: pg.Client, prefix: string, rows: Map<string, readonly ReadRow[]>): Promise<void> {
+async function readTables(
+  client: pg.Client,
+  prefix: string,
+  rows: Map<string, readonly ReadRow[]>,
+): Promise<void> {
   const tables = await rowsOf(
     client,
     `select format('%I.%I', n.nspname, c.relname) as name,
@@ -113,7 +130,10 @@ const OUTSIDE_TRANSACTIONS = `
   union all select 'settings of the server', md5(string_agg(name || '=' || reset_val, ' ' order by name))
     from pg_settings where context <> 'internal' and source in ('default', 'configuration file')`;
 
-async function readSequences(client: pg.Client, registered: readonly string[]): Promise<Durable['sequences']> {
+async function readSequences(
+  client: pg.Client,
+  registered: readonly string[],
+): Promise<Durable['sequences']> {
   const found = await rowsOf(
     client,
     `select format('%I.%I', n.nspname, c.relname) as name, exists (select from pg_depend d
@@ -153,7 +173,8 @@ function allFiles(
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
     const name = path.slice(folder.length + 1);
-    if (keep(name)) files.push([name, existsSync(path) ? hash('sha256', readFileSync(path), 'hex') : '']);
+    if (keep(name))
+      files.push([name, existsSync(path) ? hash('sha256', readFileSync(path), 'hex') : '']);
   }
   return files.sort(([a], [b]) => (a < b ? -1 : 1));
 }

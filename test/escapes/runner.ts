@@ -6,7 +6,13 @@ import { quoteName } from '../../src/postgres/identifier.ts';
 import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import { protectedDatabase } from '../postgres/protected.ts';
 import { startServer, type TestServer, type Version } from '../postgres/server.ts';
-import { type EscapeCase, type EscapeFile, type EscapeResult, expectedEnding, NOT_APPLICABLE } from './case.ts';
+import {
+  type EscapeCase,
+  type EscapeFile,
+  type EscapeResult,
+  expectedEnding,
+  NOT_APPLICABLE,
+} from './case.ts';
 import { unapprovedChanges } from './durable.ts';
 import { type Ending, execute, type Place } from './execution.ts';
 import { type Durable, readDurable, type Scene } from './readback.ts';
@@ -55,7 +61,9 @@ export async function runEscapes(
     { relations, entryPoints },
     { db: base },
   );
-  const [found] = await base.run(`select split_part(current_setting('server_version'), ' ', 1) as version`);
+  const [found] = await base.run(
+    `select split_part(current_setting('server_version'), ' ', 1) as version`,
+  );
   const serverVersion = String(found?.version);
   const major = Number.parseInt(serverVersion, 10);
   const results: EscapeResult[] = [];
@@ -67,7 +75,13 @@ export async function runEscapes(
   for (const attempt of file.cases) {
     if (expectedEnding(attempt, major) === NOT_APPLICABLE) {
       const detail = `from ${attempt.since ?? 'any'} to ${attempt.until ?? 'any'}`;
-      tell({ name: attempt.name, expected: NOT_APPLICABLE, found: NOT_APPLICABLE, detail, ok: true });
+      tell({
+        name: attempt.name,
+        expected: NOT_APPLICABLE,
+        found: NOT_APPLICABLE,
+        detail,
+        ok: true,
+      });
       continue;
     }
     const isPlain = !(attempt.setup || attempt.approvedThen || attempt.whileHeld);
@@ -78,10 +92,17 @@ export async function runEscapes(
       place = { db, names: { ...names, db: db.name }, texts, file };
     }
     const expected = expectedEnding(attempt, major);
-    const result = await runCase(server, place, attempt, expected).catch((error: unknown) => failed(attempt, error));
+    const result = await runCase(server, place, attempt, expected).catch((error: unknown) =>
+      failed(attempt, error),
+    );
     tell(result);
     // A database that was neither set up nor changed is as good as fresh.
-    if (isPlain && !['committed', 'failed'].includes(result.found) && result.violation === undefined) continue;
+    if (
+      isPlain &&
+      !['committed', 'failed'].includes(result.found) &&
+      result.violation === undefined
+    )
+      continue;
     await restoreRoles(place, attempt);
     await place.db.drop();
     place = undefined;
@@ -118,7 +139,12 @@ class Stretches {
   }
 }
 
-async function runCase(server: TestServer, place: Place, attempt: EscapeCase, expected: string): Promise<EscapeResult> {
+async function runCase(
+  server: TestServer,
+  place: Place,
+  attempt: EscapeCase,
+  expected: string,
+): Promise<EscapeResult> {
   const { db, file } = place;
   const run = async (sql: string | undefined) => void (sql && (await db.run(fill(sql, place))));
   await run(attempt.setup);
@@ -131,7 +157,9 @@ async function runCase(server: TestServer, place: Place, attempt: EscapeCase, ex
   try {
     const heard = await listenFor(here, attempt);
     const messages = await openMessageWatch(elsewhere);
-    const registered = file.relations.map((relation) => (typeof relation === 'string' ? relation : relation.name));
+    const registered = file.relations.map((relation) =>
+      typeof relation === 'string' ? relation : relation.name,
+    );
     const scene = {
       here,
       elsewhere,
@@ -153,7 +181,10 @@ async function runCase(server: TestServer, place: Place, attempt: EscapeCase, ex
     await sleep(30);
     const isCommitted = ended.found === 'committed';
     await stretches.end(isCommitted ? (attempt.approved as readonly ApprovedEffect[]) : undefined);
-    const sent = [...heard.map((channel) => `a notification arrived on ${channel}`), ...(await messages.sent())];
+    const sent = [
+      ...heard.map((channel) => `a notification arrived on ${channel}`),
+      ...(await messages.sent()),
+    ];
     return judge(attempt, expected, ended, [...sent, ...stretches.changes]);
   } finally {
     await here.end();
@@ -168,10 +199,12 @@ function judge(
   unapproved: readonly string[],
 ): EscapeResult {
   const because = 'because' in expectation ? (expectation.because ?? '') : '';
-  const wrongly = ended.found === 'committed' && expectation.kind !== 'committed' ? ['it committed'] : [];
+  const wrongly =
+    ended.found === 'committed' && expectation.kind !== 'committed' ? ['it committed'] : [];
   const violation = [...wrongly, ...unapproved].join('; ');
   const isExplained = expectation.kind !== 'refused' || because !== '';
-  const ok = violation === '' && ended.found === expected && isExplained && ended.detail.includes(because);
+  const ok =
+    violation === '' && ended.found === expected && isExplained && ended.detail.includes(because);
   const wanted = because === '' ? expected : `${expected} because "${because}"`;
   return { name, expected: wanted, ...ended, ok, ...(violation === '' ? {} : { violation }) };
 }

@@ -2,10 +2,15 @@ import type pg from 'pg';
 import type { EscapeCase } from './case.ts';
 
 /** Hears every channel that the case names, from now on. */
-export async function listenFor(client: pg.Client, attempt: EscapeCase): Promise<readonly string[]> {
+export async function listenFor(
+  client: pg.Client,
+  attempt: EscapeCase,
+): Promise<readonly string[]> {
   const heard: string[] = [];
   client.on('notification', ({ channel }) => heard.push(channel));
-  const named = [...JSON.stringify(attempt).matchAll(/notify\W{1,4}(\w{1,40})/gi)].map((match) => match[1] ?? '');
+  const named = [...JSON.stringify(attempt).matchAll(/notify\W{1,4}(\w{1,40})/gi)].map(
+    (match) => match[1] ?? '',
+  );
   for (const channel of new Set(['leak', ...named])) await client.query(`listen "${channel}"`);
   return heard;
 }
@@ -16,7 +21,9 @@ const OWN = 'effectmatch-escapes';
  * Watches the log of the server for logical messages, which no table shows and some of which survive a rollback. Its
  * own message at the end has to be found: a watch that sees nothing is no witness.
  */
-export async function openMessageWatch(client: pg.Client): Promise<{ sent(): Promise<readonly string[]> }> {
+export async function openMessageWatch(
+  client: pg.Client,
+): Promise<{ sent(): Promise<readonly string[]> }> {
   await client.query('create extension if not exists pg_walinspect');
   const since = await client.query('select pg_current_wal_insert_lsn() as at');
   return {
@@ -28,8 +35,11 @@ export async function openMessageWatch(client: pg.Client): Promise<{ sent(): Pro
         [since.rows[0].at],
       );
       const found = rows.map(({ description }) => String(description));
-      if (!found.some((text) => text.includes(OWN))) throw new Error('the watch did not see its own message');
-      return found.filter((text) => !text.includes(OWN)).map((text) => `a logical message was written: ${text}`);
+      if (!found.some((text) => text.includes(OWN)))
+        throw new Error('the watch did not see its own message');
+      return found
+        .filter((text) => !text.includes(OWN))
+        .map((text) => `a logical message was written: ${text}`);
     },
   };
 }

@@ -1,5 +1,13 @@
 import { spawn } from 'node:child_process';
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -30,7 +38,10 @@ export class Site implements Disposable {
   }
 
   /** Runs the command to its end; `stopAt` sends SIGTERM as soon as it has printed that text. */
-  async run(args: readonly string[], more: { env?: NodeJS.ProcessEnv; stopAt?: string } = {}): Promise<Run> {
+  async run(
+    args: readonly string[],
+    more: { env?: NodeJS.ProcessEnv; stopAt?: string } = {},
+  ): Promise<Run> {
     const { DATABASE_URL: _, NODE_TEST_CONTEXT: __, ...env } = process.env;
     const child = spawn(process.execPath, [RUNNER, ...args], {
       cwd: this.#working,
@@ -46,7 +57,11 @@ export class Site implements Disposable {
       });
     }
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-    const [said, complained, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+    const [said, complained, code] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      ended,
+    ]);
     return { code, said, complained };
   }
 

@@ -8,8 +8,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { keyValue } from '../../examples/kv-adapter/adapter.ts';
-import { type PromotableAdapter, type Step, systemClock, unobserved } from '../../src/contract/index.ts';
-import { approver, createRuntime, generateApprover, insert, read, row, update } from '../../src/index.ts';
+import {
+  type PromotableAdapter,
+  type Step,
+  systemClock,
+  unobserved,
+} from '../../src/contract/index.ts';
+import {
+  approver,
+  createRuntime,
+  generateApprover,
+  insert,
+  read,
+  row,
+  update,
+} from '../../src/index.ts';
 import { createRuntime as createRuntimeWith } from '../../src/runtime/runtime.ts';
 import { type AdapterKit, adapterConformance, mintProofs } from '../../src/testing/index.ts';
 import { LIARS } from '../adapters/liars.ts';
@@ -25,13 +38,21 @@ function freshFile(): { readonly file: string; readonly folder: string } & Dispo
 }
 
 async function open(file: string): Promise<PromotableAdapter> {
-  const adapter = await keyValue({ file }).open({ name: 'kv', clock: systemClock, reached: unobserved });
+  const adapter = await keyValue({ file }).open({
+    name: 'kv',
+    clock: systemClock,
+    reached: unobserved,
+  });
   return adapter as PromotableAdapter;
 }
 
 async function set(adapter: PromotableAdapter, name: string, texts: object): Promise<string> {
   const proofs = mintProofs(adapter, name);
-  const staged = await adapter.stage(proofs.claim, proofs.certificate, adapter.parseAction({ set: texts }));
+  const staged = await adapter.stage(
+    proofs.claim,
+    proofs.certificate,
+    adapter.parseAction({ set: texts }),
+  );
   assert.ok(staged.kind === 'held');
   return (await staged.stage.promote(proofs.permit(await staged.stage.observe()))).kind;
 }
@@ -63,7 +84,11 @@ const kit: AdapterKit = {
       },
       extra: { set: { greeting: 'good day', another: 'one' } },
       failing: { set: { greeting: 'good day', name: 'too long '.repeat(2000) } },
-      reads: [read('entry', { key: 'greeting' }), read('entry', { key: 'name' }, ['value']), ...keys.slice(2)],
+      reads: [
+        read('entry', { key: 'greeting' }),
+        read('entry', { key: 'name' }, ['value']),
+        ...keys.slice(2),
+      ],
       close: async () => remove(),
     };
   },
@@ -79,12 +104,15 @@ describe('key-value example', () => {
   test('what the guide quotes is in the example or here, and it names every mistake that the suite is tried on', () => {
     const guide = readText('docs/adapters/writing.md');
     const quotable = ['examples/kv-adapter/adapter.ts', 'test/examples/kv-adapter.test.ts']
-      .map((file) => unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')))
+      .map((file) =>
+        unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')),
+      )
       .join('\n');
     const blocks = [...guide.matchAll(/^```ts\n([\s\S]*?)\n```$/gm)].map((match) => match[1] ?? '');
     assert.ok(blocks.length >= 8);
     for (const block of blocks) assert.ok(quotable.includes(unindent(block)), block);
-    for (const lie of Object.keys(LIARS)) assert.ok(guide.includes(lie), `the guide does not say "${lie}"`);
+    for (const lie of Object.keys(LIARS))
+      assert.ok(guide.includes(lie), `the guide does not say "${lie}"`);
   });
 
   test('an approved write commits once, and one that leaves more is rejected without a trace', async () => {
@@ -114,7 +142,10 @@ describe('key-value example', () => {
     assert.equal(terminal.kind, 'committed');
     assert.equal((await runtime.execute(license, { set: { door: 'open' } })).kind, 'rejected');
     const next = approver(key).sign(await prepare('shut', 'open'), { expiresIn: '10m' });
-    assert.equal((await runtime.execute(next, { set: { door: 'shut', window: 'shut' } })).kind, 'rejected');
+    assert.equal(
+      (await runtime.execute(next, { set: { door: 'shut', window: 'shut' } })).kind,
+      'rejected',
+    );
     let rings = 0;
     await runtime.continuation(terminal, 'ring').release(() => {
       rings += 1;
@@ -142,7 +173,12 @@ describe('key-value example', () => {
       };
       await using runtime = await createRuntimeWith(config, { reached });
       const effects = [insert('entry', { key: 'door', value: 'open' })];
-      const proposal = await runtime.prepare({ adapter: 'notes', task: step, planRevision: 1, effects });
+      const proposal = await runtime.prepare({
+        adapter: 'notes',
+        task: step,
+        planRevision: 1,
+        effects,
+      });
       armed = true;
       const license = approver(key).sign(proposal, { expiresIn: '10m' });
       const terminal = await runtime.execute(license, { set: { door: 'open' } });
@@ -177,9 +213,12 @@ describe('key-value example', () => {
     await open(fresh.file);
     const program = new URL('./kv-racer.ts', import.meta.url).pathname;
     const children = ['a', 'b', 'c'].map((name) =>
-      spawn(process.execPath, [program, fresh.file, name, '8'], { stdio: ['ignore', 'inherit', 'inherit'] }),
+      spawn(process.execPath, [program, fresh.file, name, '8'], {
+        stdio: ['ignore', 'inherit', 'inherit'],
+      }),
     );
-    for (const [code] of await Promise.all(children.map((child) => once(child, 'exit')))) assert.equal(code, 0);
+    for (const [code] of await Promise.all(children.map((child) => once(child, 'exit'))))
+      assert.equal(code, 0);
     const adapter = await open(fresh.file);
     assert.equal(await textAt(adapter, 'counter'), '24');
   });
@@ -199,7 +238,11 @@ describe('key-value example', () => {
       // A line is whole without its last newline: the next one brings its own.
       const rounds = ends.slice(1).filter((end) => cut >= end - 1).length;
       const again = await open(fresh.file);
-      assert.equal(await textAt(again, 'counter'), rounds === 0 ? undefined : `${rounds}`, `cut at ${cut}`);
+      assert.equal(
+        await textAt(again, 'counter'),
+        rounds === 0 ? undefined : `${rounds}`,
+        `cut at ${cut}`,
+      );
       assert.equal(await set(again, `after ${cut}`, { counter: 'on' }), 'confirmed');
       assert.equal(await textAt(again, 'counter'), 'on');
     }

@@ -44,8 +44,16 @@ describe('what an example leaves is what it tells', { concurrency: 2 }, () => {
       const { predicate } = JSON.parse(Buffer.from(JSON.parse(line).payload, 'base64').toString());
       return predicate.terminal.kind;
     });
-    assert.deepEqual(verdicts, ['committed', 'rejected', 'rejected', 'rejected', 'rejected', 'committed']);
-    const [command = ''] = /node src\/cli\/main\.ts verify [^`]+/.exec(readme('refund-agent')) ?? [];
+    assert.deepEqual(verdicts, [
+      'committed',
+      'rejected',
+      'rejected',
+      'rejected',
+      'rejected',
+      'committed',
+    ]);
+    const [command = ''] =
+      /node src\/cli\/main\.ts verify [^`]+/.exec(readme('refund-agent')) ?? [];
     const words = command.replaceAll('FOLDER', site.kept).split(' ').slice(1);
     const { status, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
     assert.equal(status, 0, stderr);
@@ -99,12 +107,18 @@ describe('what an example leaves is what it tells', { concurrency: 2 }, () => {
         { id: 4713, status: 'pending' },
         { id: 4714, status: 'pending' },
       ]);
-      assert.deepEqual(await ask(url, 'select invoice, amount from payment'), [{ invoice: 4711, amount: 129_900 }]);
-      assert.deepEqual(await ask(url, 'select invoice, status from audit'), [{ invoice: 4711, status: 'approved' }]);
+      assert.deepEqual(await ask(url, 'select invoice, amount from payment'), [
+        { invoice: 4711, amount: 129_900 },
+      ]);
+      assert.deepEqual(await ask(url, 'select invoice, status from audit'), [
+        { invoice: 4711, status: 'approved' },
+      ]);
       assert.deepEqual(readLines(join(site.kept, 'letters.txt')), ['invoice-4711 will be paid']);
     } finally {
       await ask(adminUrl, `drop database ${name} with (force)`);
-      const roles = ['owner', 'control', 'exec'].map((role) => name.replace('invoices', `em_${role}`));
+      const roles = ['owner', 'control', 'exec'].map((role) =>
+        name.replace('invoices', `em_${role}`),
+      );
       await ask(adminUrl, `drop role ${roles.join(', ')}`);
     }
   });
@@ -123,8 +137,12 @@ describe('nothing is left behind', { concurrency: 2 }, () => {
     using site = new Site();
     const { adminUrl } = await sharedServer();
     assertDone(await site.run(['invoice-postgres'], { env: { DATABASE_URL: adminUrl } }));
-    assert.deepEqual(await ask(adminUrl, "select datname from pg_database where datname like 'invoices\\_%'"), []);
-    const roles = "select rolname from pg_roles where rolname ~ '^em_(owner|control|exec)_[0-9a-f]{8}$'";
+    assert.deepEqual(
+      await ask(adminUrl, "select datname from pg_database where datname like 'invoices\\_%'"),
+      [],
+    );
+    const roles =
+      "select rolname from pg_roles where rolname ~ '^em_(owner|control|exec)_[0-9a-f]{8}$'";
     assert.deepEqual(await ask(adminUrl, roles), []);
   });
 
@@ -157,11 +175,15 @@ test('an example imports what an application can import', () => {
   const entryPoints = Object.keys(exports).map((path) => join('effectmatch', path));
   const files = [...globSync(`examples/{${EXAMPLES},payment-service}/*.ts`), 'examples/story.ts'];
   const foreign = files.flatMap((file) =>
-    [...readFileSync(file, 'utf8').matchAll(/(?:from|import\() ?'([^']+)'/g)].flatMap(([, name = '']) => {
-      const isOwn = name.startsWith('./') || name === '../story.ts' || name.startsWith('../payment-service/');
-      const isPublic = entryPoints.includes(name) || name.startsWith('node:') || ['pg', 'zod'].includes(name);
-      return isOwn || isPublic ? [] : [`${file}: ${name}`];
-    }),
+    [...readFileSync(file, 'utf8').matchAll(/(?:from|import\() ?'([^']+)'/g)].flatMap(
+      ([, name = '']) => {
+        const isOwn =
+          name.startsWith('./') || name === '../story.ts' || name.startsWith('../payment-service/');
+        const isPublic =
+          entryPoints.includes(name) || name.startsWith('node:') || ['pg', 'zod'].includes(name);
+        return isOwn || isPublic ? [] : [`${file}: ${name}`];
+      },
+    ),
   );
   assert.ok(files.length > 15);
   // The server of the tests stands in for a PostgreSQL that is there already.

@@ -25,14 +25,23 @@ const WARM_ROUNDS = 5;
  * Hands damaged inputs to every parser, each round a share to each. Throws at the first input that is accepted wrongly
  * or that meets anything but a documented refusal, and names the case, which its label alone repeats.
  */
-export function runCampaign(subjects: readonly Subject[], seed: string, rounds: number, only?: string): Campaign {
+export function runCampaign(
+  subjects: readonly Subject[],
+  seed: string,
+  rounds: number,
+  only?: string,
+): Campaign {
   const tallies = new Map<string, Tally>();
   let inputs = 0;
   let warm = 0;
   for (let round = 0; round < rounds; round += 1) {
     if (round === Math.min(WARM_ROUNDS, rounds - 1)) warm = measureHeap();
     for (const subject of subjects) {
-      const tally = tallies.get(subject.name) ?? { inputs: 0, accepted: 0, codes: new Map<string, number>() };
+      const tally = tallies.get(subject.name) ?? {
+        inputs: 0,
+        accepted: 0,
+        codes: new Map<string, number>(),
+      };
       tallies.set(subject.name, tally);
       for (let turn = 0; turn < subject.share; turn += 1) {
         const label = `${seed}/${subject.name}/${round}/${turn}`;
@@ -53,8 +62,11 @@ function tryOne(subject: Subject, label: string): string {
     return subject.attempt(diceOf(label)) ?? 'accepted';
   } catch (error) {
     if (error instanceof EffectMatchError && subject.codes.includes(error.code)) return error.code;
-    const found = error instanceof EffectMatchError ? `${error.code}, which it never should` : String(error);
-    throw new assert.AssertionError({ message: `case ${label}: ${subject.name} answered ${found}` });
+    const found =
+      error instanceof EffectMatchError ? `${error.code}, which it never should` : String(error);
+    throw new assert.AssertionError({
+      message: `case ${label}: ${subject.name} answered ${found}`,
+    });
   }
 }
 

@@ -66,14 +66,29 @@ const CHANGES: readonly ((holder: Holder, key: string, dice: Dice) => void)[] = 
     [holder[one], holder[two]] = [holder[two], holder[one]];
   },
   (holder, key, dice) => {
-    const name = dice.pick(['unknown', '', 'constructor', 'prototype', 'toString', `${key} `, '$int', '__proto__']);
-    Object.defineProperty(holder, name, { value: holder[key], enumerable: true, configurable: true, writable: true });
+    const name = dice.pick([
+      'unknown',
+      '',
+      'constructor',
+      'prototype',
+      'toString',
+      `${key} `,
+      '$int',
+      '__proto__',
+    ]);
+    Object.defineProperty(holder, name, {
+      value: holder[key],
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
   },
   (holder, key) => {
     holder[key] = [holder[key]];
   },
   (holder) => {
-    if (Array.isArray(holder)) for (let copies = 0; copies < 20; copies += 1) holder.push(holder[0]);
+    if (Array.isArray(holder))
+      for (let copies = 0; copies < 20; copies += 1) holder.push(holder[0]);
   },
 ];
 

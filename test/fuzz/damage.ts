@@ -60,7 +60,16 @@ const DAMAGES: readonly Damage[] = [
   function setByte(bytes, dice) {
     const copy = Buffer.from(bytes);
     if (copy.length > 0)
-      copy[dice.below(copy.length)] = dice.pick([0, 1, 0x22, 0x54, 0x7f, 0x80, 0xff, dice.below(256)]);
+      copy[dice.below(copy.length)] = dice.pick([
+        0,
+        1,
+        0x22,
+        0x54,
+        0x7f,
+        0x80,
+        0xff,
+        dice.below(256),
+      ]);
     return copy;
   },
   function cutEnd(bytes, dice) {
@@ -73,7 +82,11 @@ const DAMAGES: readonly Damage[] = [
   function repeatPart(bytes, dice) {
     const [from, to] = span(bytes, dice);
     const times = dice.pick([1, 1, 1, 2, 30]);
-    return insert(bytes, to, Buffer.concat(Array.from({ length: times }, () => bytes.subarray(from, to))));
+    return insert(
+      bytes,
+      to,
+      Buffer.concat(Array.from({ length: times }, () => bytes.subarray(from, to))),
+    );
   },
   function splice(bytes, dice, other) {
     const at = dice.below(bytes.length + 1);
@@ -91,14 +104,27 @@ const DAMAGES: readonly Damage[] = [
     const digits = [...text.matchAll(/[0-9a-f]/g)];
     if (digits.length === 0) return bytes;
     const at = dice.pick(digits).index;
-    return Buffer.from(`${text.slice(0, at)}${dice.pick([...'0123456789abcdef'])}${text.slice(at + 1)}`, 'latin1');
+    return Buffer.from(
+      `${text.slice(0, at)}${dice.pick([...'0123456789abcdef'])}${text.slice(at + 1)}`,
+      'latin1',
+    );
   },
   function replaceNumber(bytes, dice) {
     const text = bytes.toString('latin1');
     const numbers = [...text.matchAll(/(?<=[:[,])-?\d+/g)];
     if (numbers.length === 0) return bytes;
     const { index, 0: old } = dice.pick(numbers);
-    const huge = dice.pick(['1e308', '-1', '0', '2', '9007199254740992', '1e21', '4294967296', '1.5', '1e-7']);
+    const huge = dice.pick([
+      '1e308',
+      '-1',
+      '0',
+      '2',
+      '9007199254740992',
+      '1e21',
+      '4294967296',
+      '1.5',
+      '1e-7',
+    ]);
     return Buffer.from(`${text.slice(0, index)}${huge}${text.slice(index + old.length)}`, 'latin1');
   },
   function swapMembers(bytes, dice) {

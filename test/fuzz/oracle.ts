@@ -7,11 +7,13 @@ import type { Value } from '../../src/protocol/value.ts';
  */
 export function plainText(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value);
-  if (typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))) return JSON.stringify(value);
+  if (typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value)))
+    return JSON.stringify(value);
   if (Array.isArray(value)) return `[${Array.from(value, plainText).join(',')}]`;
   if (typeof value !== 'object') throw new TypeError(`a ${typeof value} is not JSON`);
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) throw new TypeError('an instance of a class is not JSON');
+  if (prototype !== null && prototype !== Object.prototype)
+    throw new TypeError('an instance of a class is not JSON');
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${plainText(inner)}`).join(',')}}`;
 }
@@ -19,7 +21,10 @@ export function plainText(value: unknown): string {
 const OPS = { delete: 9, insert: 18, update: 23 } as const;
 
 /** Writes a decoded changeset again. The flag of each change is lost in decoding; the caller says what it was. */
-export function encodeChangeset(tables: readonly TableChanges[], flagAt: (offset: number) => number): Buffer {
+export function encodeChangeset(
+  tables: readonly TableChanges[],
+  flagAt: (offset: number) => number,
+): Buffer {
   const bytes: number[] = [];
   const push = (part: Iterable<number>) => {
     for (const byte of part) bytes.push(byte);

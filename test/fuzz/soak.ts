@@ -5,10 +5,15 @@ import { runCampaign } from './campaign.ts';
 import { openSubjects } from './subjects.ts';
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '500' }, seed: { type: 'string' }, only: { type: 'string' } },
+  options: {
+    rounds: { type: 'string', default: '500' },
+    seed: { type: 'string' },
+    only: { type: 'string' },
+  },
 });
 const rounds = Number(values.rounds);
-if (!Number.isSafeInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number from 1 on');
+if (!Number.isSafeInteger(rounds) || rounds < 1)
+  throw new Error('--rounds takes a whole number from 1 on');
 const seed = chooseSeed(values.only?.split('/')[0] ?? values.seed);
 console.log(`seed ${seed}, ${rounds} rounds`);
 using opened = await openSubjects();

@@ -36,11 +36,16 @@ export interface Subject {
   attempt(dice: Dice): string | undefined;
 }
 
-const RECORD: readonly ErrorCode[] = ['ERR_EM_CANON_UNSUPPORTED', 'ERR_EM_RECORD_INVALID', 'ERR_EM_RECORD_TOO_LARGE'];
+const RECORD: readonly ErrorCode[] = [
+  'ERR_EM_CANON_UNSUPPORTED',
+  'ERR_EM_RECORD_INVALID',
+  'ERR_EM_RECORD_TOO_LARGE',
+];
 const SEAL: readonly ErrorCode[] = ['ERR_EM_KEY_UNKNOWN', 'ERR_EM_SEAL_INVALID'];
 
 /** Text as it would come from a file or the network, with what is not UTF-8 replaced; sometimes byte for character. */
-const textOf = (bytes: Buffer, dice: Dice): string => bytes.toString(dice.below(8) === 0 ? 'latin1' : 'utf8');
+const textOf = (bytes: Buffer, dice: Dice): string =>
+  bytes.toString(dice.below(8) === 0 ? 'latin1' : 'utf8');
 
 async function recordSubjects(): Promise<Subject[]> {
   return [...(await recordKinds())].flatMap(([name, kind]): Subject[] => {
@@ -55,7 +60,11 @@ async function recordSubjects(): Promise<Subject[]> {
         codes: RECORD,
         attempt(dice) {
           const input = damageValue(records, dice);
-          assert.equal(plainText(kind.parse(input)), plainText(input), 'what came out is what went in');
+          assert.equal(
+            plainText(kind.parse(input)),
+            plainText(input),
+            'what came out is what went in',
+          );
           return undefined;
         },
       },
@@ -78,15 +87,22 @@ async function recordSubjects(): Promise<Subject[]> {
           const part = dice.pick(['text', 'text', 'key', 'mac'] as const);
           const spoil = (of: string) =>
             textOf(
-              damage([Buffer.from(of), Buffer.from(dice.pick(own)[part === 'text' ? 'text' : 'digest'])], dice),
+              damage(
+                [Buffer.from(of), Buffer.from(dice.pick(own)[part === 'text' ? 'text' : 'digest'])],
+                dice,
+              ),
               dice,
             );
           const changed = { text, ...seal, [part]: spoil(part === 'text' ? text : seal[part]) };
           const opened = sealer.open(kind, changed.text, { key: changed.key, mac: changed.mac });
           const same = own.some(
-            (vector) => vector.text === opened.text && plainText(vector.seal) === plainText(opened.seal),
+            (vector) =>
+              vector.text === opened.text && plainText(vector.seal) === plainText(opened.seal),
           );
-          assert.ok(same && plainText(opened.record) === opened.text, 'only what was sealed is opened');
+          assert.ok(
+            same && plainText(opened.record) === opened.text,
+            'only what was sealed is opened',
+          );
           return undefined;
         },
       },
@@ -97,7 +113,13 @@ async function recordSubjects(): Promise<Subject[]> {
 const key = generateApprover('ap-team');
 
 function propose(task: string, approved: Approved): Proposal {
-  const terms = { task, planRevision: 3, source: 'manifest' as const, occurrences: 1, continuations: ['reconcile'] };
+  const terms = {
+    task,
+    planRevision: 3,
+    source: 'manifest' as const,
+    occurrences: 1,
+    continuations: ['reconcile'],
+  };
   const rendering = renderLicense(terms, approved);
   const standIn = digestText('effectmatch/fuzz/v1', task);
   const digests = { taskState: standIn, identity: standIn, policy: standIn, frame: standIn };
@@ -111,11 +133,15 @@ function propose(task: string, approved: Approved): Proposal {
 }
 
 function handoverSubjects(): Subject[] {
-  const outcomes = vectors.filter(({ kind }) => kind === 'approved').map(({ record }) => record as Approved);
+  const outcomes = vectors
+    .filter(({ kind }) => kind === 'approved')
+    .map(({ record }) => record as Approved);
   const proposals = outcomes.map((approved, index) => propose(`task ${index}`, approved));
   const licenses = proposals.map((proposal) => approver(key).sign(proposal, { expiresIn: '10m' }));
   const known = new Set(licenses.map(plainText));
-  const shown = new Set(proposals.map(({ approved, rendering }) => plainText([approved, rendering])));
+  const shown = new Set(
+    proposals.map(({ approved, rendering }) => plainText([approved, rendering])),
+  );
   const inputOf = (originals: readonly object[]) => {
     const texts = originals.map((original) => Buffer.from(JSON.stringify(original)));
     return (dice: Dice): unknown =>
@@ -142,8 +168,14 @@ function handoverSubjects(): Subject[] {
       attempt(dice) {
         const handed = proposalInput(dice);
         const proposal = parseProposal(handed);
-        assert.equal(plainText(proposal), plainText(typeof handed === 'string' ? JSON.parse(handed) : handed));
-        assert.ok(shown.has(plainText([proposal.approved, proposal.rendering])), 'outcome and text are as shown');
+        assert.equal(
+          plainText(proposal),
+          plainText(typeof handed === 'string' ? JSON.parse(handed) : handed),
+        );
+        assert.ok(
+          shown.has(plainText([proposal.approved, proposal.rendering])),
+          'outcome and text are as shown',
+        );
         return undefined;
       },
     },
@@ -154,7 +186,9 @@ function checkpointSubject(folder: string): Subject {
   const { text, seal, record } = vectors.find(({ kind }) => kind === 'checkpoint') ?? assert.fail();
   const keyring = vectorKeyring(seal.key);
   const keys = { keyring, sealer: createSealer(keyring) };
-  const original = Buffer.from(formatCheckpoint({ text, seal, record: checkpointRecord.parse(record) }));
+  const original = Buffer.from(
+    formatCheckpoint({ text, seal, record: checkpointRecord.parse(record) }),
+  );
   const file = join(folder, 'checkpoint.json');
   return {
     name: 'readCheckpoint',
@@ -170,7 +204,11 @@ function checkpointSubject(folder: string): Subject {
 }
 
 const secret = (fill: number) => Buffer.alloc(32, fill).toString('base64url');
-const RINGS = [`k1:${secret(1)}`, `k2:${secret(2)},k1:${secret(1)}`, ` a.b-c_d:${secret(255)} , k9:${secret(9)}`];
+const RINGS = [
+  `k1:${secret(1)}`,
+  `k2:${secret(2)},k1:${secret(1)}`,
+  ` a.b-c_d:${secret(255)} , k9:${secret(9)}`,
+];
 
 const keyringSubject: Subject = {
   name: 'keyringFromEnv',
@@ -185,18 +223,27 @@ const keyringSubject: Subject = {
       dice,
     );
     const { ids } = keyringFromEnv(text);
-    const entries = text.split(',').map((entry) => /^([a-z0-9][\w.-]{0,63}):([\w-]{43})$/i.exec(entry.trim()) ?? []);
+    const entries = text
+      .split(',')
+      .map((entry) => /^([a-z0-9][\w.-]{0,63}):([\w-]{43})$/i.exec(entry.trim()) ?? []);
     assert.deepEqual(
       entries.map(([, id]) => id),
       ids,
     );
     assert.equal(new Set(ids).size, ids.length);
-    for (const [, , word = ''] of entries) assert.equal(Buffer.from(word, 'base64url').toString('base64url'), word);
+    for (const [, , word = ''] of entries)
+      assert.equal(Buffer.from(word, 'base64url').toString('base64url'), word);
     return undefined;
   },
 };
 
-const PATTERNS = ['INV-\\d{4,6}', '(a|b)*c?[^x-z]', '\\w+@\\w+\\.(com|org)', '[\\d\\-]{2}|.{0,20}', '((a?){10}){10}'];
+const PATTERNS = [
+  'INV-\\d{4,6}',
+  '(a|b)*c?[^x-z]',
+  '\\w+@\\w+\\.(com|org)',
+  '[\\d\\-]{2}|.{0,20}',
+  '((a?){10}){10}',
+];
 
 const patternSubject: Subject = {
   name: 'compilePattern and runPattern',
@@ -222,9 +269,14 @@ const patternSubject: Subject = {
 
 function changesetSubject(): Subject {
   using db = new DatabaseSync(':memory:');
-  db.exec('create table one (id integer primary key, v); create table two (a text primary key not null, b, c)');
+  db.exec(
+    'create table one (id integer primary key, v); create table two (a text primary key not null, b, c)',
+  );
   db.exec(`insert into one values (1, 'x'), (2, 7); insert into two values ('k', 1.5, x'c0ffee')`);
-  const originals = [`update one set v = 1e300; delete from one where id = 2`, `insert into two values ('ü', -0.5, 1)`];
+  const originals = [
+    `update one set v = 1e300; delete from one where id = 2`,
+    `insert into two values ('ü', -0.5, 1)`,
+  ];
   const changesets = originals.map((sql) => {
     const session = db.createSession();
     db.exec(sql);
@@ -237,7 +289,9 @@ function changesetSubject(): Subject {
     attempt(dice) {
       const bytes = damage(changesets, dice);
       const tables = decodeChangeset(bytes);
-      const cells = tables.flatMap(({ changes }) => changes.flatMap(({ before, after }) => [...before, ...after]));
+      const cells = tables.flatMap(({ changes }) =>
+        changes.flatMap(({ before, after }) => [...before, ...after]),
+      );
       assert.ok(cells.length <= bytes.length, 'every cell has at least a byte');
       const again = encodeChangeset(tables, (offset) => (bytes[offset] === 1 ? 1 : 0));
       assert.ok(again.equals(bytes), 'every byte means something');
@@ -247,7 +301,9 @@ function changesetSubject(): Subject {
 }
 
 /** Every parser that meets input from outside. Dispose it, since one of them reads files. */
-export async function openSubjects(): Promise<{ readonly subjects: readonly Subject[] } & Disposable> {
+export async function openSubjects(): Promise<
+  { readonly subjects: readonly Subject[] } & Disposable
+> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-fuzz-'));
   const subjects = [
     ...(await recordSubjects()),

@@ -26,7 +26,9 @@ export function countWork(value: unknown, parse: (view: unknown) => unknown): Wo
     getOwnPropertyDescriptor(target, property) {
       looks += 1;
       const found = Reflect.getOwnPropertyDescriptor(target, property);
-      return found !== undefined && 'value' in found ? { ...found, value: viewOf(found.value) } : found;
+      return found !== undefined && 'value' in found
+        ? { ...found, value: viewOf(found.value) }
+        : found;
     },
     ownKeys(target) {
       const keys = Reflect.ownKeys(target);

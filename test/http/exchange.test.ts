@@ -9,9 +9,13 @@ import { RawServer } from './raw-server.ts';
 
 const LIMITS = { timeoutMs: 2000, maxBytes: 10_000 };
 const BODY = JSON.stringify({ amount: 35 });
-const head = (length: number, status = '200 OK') => `HTTP/1.1 ${status}\r\ncontent-length: ${length}\r\n\r\n`;
+const head = (length: number, status = '200 OK') =>
+  `HTTP/1.1 ${status}\r\ncontent-length: ${length}\r\n\r\n`;
 
-async function post(origin: string, limits: Partial<Parameters<typeof exchange>[1]> = {}): Promise<Exchanged> {
+async function post(
+  origin: string,
+  limits: Partial<Parameters<typeof exchange>[1]> = {},
+): Promise<Exchanged> {
   const url = new URL('/payments', origin);
   return await exchange(
     { method: 'POST', url, headers: { 'x-token': 's3cret' }, body: BODY },
@@ -20,7 +24,10 @@ async function post(origin: string, limits: Partial<Parameters<typeof exchange>[
 }
 
 /** Sends one request to a server that answers like this, and says what came of it and how much arrived. */
-async function meet(onRequest: (socket: Socket, text: string) => void, limits: Parameters<typeof post>[1] = {}) {
+async function meet(
+  onRequest: (socket: Socket, text: string) => void,
+  limits: Parameters<typeof post>[1] = {},
+) {
   await using server = await RawServer.start((socket, text) => {
     if (text.includes('\r\n\r\n') && text.endsWith(BODY)) onRequest(socket, text);
   });
@@ -38,7 +45,10 @@ test('a refused connection and a name that does not exist are not sent', async (
   const { port } = closed.address() as { port: number };
   await new Promise((resolve) => closed.close(resolve));
   const refused = await post(`http://127.0.0.1:${port}`);
-  assert.deepEqual(refused, { kind: 'not-sent', why: `no connection to 127.0.0.1:${port}: ECONNREFUSED` });
+  assert.deepEqual(refused, {
+    kind: 'not-sent',
+    why: `no connection to 127.0.0.1:${port}: ECONNREFUSED`,
+  });
   const unknown = await post('http://no-such-host.invalid');
   assert.equal(unknown.kind, 'not-sent');
 });
@@ -68,8 +78,13 @@ test('a complete response is a response, whatever its status, and no redirect is
     '503 No',
   ]) {
     const location = 'location: http://127.0.0.1:1/elsewhere\r\n';
-    const met = await meet((socket) => socket.end(`HTTP/1.1 ${status}\r\n${location}content-length: 2\r\n\r\n{}`));
-    assert.equal(met.exchanged.kind === 'response' && met.exchanged.status, Number(status.slice(0, 3)));
+    const met = await meet((socket) =>
+      socket.end(`HTTP/1.1 ${status}\r\n${location}content-length: 2\r\n\r\n{}`),
+    );
+    assert.equal(
+      met.exchanged.kind === 'response' && met.exchanged.status,
+      Number(status.slice(0, 3)),
+    );
     assert.deepEqual([met.connections, met.requests], [1, 1], status);
   }
 });
@@ -93,7 +108,9 @@ test('interim responses are passed over, and another protocol is no response', a
   assert.equal(endless.exchanged.kind, 'lost');
 });
 
-const LOST: Readonly<Record<string, { answer: (socket: Socket) => void; limits?: Partial<typeof LIMITS> }>> = {
+const LOST: Readonly<
+  Record<string, { answer: (socket: Socket) => void; limits?: Partial<typeof LIMITS> }>
+> = {
   'closed without an answer': { answer: (socket) => socket.end() },
   'reset without an answer': { answer: (socket) => socket.resetAndDestroy() },
   'no answer in time': { answer: () => {}, limits: { timeoutMs: 100 } },
@@ -104,17 +121,20 @@ const LOST: Readonly<Record<string, { answer: (socket: Socket) => void; limits?:
     answer: (socket) => socket.write(`${head(100)}{"id":`, () => socket.resetAndDestroy()),
   },
   'chunks without an end': {
-    answer: (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{"id\r\n'),
+    answer: (socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{"id\r\n'),
   },
   'a chunk that is no chunk': {
-    answer: (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n'),
+    answer: (socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n'),
   },
   'more than may come': { answer: (socket) => socket.end(`${head(50_000)}${'x'.repeat(50_000)}`) },
   'headers without an end': {
     answer: (socket) => socket.end(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`),
   },
   'an encoding that nobody asked for': {
-    answer: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}'),
+    answer: (socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}'),
   },
   'one byte at a time': {
     answer(socket) {
@@ -137,7 +157,10 @@ for (const [name, { answer, limits }] of Object.entries(LOST)) {
 test('a connection that breaks while the request is being written is lost, not "not sent"', async () => {
   await using server = await RawServer.start((socket) => socket.resetAndDestroy());
   const url = new URL('/payments', server.origin);
-  const exchanged = await exchange({ method: 'POST', url, headers: {}, body: 'x'.repeat(20_000_000) }, LIMITS);
+  const exchanged = await exchange(
+    { method: 'POST', url, headers: {}, body: 'x'.repeat(20_000_000) },
+    LIMITS,
+  );
   assert.equal(exchanged.kind, 'lost');
   assert.equal(server.received.length, 1);
 });
@@ -175,7 +198,10 @@ test('who slept until the time was up before the first byte sends nothing', asyn
     return undefined;
   };
   const exchanged = await post(server.origin, { timeoutMs: 100, connected: sleep });
-  assert.deepEqual(exchanged, { kind: 'not-sent', why: 'the time was up before anything was written' });
+  assert.deepEqual(exchanged, {
+    kind: 'not-sent',
+    why: 'the time was up before anything was written',
+  });
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(server.received.join(''), '');
 });

@@ -7,7 +7,10 @@ import { parseJson } from '../../src/http/json.ts';
 const parse = (text: string) => parseJson(Buffer.from(text));
 
 test('whole numbers are plain up to 2^53 - 1 on both sides, and keep every digit beyond', () => {
-  assert.deepEqual(parse('[9007199254740991, -9007199254740991]'), [9007199254740991, -9007199254740991]);
+  assert.deepEqual(
+    parse('[9007199254740991, -9007199254740991]'),
+    [9007199254740991, -9007199254740991],
+  );
   assert.deepEqual(parse('[9007199254740992, -9007199254740992]'), [
     { $int: '9007199254740992' },
     { $int: '-9007199254740992' },
@@ -17,7 +20,10 @@ test('whole numbers are plain up to 2^53 - 1 on both sides, and keep every digit
 });
 
 test('numbers keep their digits', () => {
-  assert.deepEqual(parse('[1, 1.5, 0.1, -0, 1e3, 9007199254740991]'), [1, 1.5, 0.1, 0, 1000, 9007199254740991]);
+  assert.deepEqual(
+    parse('[1, 1.5, 0.1, -0, 1e3, 9007199254740991]'),
+    [1, 1.5, 0.1, 0, 1000, 9007199254740991],
+  );
   assert.deepEqual(parse('9007199254740993'), { $int: '9007199254740993' });
   assert.deepEqual(parse('[-9223372036854775808]'), [{ $int: '-9223372036854775808' }]);
   assert.deepEqual(parse('0.10000000000000000001'), { $dec: '0.10000000000000000001' });
@@ -35,7 +41,9 @@ test('a decimal is carried by a double when the shortest text of that double has
     0.1 + 0.2,
     0.1 + 0.2,
   ]);
-  assert.deepEqual(parse('{"at":[{"lat":3.3333333333333335e-11}]}'), { at: [{ lat: 3.3333333333333335e-11 }] });
+  assert.deepEqual(parse('{"at":[{"lat":3.3333333333333335e-11}]}'), {
+    at: [{ lat: 3.3333333333333335e-11 }],
+  });
   // 0.1 is 0.1000000000000000055…: seventeen digits of it are not its shortest text, and may be another number.
   assert.deepEqual(parse('0.10000000000000001'), { $dec: '0.10000000000000001' });
   assert.deepEqual(parse('0.30000000000000005'), { $dec: '0.30000000000000005' });
@@ -92,7 +100,8 @@ test('a number too small for a double does not become nothing, and zeros at the 
 test('no number keeps a reader busy', () => {
   const long = 900_000;
   const started = process.cpuUsage();
-  for (const text of [`1.${'0'.repeat(long)}1`, '9'.repeat(long)]) assert.equal(parse(text), undefined);
+  for (const text of [`1.${'0'.repeat(long)}1`, '9'.repeat(long)])
+    assert.equal(parse(text), undefined);
   const list = `[${`1.${'0'.repeat(990)}1,`.repeat(900)}1]`;
   assert.ok(Array.isArray(parse(list)));
   // A reader that tries every zero again needs minutes for the first of these alone.

@@ -7,5 +7,8 @@ import { Recent } from '../../src/http/recent.ts';
 test('the newest ten thousand are kept', () => {
   const recent = new Recent<number>();
   for (let n = 0; n < 10_005; n += 1) recent.set(`key ${n}`, n);
-  assert.deepEqual([recent.get('key 4'), recent.get('key 5'), recent.get('key 10004')], [undefined, 5, 10_004]);
+  assert.deepEqual(
+    [recent.get('key 4'), recent.get('key 5'), recent.get('key 10004')],
+    [undefined, 5, 10_004],
+  );
 });

@@ -42,7 +42,11 @@ test('a server is talked to only if its certificate is trusted and names it', as
     const untrusted = await post('127.0.0.1');
     assert.deepEqual([untrusted.kind, requests], ['not-sent', 0]);
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
-    assert.equal((await post('127.0.0.1')).kind, 'not-sent', 'the environment cannot switch the check off');
+    assert.equal(
+      (await post('127.0.0.1')).kind,
+      'not-sent',
+      'the environment cannot switch the check off',
+    );
     const other = await post('127.0.0.2', CERTIFICATE);
     assert.deepEqual([other.kind, requests], ['not-sent', 0]);
     const trusted = await post('127.0.0.1', CERTIFICATE);

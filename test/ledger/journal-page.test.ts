@@ -19,8 +19,10 @@ for (const [name, kit] of Object.entries({ memory: memoryKit, sqlite: sqliteKit 
     const { context, ledgers } = bench;
     const { record: one } = await claimFixture(ledgers, context, 'one');
     const { record: two } = await claimFixture(ledgers, context, 'two');
-    for (const claim of [one, two]) await ledgers.record(fixtureTerminal(context, claim, 'committed'), 'relaxed');
-    for (const claim of [one, two]) await ledgers.record(fixtureReplay(context, claim, 'replay'), 'flushed');
+    for (const claim of [one, two])
+      await ledgers.record(fixtureTerminal(context, claim, 'committed'), 'relaxed');
+    for (const claim of [one, two])
+      await ledgers.record(fixtureReplay(context, claim, 'replay'), 'flushed');
     const all = await ledgers.journal();
     assert.equal(all.length, 6);
     for (const { occurrence } of [one, two]) {
@@ -28,7 +30,10 @@ for (const [name, kit] of Object.entries({ memory: memoryKit, sqlite: sqliteKit 
       assert.equal(own.length, 3);
       assert.deepEqual(await ledgers.journal({ occurrence }), own);
       assert.deepEqual(await ledgers.journal({ occurrence, limit: 2 }), own.slice(0, 2));
-      assert.deepEqual(await ledgers.journal({ occurrence, afterSeq: own[0]?.seq ?? 0 }), own.slice(1));
+      assert.deepEqual(
+        await ledgers.journal({ occurrence, afterSeq: own[0]?.seq ?? 0 }),
+        own.slice(1),
+      );
       assert.deepEqual(await ledgers.journal({ occurrence, last: true, limit: 1 }), own.slice(2));
     }
   });

@@ -3,7 +3,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Sealed } from '../../src/contract/seal.ts';
-import { type JournalRow, openRow, rowDigest, settlementSlot, terminalSlot } from '../../src/ledger/journal.ts';
+import {
+  type JournalRow,
+  openRow,
+  rowDigest,
+  settlementSlot,
+  terminalSlot,
+} from '../../src/ledger/journal.ts';
 import { type MarkerRecord, markerRecord } from '../../src/protocol/marker.ts';
 import { terminalRecord } from '../../src/protocol/terminal.ts';
 import {
@@ -22,8 +28,20 @@ assert.ok(occurrence !== undefined);
 const claim = request.claim(occurrence).record;
 const { execution } = claim;
 
-function rowOf(kind: JournalRow['kind'], slot: string, { text, seal }: Sealed<unknown>): JournalRow {
-  const row = { seq: 7, kind, occurrence: claim.occurrence, slot, text, sealKey: seal.key, sealMac: seal.mac };
+function rowOf(
+  kind: JournalRow['kind'],
+  slot: string,
+  { text, seal }: Sealed<unknown>,
+): JournalRow {
+  const row = {
+    seq: 7,
+    kind,
+    occurrence: claim.occurrence,
+    slot,
+    text,
+    sealKey: seal.key,
+    sealMac: seal.mac,
+  };
   return { ...row, digest: rowDigest(context, row) };
 }
 
@@ -52,7 +70,10 @@ test('a row that fits is opened', () => {
   assert.equal(openRow(context, rowOf('void', 'permit', marker('void'))).kind, 'void');
   for (const kind of ['committed', 'rejected', 'diverged'] as const) {
     for (const slot of [terminalSlot(execution), settlementSlot(execution)]) {
-      assert.equal(openRow(context, rowOf('terminal', slot, fixtureTerminal(context, claim, kind))).slot, slot);
+      assert.equal(
+        openRow(context, rowOf('terminal', slot, fixtureTerminal(context, claim, kind))).slot,
+        slot,
+      );
     }
   }
 });
@@ -66,7 +87,10 @@ test('a committed marker in place of a void one is tampering', () => {
 
 test('an uncertain terminal settles nothing', () => {
   const uncertain = fixtureTerminal(context, claim, 'indeterminate');
-  assert.equal(openRow(context, rowOf('terminal', terminalSlot(execution), uncertain)).kind, 'terminal');
+  assert.equal(
+    openRow(context, rowOf('terminal', terminalSlot(execution), uncertain)).kind,
+    'terminal',
+  );
   assert.throws(() => openRow(context, rowOf('terminal', settlementSlot(execution), uncertain)), {
     code: 'ERR_EM_JOURNAL_TAMPERED',
   });
@@ -75,6 +99,10 @@ test('an uncertain terminal settles nothing', () => {
 test('a commitment that consumed its permit before it was claimed is not handed out', () => {
   const { record } = fixtureTerminal(context, claim, 'committed');
   const early = terminalRecord.parse({ ...record, consumedAt: '2025-01-01T00:00:00.000Z' });
-  const row = rowOf('terminal', terminalSlot(execution), context.sealer.seal(terminalRecord, early));
+  const row = rowOf(
+    'terminal',
+    terminalSlot(execution),
+    context.sealer.seal(terminalRecord, early),
+  );
   assert.throws(() => openRow(context, row), { code: 'ERR_EM_INVARIANT' });
 });

@@ -30,7 +30,9 @@ const LICENSES: readonly License[] = [
 
 /** A command names everything it needs by small numbers, so that sequences often meet in the same occurrence. */
 const weighted = <T>(...choices: readonly (readonly [number, T])[]): fc.Arbitrary<T> =>
-  fc.constantFrom(...choices.flatMap(([weight, value]) => Array.from({ length: weight }, () => value)));
+  fc.constantFrom(
+    ...choices.flatMap(([weight, value]) => Array.from({ length: weight }, () => value)),
+  );
 const command = fc.record({
   op: weighted(
     [10, 'claim' as const],
@@ -55,7 +57,10 @@ const command = fc.record({
 /** Most sequences begin with a claim that succeeds. */
 const opening = weighted(
   [1, []],
-  [3, [{ op: 'claim', license: 0, index: 0, execution: 0, kind: 'committed', odd: false } as const]],
+  [
+    3,
+    [{ op: 'claim', license: 0, index: 0, execution: 0, kind: 'committed', odd: false } as const],
+  ],
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
@@ -66,12 +71,18 @@ async function run(ledgers: Ledgers, command: Command): Promise<unknown> {
   const occurrence = occurrenceId({ ...license, license: lineage, index: command.index });
   const request = fixtureRequest(context, license, execution, command.odd ? 3_600_000 : 0);
   const holder = (await ledgers.holder(occurrence))?.claim.record;
-  const claim: ClaimRecord = { ...(holder ?? request.claim(occurrence).record), ...(command.odd && { execution }) };
+  const claim: ClaimRecord = {
+    ...(holder ?? request.claim(occurrence).record),
+    ...(command.odd && { execution }),
+  };
   switch (command.op) {
     case 'claim':
       return await ledgers.claim(request);
     case 'record':
-      return await ledgers.record(fixtureTerminal(context, claim, command.kind), command.odd ? 'flushed' : 'relaxed');
+      return await ledgers.record(
+        fixtureTerminal(context, claim, command.kind),
+        command.odd ? 'flushed' : 'relaxed',
+      );
     case 'consume':
       return await ledgers.consumePermit(fixturePermit(context, claim));
     case 'void':
@@ -123,7 +134,9 @@ async function shown(ledgers: Ledgers): Promise<unknown> {
     expired: (await ledgers.holder(occurrence))?.leaseExpired,
   }));
   return {
-    journal: journal.map((entry) => (entry.kind === 'void' ? { ...entry, record: entry.record.execution } : entry)),
+    journal: journal.map((entry) =>
+      entry.kind === 'void' ? { ...entry, record: entry.record.execution } : entry,
+    ),
     about: await Promise.all(about),
     unsettled: (await ledgers.unsettled()).map(({ claim }) => claim),
     leased: (await ledgers.unsettled({ includeLeased: true })).map(({ claim }) => claim),
@@ -135,23 +148,27 @@ async function shown(ledgers: Ledgers): Promise<unknown> {
 test('property: SQLite and the reference decide alike, and the journal is intact after any sequence', async () => {
   const seen = new Set<string>();
   await fc.assert(
-    fc.asyncProperty(opening, fc.array(command, { minLength: 10, maxLength: 50 }), async (first, rest) => {
-      const store = await sqliteKit.create();
-      const sqlite = await store.open(context);
-      const reference = await memoryLedgers().open(context);
-      try {
-        for (const command of [...first, ...rest]) {
-          const expected = await outcomeOf(run(reference, command));
-          const actual = await outcomeOf(run(sqlite, command));
-          assert.deepEqual(actual, expected, JSON.stringify(command));
-          seen.add(labelOf(command.op, expected));
+    fc.asyncProperty(
+      opening,
+      fc.array(command, { minLength: 10, maxLength: 50 }),
+      async (first, rest) => {
+        const store = await sqliteKit.create();
+        const sqlite = await store.open(context);
+        const reference = await memoryLedgers().open(context);
+        try {
+          for (const command of [...first, ...rest]) {
+            const expected = await outcomeOf(run(reference, command));
+            const actual = await outcomeOf(run(sqlite, command));
+            assert.deepEqual(actual, expected, JSON.stringify(command));
+            seen.add(labelOf(command.op, expected));
+          }
+          assert.deepEqual(await shown(sqlite), await shown(reference));
+        } finally {
+          await sqlite.close();
+          await store.remove();
         }
-        assert.deepEqual(await shown(sqlite), await shown(reference));
-      } finally {
-        await sqlite.close();
-        await store.remove();
-      }
-    }),
+      },
+    ),
     { numRuns: 100 },
   );
   const reached = [

@@ -55,9 +55,13 @@ test('a request is accepted only with a binding of exactly its license', () => {
   });
   refuses(/names its license/, () => checkRequest(context, rebound({ issuer: 'nobody' })));
   refuses(/names its license/, () => checkRequest(context, rebound({ nonce: '0'.repeat(32) })));
-  refuses(/binds its license/, () => checkRequest(context, rebound({ license: fixtureDigest('another') })));
+  refuses(/binds its license/, () =>
+    checkRequest(context, rebound({ license: fixtureDigest('another') })),
+  );
   refuses(/a license buys/, () => checkRequest(context, rebound({ occurrences: [occurrence] })));
-  refuses(/of a binding differ/, () => checkRequest(context, rebound({ occurrences: [occurrence, occurrence] })));
+  refuses(/of a binding differ/, () =>
+    checkRequest(context, rebound({ occurrences: [occurrence, occurrence] })),
+  );
 });
 
 test('a claim is accepted only for the occurrence, license, binding and outcome it was asked for', () => {
@@ -95,14 +99,28 @@ test('what the holder says names its license, outcome, claim, permit and t_c', (
     findMisfit(context, { ...known, permit, ...change }, terminal);
   for (const kind of ['committed', 'rejected', 'diverged', 'indeterminate'] as const) {
     assert.equal(fits(terminalOf(kind)), undefined);
-    assert.equal(fits(terminalOf(kind), { permit: undefined }), undefined, 'a held candidate has no permit row');
-    assert.match(fits(terminalOf(kind, { lineage: fixtureDigest('x') })) ?? '', /license and the outcome/);
-    assert.match(fits(terminalOf(kind, { approved: fixtureDigest('x') })) ?? '', /license and the outcome/);
-    assert.match(fits(terminalOf(kind, { claim: fixtureDigest('x') })) ?? '', /digest of its claim/);
+    assert.equal(
+      fits(terminalOf(kind), { permit: undefined }),
+      undefined,
+      'a held candidate has no permit row',
+    );
+    assert.match(
+      fits(terminalOf(kind, { lineage: fixtureDigest('x') })) ?? '',
+      /license and the outcome/,
+    );
+    assert.match(
+      fits(terminalOf(kind, { approved: fixtureDigest('x') })) ?? '',
+      /license and the outcome/,
+    );
+    assert.match(
+      fits(terminalOf(kind, { claim: fixtureDigest('x') })) ?? '',
+      /digest of its claim/,
+    );
     const voided = fits(terminalOf(kind), { permit: { kind: 'void' } });
     if (kind === 'rejected') assert.equal(voided, undefined);
     else assert.match(voided ?? '', /voided permit/);
-    if (kind !== 'rejected') assert.match(fits(terminalOf(kind, { permit: fixtureDigest('x') })) ?? '', /the permit/);
+    if (kind !== 'rejected')
+      assert.match(fits(terminalOf(kind, { permit: fixtureDigest('x') })) ?? '', /the permit/);
   }
   const earlier = { claimedAt: '2026-01-01T09:59:59.000Z' };
   assert.match(fits(terminalOf('committed', earlier)) ?? '', /repeats t_c/);
@@ -116,7 +134,9 @@ test('a first terminal is inserted, and settles the claim if it is conclusive an
   assert.deepEqual(decide(terminalOf('indeterminate')), { kind: 'insert', slot, settles: false });
   const replay = terminalOf('rejected', { execution: other });
   assert.deepEqual(decide(replay), { kind: 'insert', slot: `terminal:${other}`, settles: false });
-  refuses(/only the attempt that holds/, () => decide(terminalOf('committed', { execution: other })));
+  refuses(/only the attempt that holds/, () =>
+    decide(terminalOf('committed', { execution: other })),
+  );
 });
 
 test('after the first terminal there is agreement, one settlement of an indeterminate one, or a conflict', () => {
@@ -141,7 +161,11 @@ test('after the first terminal there is agreement, one settlement of an indeterm
 
   const settled = { first: open, settlement: committed };
   assert.deepEqual(decide(settled, later), { kind: 'stored', terminal: committed });
-  assert.deepEqual(decide(settled, open), { kind: 'stored', terminal: committed }, 'knowing less is no conflict');
+  assert.deepEqual(
+    decide(settled, open),
+    { kind: 'stored', terminal: committed },
+    'knowing less is no conflict',
+  );
   conflicts(settled, rejected, 'committed');
 });
 
@@ -173,9 +197,14 @@ test('a permit is voided for the holder, and not once something may have become 
 });
 
 test('an acknowledgement needs a claim, a committed terminal of its lineage, its name, and order', () => {
-  const release = (change: Parameters<typeof fixtureAcknowledgement>[2], released = false, held: object = {}) => {
+  const release = (
+    change: Parameters<typeof fixtureAcknowledgement>[2],
+    released = false,
+    held: object = {},
+  ) => {
     const { record } = fixtureAcknowledgement(context, claim.record, change);
-    return () => assertReleasable({ claim, terminal: terminalOf('committed'), ...held }, released, record);
+    return () =>
+      assertReleasable({ claim, terminal: terminalOf('committed'), ...held }, released, record);
   };
   release({})();
   release({ state: 'completed' }, true)();
@@ -191,18 +220,27 @@ test('an acknowledgement needs a claim, a committed terminal of its lineage, its
 
 test('an operator decides only where the holder may have made something durable and nothing says whether it did', () => {
   const sealed = fixtureResolution(context, claim.record);
-  const decide = (change: Partial<Known>) => decideResolution({ ...known, ...change }, undefined, sealed);
+  const decide = (change: Partial<Known>) =>
+    decideResolution({ ...known, ...change }, undefined, sealed);
   const indeterminate = terminalOf('indeterminate');
   assert.equal(decide({ permit }), undefined, 'sent, and nothing heard');
   assert.equal(decide({ first: indeterminate, permit }), undefined);
-  assert.equal(decide({ first: indeterminate }), undefined, 'a commit whose reply was lost consumed no permit row');
+  assert.equal(
+    decide({ first: indeterminate }),
+    undefined,
+    'a commit whose reply was lost consumed no permit row',
+  );
   const refused = (why: RegExp, change: Partial<Known>) =>
     assert.throws(() => decide(change), { code: 'ERR_EM_RESOLUTION_REFUSED', message: why });
   refused(/nothing was sent yet/, {});
   refused(/nothing was sent yet/, { permit: { kind: 'void' } });
   for (const kind of ['committed', 'rejected', 'diverged'] as const) {
     refused(new RegExp(`it is ${kind}`), { first: terminalOf(kind), permit });
-    refused(new RegExp(`it is ${kind}`), { first: indeterminate, settlement: terminalOf(kind), permit });
+    refused(new RegExp(`it is ${kind}`), {
+      first: indeterminate,
+      settlement: terminalOf(kind),
+      permit,
+    });
   }
   refused(/does not hold the claim/, { claim: undefined, permit });
 });

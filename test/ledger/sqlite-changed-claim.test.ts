@@ -6,7 +6,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { ErrorCode } from '../../src/errors.ts';
 import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
-import { claimFixture, fixtureContext, fixtureTerminal } from '../../src/testing/ledger/fixtures.ts';
+import {
+  claimFixture,
+  fixtureContext,
+  fixtureTerminal,
+} from '../../src/testing/ledger/fixtures.ts';
 import { temporaryFolder } from './sqlite-store.ts';
 
 const context = fixtureContext();
@@ -33,7 +37,11 @@ test('a verdict is refused when somebody has changed the claim in the file since
     const terminal = fixtureTerminal(context, claim.record, 'committed');
     await assert.rejects(ledgers.record(terminal, 'relaxed'), { code }, column);
     other.prepare('delete from journal where occurrence = ?').run(claim.record.occurrence);
-    await assert.rejects(ledgers.record(terminal, 'relaxed'), { code: 'ERR_EM_INVARIANT' }, `${column}, removed`);
+    await assert.rejects(
+      ledgers.record(terminal, 'relaxed'),
+      { code: 'ERR_EM_INVARIANT' },
+      `${column}, removed`,
+    );
     other.close();
   }
   await ledgers.close();

@@ -18,7 +18,18 @@ test('every operation flushes exactly as often as it promises', { skip }, async 
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = spawnSync(
     'strace',
-    ['-f', '-s', '64', '-e', 'trace=fsync,fdatasync,write', '-o', trace, process.execPath, script, folder.path],
+    [
+      '-f',
+      '-s',
+      '64',
+      '-e',
+      'trace=fsync,fdatasync,write',
+      '-o',
+      trace,
+      process.execPath,
+      script,
+      folder.path,
+    ],
     { env, encoding: 'utf8' },
   );
   assert.equal(child.status, 0, child.stderr);

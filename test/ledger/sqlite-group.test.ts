@@ -14,13 +14,16 @@ async function withTable(
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'group.db');
   using db = new DatabaseSync(file);
-  db.exec('pragma journal_mode = wal; create table spent (occurrence text primary key, by integer)');
+  db.exec(
+    'pragma journal_mode = wal; create table spent (occurrence text primary key, by integer)',
+  );
   const session = createSession({} as never, db, { deadlineMs: 1000 });
   await use(new GroupCommit(session), file, db, session);
 }
 
 const spend =
-  (occurrence: string, by: number) => (session: { sql(text: string): { run(...values: unknown[]): unknown } }) => {
+  (occurrence: string, by: number) =>
+  (session: { sql(text: string): { run(...values: unknown[]): unknown } }) => {
     session.sql('insert into spent values (?, ?)').run(occurrence, by);
     return by;
   };

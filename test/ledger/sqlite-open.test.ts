@@ -9,7 +9,11 @@ import { EffectMatchError, type ErrorCode } from '../../src/errors.ts';
 import { pendingMigrations } from '../../src/ledger/migrate.ts';
 import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
-import { claimFixture, fixtureContext, fixtureTerminal } from '../../src/testing/ledger/fixtures.ts';
+import {
+  claimFixture,
+  fixtureContext,
+  fixtureTerminal,
+} from '../../src/testing/ledger/fixtures.ts';
 import { temporaryFolder } from './sqlite-store.ts';
 
 const context = fixtureContext();
@@ -46,7 +50,8 @@ test('the store and its side files can be read by their owner only', async () =>
   const file = join(folder.path, 'ledger.db');
   const ledgers = await sqliteLedgers(file).open(context);
   await claimFixture(ledgers, context, 'a');
-  for (const name of [file, `${file}-wal`, `${file}-shm`]) assert.equal((await stat(name)).mode & 0o777, 0o600, name);
+  for (const name of [file, `${file}-wal`, `${file}-shm`])
+    assert.equal((await stat(name)).mode & 0o777, 0o600, name);
   await ledgers.close();
 });
 
@@ -62,8 +67,11 @@ test('a file that exists and is empty becomes a store', async () => {
 test('twenty openings of a file that does not exist yet, at once, make one store', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'ledger.db');
-  const opened = await Promise.all(Array.from({ length: 20 }, () => sqliteLedgers(file).open(context)));
-  for (const [index, ledgers] of opened.entries()) await claimFixture(ledgers, context, `by ${index}`);
+  const opened = await Promise.all(
+    Array.from({ length: 20 }, () => sqliteLedgers(file).open(context)),
+  );
+  for (const [index, ledgers] of opened.entries())
+    await claimFixture(ledgers, context, `by ${index}`);
   assert.equal((await opened[0]?.journal())?.length, 20);
   for (const ledgers of opened) await ledgers.close();
 });
@@ -74,7 +82,9 @@ test('a store that another process is just creating is waited for and not create
   const other = new DatabaseSync(file);
   other.exec('pragma journal_mode = wal; begin immediate');
   for (const { sql } of MIGRATIONS) other.exec(sql);
-  other.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${MIGRATIONS.length}`);
+  other.exec(
+    `pragma application_id = ${APPLICATION_ID}; pragma user_version = ${MIGRATIONS.length}`,
+  );
   const opening = sqliteLedgers(file).open(context);
   setTimeout(() => other.exec('commit'), 40);
   const ledgers = await opening;
@@ -87,10 +97,16 @@ test('a store that another process is just creating is waited for and not create
 test('a missing folder and a path that is a folder are refused, and nothing is created', async () => {
   await using folder = await temporaryFolder();
   const missing = join(folder.path, 'missing');
-  assert.match(await refusal(join(missing, 'ledger.db'), 'ERR_EM_STORE_UNAVAILABLE'), /create the folder/);
+  assert.match(
+    await refusal(join(missing, 'ledger.db'), 'ERR_EM_STORE_UNAVAILABLE'),
+    /create the folder/,
+  );
   await assert.rejects(stat(missing));
   await mkdir(join(folder.path, 'folder.db'));
-  assert.match(await refusal(join(folder.path, 'folder.db'), 'ERR_EM_STORE_UNAVAILABLE'), /not a regular file/);
+  assert.match(
+    await refusal(join(folder.path, 'folder.db'), 'ERR_EM_STORE_UNAVAILABLE'),
+    /not a regular file/,
+  );
 });
 
 test('a database of something else is refused and not one byte of it changes', async () => {
@@ -104,7 +120,10 @@ test('a database of something else is refused and not one byte of it changes', a
     const file = join(folder.path, `foreign-${index}.db`);
     change(file, sql);
     const before = await readFile(file);
-    assert.match(await refusal(file, 'ERR_EM_STORE_UNAVAILABLE'), /belongs to another program.*separate file/);
+    assert.match(
+      await refusal(file, 'ERR_EM_STORE_UNAVAILABLE'),
+      /belongs to another program.*separate file/,
+    );
     assert.deepEqual(await readFile(file), before);
   }
 });
@@ -122,7 +141,10 @@ test('a store of a newer release is refused, both versions are named, and not on
 test('a file that is not a database, is cut short or is damaged gives a fault that says what to do', async () => {
   await using folder = await temporaryFolder();
   const text = join(folder.path, 'text.db');
-  await writeFile(text, 'this is not a database, however long the sentence may become. '.repeat(100));
+  await writeFile(
+    text,
+    'this is not a database, however long the sentence may become. '.repeat(100),
+  );
   assert.match(await refusal(text, 'ERR_EM_STORE_UNAVAILABLE'), /restore it from a backup/);
 
   const cut = join(folder.path, 'cut.db');
@@ -134,10 +156,14 @@ test('a file that is not a database, is cut short or is damaged gives a fault th
   await filledStore(damaged);
   const { size } = await stat(damaged);
   const handle = await open(damaged, 'r+');
-  for (let page = 1; page < size / 4096; page += 1) await handle.write(Buffer.alloc(200, 0xa5), 0, 200, page * 4096);
+  for (let page = 1; page < size / 4096; page += 1)
+    await handle.write(Buffer.alloc(200, 0xa5), 0, 200, page * 4096);
   await handle.close();
   const fault = (error: unknown): boolean => {
-    assert.ok(error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_UNAVAILABLE', String(error));
+    assert.ok(
+      error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_UNAVAILABLE',
+      String(error),
+    );
     assert.match(error.message, /restore it from a backup/);
     return true;
   };
@@ -164,7 +190,10 @@ test('a store whose schema somebody changed is refused', async () => {
     const file = join(folder.path, `${name}.db`);
     await filledStore(file);
     change(file, sql);
-    assert.match(await refusal(file, 'ERR_EM_STORE_UNAVAILABLE'), /no release created|missing from it/);
+    assert.match(
+      await refusal(file, 'ERR_EM_STORE_UNAVAILABLE'),
+      /no release created|missing from it/,
+    );
   }
 });
 
@@ -217,7 +246,9 @@ test('closing twice is harmless, and what comes after is a fault', async () => {
   await ledgers.close();
   await ledgers.close();
   await assert.rejects(ledgers.journal(), { code: 'ERR_EM_STORE_UNAVAILABLE' });
-  await assert.rejects(claimFixture(ledgers, context, 'late'), { code: 'ERR_EM_STORE_UNAVAILABLE' });
+  await assert.rejects(claimFixture(ledgers, context, 'late'), {
+    code: 'ERR_EM_STORE_UNAVAILABLE',
+  });
 });
 
 test('migrations are numbered without a gap, and only those that are missing are applied', () => {

@@ -11,7 +11,9 @@ export async function openLedgers(location: string, context: LedgerContext): Pro
 }
 
 /** A folder of its own under the system's temporary folder, removed with everything in it. */
-export async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string; remove(): Promise<void> }> {
+export async function temporaryFolder(): Promise<
+  AsyncDisposable & { readonly path: string; remove(): Promise<void> }
+> {
   const path = await mkdtemp(join(tmpdir(), 'effectmatch-ledger-'));
   const remove = (): Promise<void> => rm(path, { recursive: true, force: true });
   return { path, remove, [Symbol.asyncDispose]: remove };

@@ -71,7 +71,11 @@ before(async () => {
   await ledgers.record(fixtureTerminal(context, d, 'diverged'), 'flushed');
   await ledgers.record(fixtureReplay(context, d, 'replay in the tail'), 'flushed');
   await claim('e');
-  assert.deepEqual(await ledgers.verify(exported), { kind: 'intact', rows: ROWS, checkpointed: CHECKPOINTED });
+  assert.deepEqual(await ledgers.verify(exported), {
+    kind: 'intact',
+    rows: ROWS,
+    checkpointed: CHECKPOINTED,
+  });
   await ledgers.close();
 });
 after(() => folder.remove());
@@ -205,7 +209,8 @@ describe('journal rows', () => {
   test('a row that is dropped while the rows behind it move up is found by the chain', async () => {
     await using store = await changed((db) => {
       db.exec('delete from journal where seq = 3');
-      for (let seq = 4; seq <= ROWS; seq += 1) db.exec(`update journal set seq = ${seq - 1} where seq = ${seq}`);
+      for (let seq = 4; seq <= ROWS; seq += 1)
+        db.exec(`update journal set seq = ${seq - 1} where seq = ${seq}`);
       db.exec('update unsettled set claim = claim - 1 where claim > 3');
       db.exec(`update unsettled set positions = ${ROWS - 1} where claim = 0`);
       redigest(db);
@@ -244,7 +249,11 @@ describe('journal rows', () => {
       const unnoticed = await verdictAfter(`${rewind(to)}; ${forget(to)}`);
       assert.equal(unnoticed.kind, 'intact', `the stated limit: ${JSON.stringify(unnoticed)}`);
       const noticed = await verdictAfter(`${rewind(to)}; ${forget(to)}`, exported);
-      assert.equal(noticed.kind, to < CHECKPOINTED ? 'tampered' : 'intact', `exported, cut after ${to}`);
+      assert.equal(
+        noticed.kind,
+        to < CHECKPOINTED ? 'tampered' : 'intact',
+        `exported, cut after ${to}`,
+      );
     }
   });
 });
@@ -285,7 +294,8 @@ describe('other tables', () => {
       'update issuance set claimed = case id when 1 then 2 else 0 end where id < 3',
     'an issuance is removed': 'delete from issuance where id = 2',
     'a license is altered': `update issuance set license = replace(license, 'books', 'cooks') where id = 2`,
-    'a license is exchanged': 'update issuance set license = (select license from issuance where id = 1) where id = 2',
+    'a license is exchanged':
+      'update issuance set license = (select license from issuance where id = 1) where id = 2',
     'a kept outcome is altered': `update issuance set approved = approved || ' ' where id = 2`,
     'a kept outcome is exchanged with its seal': `update issuance set approved = other.approved,
       seal_key = other.seal_key, mac = other.mac from issuance as other where issuance.id = 2 and other.id = 1`,
@@ -329,7 +339,8 @@ describe('other tables', () => {
       const rows = db.prepare(`select * from ${table} order by rowid`).all();
       for (const [row, values] of rows.entries()) {
         for (const [column, value] of Object.entries(values)) {
-          if (!free.has(column) && value !== null) cells.push({ table, column, row, text: typeof value === 'string' });
+          if (!free.has(column) && value !== null)
+            cells.push({ table, column, row, text: typeof value === 'string' });
         }
       }
     }
@@ -344,18 +355,29 @@ describe('other tables', () => {
           let differs = true;
           await using store = await changed((copy) => {
             const found = copy
-              .prepare(`select rowid as id, ${cell.column} as value from ${cell.table} order by rowid`)
+              .prepare(
+                `select rowid as id, ${cell.column} as value from ${cell.table} order by rowid`,
+              )
               .all()[cell.row];
             const value = found?.value ?? assert.fail('no such row');
-            const other = typeof value === 'string' ? replaceAt(value, at, letter) : Number(value) + 1 + (at % 50);
+            const other =
+              typeof value === 'string'
+                ? replaceAt(value, at, letter)
+                : Number(value) + 1 + (at % 50);
             differs = other !== value;
             try {
-              copy.prepare(`update ${cell.table} set ${cell.column} = ? where rowid = ?`).run(other, found?.id ?? null);
+              copy
+                .prepare(`update ${cell.table} set ${cell.column} = ? where rowid = ?`)
+                .run(other, found?.id ?? null);
             } catch {
               differs = false;
             }
           });
-          assert.equal((await store.ledgers.verify()).kind, differs ? 'tampered' : 'intact', JSON.stringify(cell));
+          assert.equal(
+            (await store.ledgers.verify()).kind,
+            differs ? 'tampered' : 'intact',
+            JSON.stringify(cell),
+          );
         },
       ),
       { numRuns: 150 },
@@ -371,10 +393,14 @@ function replaceAt(text: string, at: number, letter: string): string {
 describe('what is read is checked when it is read', () => {
   const codes = ['ERR_EM_JOURNAL_TAMPERED', 'ERR_EM_SEAL_INVALID'];
   const fails = async (promise: Promise<unknown>): Promise<void> => {
-    await assert.rejects(promise, (error) => error instanceof EffectMatchError && codes.includes(error.code));
+    await assert.rejects(
+      promise,
+      (error) => error instanceof EffectMatchError && codes.includes(error.code),
+    );
   };
   const alter = (table: string, where: string, column = 'text'): ((db: DatabaseSync) => void) => {
-    return (db) => db.exec(`update ${table} set ${column} = replace(${column}, '0', '1') where ${where}`);
+    return (db) =>
+      db.exec(`update ${table} set ${column} = replace(${column}, '0', '1') where ${where}`);
   };
 
   test('a claim, permit, terminal or acknowledgement that was altered is never returned', async () => {
@@ -422,7 +448,8 @@ describe('what is read is checked when it is read', () => {
 });
 
 describe('a spent occurrence stays spent', () => {
-  const again = (name: string) => fixtureRequest(context, fixtureLicense(name), fixtureExecution('again'));
+  const again = (name: string) =>
+    fixtureRequest(context, fixtureLicense(name), fixtureExecution('again'));
 
   test('whatever is removed of it, it is not claimed again', async () => {
     const removals: readonly [string, string][] = [
@@ -435,7 +462,11 @@ describe('a spent occurrence stays spent', () => {
     ];
     for (const [name, sql] of removals) {
       await using store = await changed((db) => db.exec(sql));
-      await assert.rejects(store.ledgers.claim(again(name)), { code: 'ERR_EM_JOURNAL_TAMPERED' }, sql);
+      await assert.rejects(
+        store.ledgers.claim(again(name)),
+        { code: 'ERR_EM_JOURNAL_TAMPERED' },
+        sql,
+      );
     }
     await using store = await changed((db) => db.exec('delete from unsettled where claim = 15'));
     const result = await store.ledgers.claim(again('e'));
@@ -463,7 +494,11 @@ describe('a spent occurrence stays spent', () => {
   test('a committed verdict that is moved to another claim is refused when it is read', async () => {
     await using store = await changed((db) => {
       db.exec('delete from journal where seq = 13');
-      const forged = fixtureTerminal(context, { ...claimed('d'), approved: fixtureDigest('other') }, 'committed');
+      const forged = fixtureTerminal(
+        context,
+        { ...claimed('d'), approved: fixtureDigest('other') },
+        'committed',
+      );
       db.prepare('insert into journal values (13, ?, ?, ?, ?, ?, ?, ?, null)').run(
         'terminal',
         forged.record.occurrence,
@@ -475,7 +510,9 @@ describe('a spent occurrence stays spent', () => {
       );
       redigest(db);
     });
-    await assert.rejects(store.ledgers.terminal(claimed('d').occurrence), { code: 'ERR_EM_JOURNAL_TAMPERED' });
+    await assert.rejects(store.ledgers.terminal(claimed('d').occurrence), {
+      code: 'ERR_EM_JOURNAL_TAMPERED',
+    });
     assert.equal((await store.ledgers.verify()).kind, 'tampered');
   });
 });

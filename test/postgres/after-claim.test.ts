@@ -26,15 +26,26 @@ async function office(site: ProtectedDatabase, reached: (step: Step) => void = (
     { reached },
   );
   const effects = [insert('entry', { id: 1 })];
-  const proposal = await runtime.prepare({ adapter: 'books', task: 'entry', planRevision: 1, effects });
+  const proposal = await runtime.prepare({
+    adapter: 'books',
+    task: 'entry',
+    planRevision: 1,
+    effects,
+  });
   return { runtime, license: await approver(KEY).sign(proposal, { expiresIn: '10m' }) };
 }
 
 test('SQL that is not admitted is a rejection in the journal with what was tried, and spends no license', async () => {
-  await using site = await protectedDatabase('create table entry (id integer primary key)', { relations: ['entry'] });
+  await using site = await protectedDatabase('create table entry (id integer primary key)', {
+    relations: ['entry'],
+  });
   const { runtime, license } = await office(site);
   try {
-    for (const sql of ['notify somebody', 'insert into entry values (1); delete from entry', 'insert into']) {
+    for (const sql of [
+      'notify somebody',
+      'insert into entry values (1); delete from entry',
+      'insert into',
+    ]) {
       const terminal = await runtime.execute(license, { sql });
       assert.ok(terminal.kind === 'rejected', JSON.stringify(terminal));
       assert.deepEqual([terminal.at, terminal.reason], ['action', 'action-invalid']);
@@ -91,7 +102,8 @@ for (const [step, kinds] of [
     let armed = false;
     const { runtime, license } = await office(site, (reached) => {
       if (!armed || reached !== step) return;
-      for (const pid of [server.pid ?? 0, ...descendantsOf(server.pid ?? 0)]) signal(pid, 'SIGKILL');
+      for (const pid of [server.pid ?? 0, ...descendantsOf(server.pid ?? 0)])
+        signal(pid, 'SIGKILL');
     });
     armed = true;
     const terminal = await runtime.execute(license, ACTION);

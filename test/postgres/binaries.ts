@@ -10,7 +10,11 @@ export type Version = 17 | 15;
 export type Account = { readonly uid: number; readonly gid: number } | Record<string, never>;
 
 /** The environment of every PostgreSQL program: nothing of the caller's PG* variables, locale or time zone leaks in. */
-export const CLEAN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
+export const CLEAN_ENVIRONMENT: NodeJS.ProcessEnv = {
+  PATH: process.env.PATH,
+  LC_ALL: 'C',
+  TZ: 'UTC',
+};
 
 const DEBIAN_15 = '/usr/lib/postgresql/15/bin';
 
@@ -20,14 +24,22 @@ const packageName = () =>
 function binFolderOf(version: Version): string {
   if (version === 15) return DEBIAN_15;
   try {
-    return join(dirname(createRequire(import.meta.url).resolve(packageName())), '..', 'native', 'bin');
+    return join(
+      dirname(createRequire(import.meta.url).resolve(packageName())),
+      '..',
+      'native',
+      'bin',
+    );
   } catch (cause) {
-    throw new Error(`${packageName()} is not installed. Run \`npm ci\` without --omit=optional.`, { cause });
+    throw new Error(`${packageName()} is not installed. Run \`npm ci\` without --omit=optional.`, {
+      cause,
+    });
   }
 }
 
 /** Whether this version can be started here. 17 comes with `npm ci`; 15 only where Debian's package is installed. */
-export const isInstalled = (version: Version): boolean => version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
+export const isInstalled = (version: Version): boolean =>
+  version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
 
 /** An unprivileged account with an entry in the account list (initdb looks its name up), or nothing when not root. */
 export function serverAccount(): Account {
@@ -37,9 +49,12 @@ export function serverAccount(): Account {
     .map((line) => line.split(':'));
   for (const name of ['nobody', 'postgres', 'daemon']) {
     const [, , uid, gid] = accounts.find((fields) => fields[0] === name) ?? [];
-    if (uid !== undefined && gid !== undefined && Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
+    if (uid !== undefined && gid !== undefined && Number(uid) > 0)
+      return { uid: Number(uid), gid: Number(gid) };
   }
-  throw new Error('PostgreSQL does not run as root and there is no account "nobody". Run the tests as another user.');
+  throw new Error(
+    'PostgreSQL does not run as root and there is no account "nobody". Run the tests as another user.',
+  );
 }
 
 /**
@@ -61,7 +76,10 @@ export function runnableBinaries(
     });
   let bin = installed;
   let run = tryRun(bin);
-  if ((run.error as NodeJS.ErrnoException | undefined)?.code === 'EACCES' && existsSync(join(bin, 'postgres'))) {
+  if (
+    (run.error as NodeJS.ErrnoException | undefined)?.code === 'EACCES' &&
+    existsSync(join(bin, 'postgres'))
+  ) {
     cpSync(dirname(installed), join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
     bin = join(folder, 'native', 'bin');
     run = tryRun(bin);

@@ -1,12 +1,26 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chownSync, closeSync, mkdtempSync, openSync, readFileSync, statSync } from 'node:fs';
+import {
+  appendFileSync,
+  chownSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  statSync,
+} from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Account, CLEAN_ENVIRONMENT, runnableBinaries, serverAccount, type Version } from './binaries.ts';
+import {
+  type Account,
+  CLEAN_ENVIRONMENT,
+  runnableBinaries,
+  serverAccount,
+  type Version,
+} from './binaries.ts';
 import { descendantsOf, signal, stillRunning } from './processes.ts';
 
 /** Settings of postgresql.conf by name. */
@@ -46,7 +60,9 @@ async function findFreePort(): Promise<number> {
 function refuseClosedParents(folder: string): void {
   for (let at = dirname(folder); at !== dirname(at); at = dirname(at))
     if ((statSync(at).mode & 0o001) === 0)
-      throw new Error(`PostgreSQL cannot run as root, and other accounts cannot enter ${at}. Set TMPDIR elsewhere.`);
+      throw new Error(
+        `PostgreSQL cannot run as root, and other accounts cannot enter ${at}. Set TMPDIR elsewhere.`,
+      );
 }
 
 /** One data folder and, most of the time, one running postmaster on it. Used by the keeper process only. */
@@ -75,7 +91,13 @@ export class Cluster {
       chownSync(this.folder, this.#account.uid, this.#account.gid);
     }
     this.#bin = runnableBinaries(version, this.#account, this.folder, bin);
-    const options = ['--no-sync', '--no-instructions', '--auth=trust', '--encoding=UTF8', '--locale=C'];
+    const options = [
+      '--no-sync',
+      '--no-instructions',
+      '--auth=trust',
+      '--encoding=UTF8',
+      '--locale=C',
+    ];
     const program = this.#spawn('initdb', ['-D', this.#data, '-U', 'postgres', ...options]);
     const [status] = await once(program, 'exit');
     if (status !== 0) throw new Error(`initdb ended with ${status}:\n${this.#logTail()}`);

@@ -23,8 +23,14 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 /** The URL of one database over TCP. */
-export function urlOf({ host, port }: Address, database: string, user = 'postgres', password?: string): string {
-  const login = encodeURIComponent(user) + (password === undefined ? '' : `:${encodeURIComponent(password)}`);
+export function urlOf(
+  { host, port }: Address,
+  database: string,
+  user = 'postgres',
+  password?: string,
+): string {
+  const login =
+    encodeURIComponent(user) + (password === undefined ? '' : `:${encodeURIComponent(password)}`);
   return `postgres://${login}@${host}:${port}/${encodeURIComponent(database)}`;
 }
 
@@ -66,10 +72,10 @@ export async function createDatabase(
   const drop = () =>
     withClient(admin, async (client) => {
       await client.query(`DROP DATABASE IF EXISTS ${quoteName(database)} WITH (FORCE)`);
-      const roles = await client.query('SELECT rolname FROM pg_roles WHERE right(rolname, $1) = $2', [
-        suffix.length,
-        suffix,
-      ]);
+      const roles = await client.query(
+        'SELECT rolname FROM pg_roles WHERE right(rolname, $1) = $2',
+        [suffix.length, suffix],
+      );
       const names = roles.rows.map(({ rolname }) => quoteName(rolname));
       if (names.length > 0) await client.query(`DROP ROLE IF EXISTS ${names.join(', ')}`);
     });
@@ -77,7 +83,8 @@ export async function createDatabase(
     name: database,
     url: (user, password) => urlOf(address, database, user, password),
     role(base) {
-      if (Buffer.byteLength(base + suffix) > 63) throw new Error(`role name too long to be made unique: ${base}`);
+      if (Buffer.byteLength(base + suffix) > 63)
+        throw new Error(`role name too long to be made unique: ${base}`);
       return base + suffix;
     },
     run: (sql, parameters) => runAs(urlOf(address, database), sql, parameters),

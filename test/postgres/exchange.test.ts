@@ -17,7 +17,9 @@ after(async () => {
   await database.drop();
 });
 
-const text = fc.string({ unit: 'binary', maxLength: 3000 }).filter((value) => !value.includes('\0'));
+const text = fc
+  .string({ unit: 'binary', maxLength: 3000 })
+  .filter((value) => !value.includes('\0'));
 const bound = fc.record({
   plain: fc.option(text),
   list: fc.array(fc.option(text), { maxLength: 5 }),
@@ -34,8 +36,16 @@ test('values arrive as they were sent, however many statements and bytes a messa
         })),
       );
       assert.equal(failure, undefined);
-      const arrived = replies.map(({ rows: [row] }) => [row?.[0], JSON.parse(row?.[1] ?? ''), row?.[2]]);
-      const expected = sent.map(({ plain, list, bytes }) => [plain, list, Buffer.from(bytes).toString('hex')]);
+      const arrived = replies.map(({ rows: [row] }) => [
+        row?.[0],
+        JSON.parse(row?.[1] ?? ''),
+        row?.[2],
+      ]);
+      const expected = sent.map(({ plain, list, bytes }) => [
+        plain,
+        list,
+        Buffer.from(bytes).toString('hex'),
+      ]);
       assert.deepEqual(arrived, expected);
     }),
     { numRuns: 60 },
@@ -43,7 +53,10 @@ test('values arrive as they were sent, however many statements and bytes a messa
 });
 
 test('an error ends its message: what was before it has its answer, what is after it did not run', async () => {
-  const numbered = (number: number) => ({ text: 'select $1::integer / ($1::integer - 2)', values: [String(number)] });
+  const numbered = (number: number) => ({
+    text: 'select $1::integer / ($1::integer - 2)',
+    values: [String(number)],
+  });
   const [first, second] = await Promise.all([
     connection.run([numbered(1), numbered(2), { text: 'create table never (a integer)' }]),
     connection.run([numbered(3), { text: '' }, { text: "select to_regclass('never')" }]),
@@ -66,20 +79,32 @@ test('an error ends its message: what was before it has its answer, what is afte
 
 test('a prepared statement runs by its name, and two statements in one text are refused', async () => {
   await connection.prepare({ doubled: 'select 2 * $1::integer', greeting: "select 'hello'" });
-  const { replies } = await connection.run([{ prepared: 'doubled', values: ['21'] }, { prepared: 'greeting' }]);
+  const { replies } = await connection.run([
+    { prepared: 'doubled', values: ['21'] },
+    { prepared: 'greeting' },
+  ]);
   assert.deepEqual(
     replies.map(({ rows }) => rows[0]?.[0]),
     ['42', 'hello'],
   );
   const { failure } = await connection.run([{ prepared: 'nobody' }]);
   assert.equal(sqlState(failure?.error), '26000');
-  await assert.rejects(connection.query('select 1; select 2'), (error) => sqlState(error) === '42601');
-  await assert.rejects(connection.prepare({ wrong: 'selec' }), (error) => sqlState(error) === '42601');
+  await assert.rejects(
+    connection.query('select 1; select 2'),
+    (error) => sqlState(error) === '42601',
+  );
+  await assert.rejects(
+    connection.prepare({ wrong: 'selec' }),
+    (error) => sqlState(error) === '42601',
+  );
 });
 
 test('copying is refused, and the session goes on', async () => {
   await connection.query('create table copied (a integer)');
-  await assert.rejects(connection.query('copy copied from stdin'), (error) => sqlState(error) === '57014');
+  await assert.rejects(
+    connection.query('copy copied from stdin'),
+    (error) => sqlState(error) === '57014',
+  );
   assert.deepEqual((await connection.query('select count(*) from copied')).rows, [['0']]);
 });
 

@@ -17,7 +17,9 @@ test('a promotion without an answer ends within the deadlines, and what it says 
     { relations: ['entry'], stageTimeoutMs: 1000 },
     { db },
   );
-  const adapter = await site.factory().open({ name: 'books', clock: systemClock, reached: unobserved });
+  const adapter = await site
+    .factory()
+    .open({ name: 'books', clock: systemClock, reached: unobserved });
   assert.equal(adapter.capability, 'PROMOTABLE');
   if (adapter.capability !== 'PROMOTABLE') return;
   const proofs = mintProofs(adapter, 'frozen');

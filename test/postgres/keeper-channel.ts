@@ -17,7 +17,12 @@ export interface Keeper {
 
 /** Starts a keeper. While no order is under way it does not hold the test process open. */
 export function openKeeper(): Keeper {
-  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, NODE_V8_COVERAGE: ___, ...inherited } = process.env;
+  const {
+    NODE_OPTIONS: _,
+    NODE_TEST_CONTEXT: __,
+    NODE_V8_COVERAGE: ___,
+    ...inherited
+  } = process.env;
   // A server may run as another user, who cannot enter a private folder of the owner's.
   const { EFFECTMATCH_SERVER_TMPDIR: open = inherited.TMPDIR } = inherited;
   const env = open === undefined ? inherited : { ...inherited, TMPDIR: open };
@@ -48,7 +53,12 @@ export function openKeeper(): Keeper {
     child.send(order);
     const answer = await Promise.race([
       once(child, 'message').then(([message]) => message as KeeperAnswer),
-      ended.then(([status]): KeeperAnswer => ({ kind: 'failed', message: `the keeper process ended with ${status}` })),
+      ended.then(
+        ([status]): KeeperAnswer => ({
+          kind: 'failed',
+          message: `the keeper process ended with ${status}`,
+        }),
+      ),
     ]);
     if (answer.kind === 'failed') throw new Error(answer.message);
     return answer;

@@ -5,7 +5,12 @@ import { Cluster, type Settings } from './cluster.ts';
 
 /** What the owner asks for. */
 export type KeeperOrder =
-  | { readonly kind: 'create'; readonly version: Version; readonly settings: Settings; readonly bin?: string }
+  | {
+      readonly kind: 'create';
+      readonly version: Version;
+      readonly settings: Settings;
+      readonly bin?: string;
+    }
   | { readonly kind: 'start' | 'shutdown' | 'crash' };
 
 /** What the keeper answers, in the order of the orders. */

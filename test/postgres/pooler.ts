@@ -8,7 +8,10 @@ export type Sharing = (client: number, sessions: number, turn: number) => number
 const READY = 'Z'.charCodeAt(0);
 
 /** Listens on a port of its own in front of a server. */
-export async function startPooler(port: number, share: Sharing): Promise<AsyncDisposable & { readonly port: number }> {
+export async function startPooler(
+  port: number,
+  share: Sharing,
+): Promise<AsyncDisposable & { readonly port: number }> {
   const sessions: Socket[] = [];
   const clients: Socket[] = [];
   let speaking: Socket | undefined;

@@ -27,7 +27,9 @@ function listProcesses(): readonly ProcessEntry[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' });
   return stdout.split('\n').flatMap((line) => {
     const [pid, parent, state] = line.trim().split(/\s+/);
-    return pid && parent && !state?.startsWith('Z') ? { pid: Number(pid), parent: Number(parent) } : [];
+    return pid && parent && !state?.startsWith('Z')
+      ? { pid: Number(pid), parent: Number(parent) }
+      : [];
   });
 }
 

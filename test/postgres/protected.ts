@@ -1,4 +1,8 @@
-import { type PostgresOptions, planProvisioning, postgres } from '../../src/adapters/postgres/index.ts';
+import {
+  type PostgresOptions,
+  planProvisioning,
+  postgres,
+} from '../../src/adapters/postgres/index.ts';
 import { freshDatabase, type TestDatabase, type Version } from './server.ts';
 
 /** A database with a schema, provisioned for protected operations by its superuser. */
@@ -15,7 +19,9 @@ export async function protectedDatabase(
   settings: Omit<PostgresOptions, 'control' | 'execution'>,
   server: { readonly version?: Version; readonly db?: TestDatabase } = {},
 ): Promise<ProtectedDatabase> {
-  const db = server.db ?? (await freshDatabase(server.version === undefined ? {} : { version: server.version }));
+  const db =
+    server.db ??
+    (await freshDatabase(server.version === undefined ? {} : { version: server.version }));
   try {
     await db.run(schema);
     const options: PostgresOptions = {

@@ -33,7 +33,10 @@ after(() => pool.close());
 
 test('a server killed around COMMIT leaves every operation settled as it really ended', async () => {
   await using server = await startServer();
-  const kinds = Array.from({ length: (KILLS + MORE_KILLS) * AT_ONCE }, (_, index) => KINDS[index % 3] ?? 'append');
+  const kinds = Array.from(
+    { length: (KILLS + MORE_KILLS) * AT_ONCE },
+    (_, index) => KINDS[index % 3] ?? 'append',
+  );
   await using template = await createTemplate(
     postgresOn(() => server.createDatabase()),
     kinds,
@@ -62,8 +65,10 @@ test('a server killed around COMMIT leaves every operation settled as it really 
     assert.deepEqual(scene.violations, [], `seed ${label}`);
     batch.forEach((operation, index) => {
       const ended = endOf(facts, operation);
-      if (told[index] === 'committed') assert.equal(ended, 'committed', `${label}: a confirmed commit was lost`);
-      if (told[index] === 'rejected') assert.notEqual(ended, 'committed', `${label}: a refused operation is durable`);
+      if (told[index] === 'committed')
+        assert.equal(ended, 'committed', `${label}: a confirmed commit was lost`);
+      if (told[index] === 'rejected')
+        assert.notEqual(ended, 'committed', `${label}: a refused operation is durable`);
       if (told[index] === 'committed') seen.confirmed += 1;
       else if (ended === 'committed') seen.lostButCommitted += 1;
       else seen.lostAndVoid += 1;
@@ -118,12 +123,20 @@ function openRuntime(world: World, reached: (step: Step) => void): Promise<Runti
 }
 
 /** What the caller is told: a verdict, or that the backend is gone. */
-async function execute(runtime: Runtime, { license, action }: Operation, freezer: Freezer): Promise<string> {
+async function execute(
+  runtime: Runtime,
+  { license, action }: Operation,
+  freezer: Freezer,
+): Promise<string> {
   try {
     return (await runtime.execute(license, action)).kind;
   } catch (error) {
     // Printed here, because what cannot be cleaned up on a stopped server would hide it.
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_ADAPTER_UNAVAILABLE' || !freezer.frozen) {
+    if (
+      !(error instanceof EffectMatchError) ||
+      error.code !== 'ERR_EM_ADAPTER_UNAVAILABLE' ||
+      !freezer.frozen
+    ) {
       console.error(`frozen: ${freezer.frozen}`, error);
       throw error;
     }
@@ -133,6 +146,8 @@ async function execute(runtime: Runtime, { license, action }: Operation, freezer
 
 /** The conclusive verdict that the journal has about an operation in the end. */
 function endOf(facts: Facts, { occurrence }: Operation): string | undefined {
-  const ends = facts.journals.flat().filter((line) => line.kind === 'terminal' && line.occurrence === occurrence);
+  const ends = facts.journals
+    .flat()
+    .filter((line) => line.kind === 'terminal' && line.occurrence === occurrence);
   return ends.map((line) => line.record.kind).find((kind) => kind !== 'indeterminate');
 }

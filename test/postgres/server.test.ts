@@ -11,7 +11,14 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { descendantsOf, stillRunning } from './processes.ts';
-import { freshDatabase, isInstalled, sharedServer, startServer, type TestServer, type Version } from './server.ts';
+import {
+  freshDatabase,
+  isInstalled,
+  sharedServer,
+  startServer,
+  type TestServer,
+  type Version,
+} from './server.ts';
 
 /** Everything of a server that could be left: its folder and its processes. */
 function tracesOf(server: TestServer) {
@@ -76,7 +83,10 @@ test('servers start side by side with settings of their own, and stop leaves not
 });
 
 test('a server that cannot start says why and leaves nothing', async () => {
-  await assert.rejects(startServer({ settings: { work_mem: 'a lot' } }), /invalid value for parameter "work_mem"/);
+  await assert.rejects(
+    startServer({ settings: { work_mem: 'a lot' } }),
+    /invalid value for parameter "work_mem"/,
+  );
 });
 
 const OWNER = `
@@ -90,12 +100,18 @@ const OWNER = `
 for (const end of ['SIGKILL', 'SIGTERM', 'end of its program'] as const) {
   test(`the server ends with the process that owns it: ${end}`, async () => {
     const signals = end === 'end of its program' ? undefined : end;
-    const owner = spawn(process.execPath, ['--input-type=module', '-e', OWNER, signals ? 'stay' : 'end'], {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
+    const owner = spawn(
+      process.execPath,
+      ['--input-type=module', '-e', OWNER, signals ? 'stay' : 'end'],
+      {
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      },
+    );
     const ended = once(owner, 'exit');
     const [server] = (await once(owner, 'message')) as [TestServer];
-    const look = signals ? tracesOf(server) : () => ({ folder: existsSync(server.folder), processes: [] });
+    const look = signals
+      ? tracesOf(server)
+      : () => ({ folder: existsSync(server.folder), processes: [] });
     if (signals) owner.kill(signals);
     await ended;
     while (existsSync(server.folder)) await sleep(20);
@@ -139,7 +155,9 @@ test('databases and role names made at once on the shared server are distinct, a
     const clerk = new pg.Client({ connectionString: db.url(db.role('clerk')) });
     clerk.on('error', () => {}); // Dropping the database ends this connection.
     await clerk.connect();
-    assert.deepEqual((await clerk.query('SELECT session_user AS name')).rows, [{ name: db.role('clerk') }]);
+    assert.deepEqual((await clerk.query('SELECT session_user AS name')).rows, [
+      { name: db.role('clerk') },
+    ]);
   }
   await Promise.all(databases.map((db) => db.drop()));
   const admin = new pg.Client({ connectionString: (await sharedServer()).adminUrl });

@@ -64,7 +64,11 @@ function shareable(address: Address, version: Version): SharedServer {
 }
 
 /** Starts a server and returns when it takes connections. It ends with `stop`, with disposal or with this process. */
-export async function startServer({ version = 17, settings = {}, bin }: ServerOptions = {}): Promise<TestServer> {
+export async function startServer({
+  version = 17,
+  settings = {},
+  bin,
+}: ServerOptions = {}): Promise<TestServer> {
   const keeper = openKeeper();
   const stop = () => keeper.end();
   let report = await keeper
@@ -93,7 +97,12 @@ export async function startServer({ version = 17, settings = {}, bin }: ServerOp
 }
 
 /** The environment that makes `sharedServer` in child processes use this server. */
-export function environmentOf({ host, port, socketFolder, version }: SharedServer): Record<string, string> {
+export function environmentOf({
+  host,
+  port,
+  socketFolder,
+  version,
+}: SharedServer): Record<string, string> {
   return { [VARIABLE]: JSON.stringify({ host, port, socketFolder, version }) };
 }
 

@@ -56,12 +56,22 @@ test('a commit that does not wait for the disk is lost by such a kill: the tests
 });
 
 /** Stored settings that new sessions start with. */
-const STORED: readonly { readonly name: string; readonly sql: (place: ProtectedDatabase) => string }[] = [
-  { name: 'the role', sql: ({ db }) => `alter role "${db.role('em_exec')}" set synchronous_commit = off` },
-  { name: 'the database', sql: ({ db }) => `alter database "${db.name}" set synchronous_commit = off` },
+const STORED: readonly {
+  readonly name: string;
+  readonly sql: (place: ProtectedDatabase) => string;
+}[] = [
+  {
+    name: 'the role',
+    sql: ({ db }) => `alter role "${db.role('em_exec')}" set synchronous_commit = off`,
+  },
+  {
+    name: 'the database',
+    sql: ({ db }) => `alter database "${db.name}" set synchronous_commit = off`,
+  },
   {
     name: 'the role in the database',
-    sql: ({ db }) => `alter role "${db.role('em_exec')}" in database "${db.name}" set synchronous_commit = off`,
+    sql: ({ db }) =>
+      `alter role "${db.role('em_exec')}" in database "${db.name}" set synchronous_commit = off`,
   },
 ];
 
@@ -70,7 +80,10 @@ test('a stored setting that would make commits volatile is refused before anythi
     await using place = await createPlace();
     // Nothing can be prepared on an open boundary: it is approved first.
     const terminal = await execute(place, { sql: WRITE }, { approvedThen: sql(place) });
-    assert.ok(terminal.kind === 'rejected' && terminal.at === 'boundary', `${name}: ${JSON.stringify(terminal)}`);
+    assert.ok(
+      terminal.kind === 'rejected' && terminal.at === 'boundary',
+      `${name}: ${JSON.stringify(terminal)}`,
+    );
     assert.match(terminal.detail, /synchronous_commit/);
     assert.deepEqual(await place.db.run('select id from entry'), []);
   }
@@ -145,7 +158,11 @@ for (const { name, stored, says } of BY_HAND) {
 }
 
 /** Ways that no certificate refuses: the promotion itself must see to it. */
-const ADMITTED: readonly { readonly name: string; readonly server?: true; readonly action: unknown }[] = [
+const ADMITTED: readonly {
+  readonly name: string;
+  readonly server?: true;
+  readonly action: unknown;
+}[] = [
   { name: 'in a function that the operation calls', action: { call: 'public.enter', values: [1] } },
   { name: 'on the whole server', server: true, action: { sql: WRITE } },
 ];
@@ -196,7 +213,12 @@ async function execute(
     },
   });
   const effects = [insert('entry', { id: 1, text: 'x' })];
-  const proposal = await runtime.prepare({ adapter: 'books', task: 'enter', planRevision: 1, effects });
+  const proposal = await runtime.prepare({
+    adapter: 'books',
+    task: 'enter',
+    planRevision: 1,
+    effects,
+  });
   if (approvedThen !== undefined) await place.db.run(approvedThen);
   armed = true;
   const terminal = await runtime.execute(approver(key).sign(proposal, { expiresIn: '1h' }), action);

@@ -14,7 +14,11 @@ const REGISTRATION: Registration = {
   targets: [{ name: 'note', columns: ['id', 'text'], key: ['id'], volatile: [] }],
 };
 const outcomeOf = (...effects: ApprovedEffect[]) =>
-  approvedOutcome(draftManifest({ adapter: 'a', task: 't', planRevision: 0, effects }), REGISTRATION, '0'.repeat(32));
+  approvedOutcome(
+    draftManifest({ adapter: 'a', task: 't', planRevision: 0, effects }),
+    REGISTRATION,
+    '0'.repeat(32),
+  );
 
 const one = insert('note', { id: 1 });
 const two = update('note', { id: 2 }, { text: ['a', 'b'] });
@@ -50,9 +54,19 @@ test('an update of no column is an effect only where every write is one', () => 
     { op: 'update', target: 'note', count: 1 },
     { op: 'insert', target: 'note', after: {}, count: 1 },
   ];
-  for (const effect of others) assert.deepEqual(outcomeOf(effect).effects, [effect], 'a count, and a row of defaults');
-  const manifest = draftManifest({ adapter: 'notes', task: 't', planRevision: 1, effects: [unchanged] });
-  const { effects } = approvedOutcome(manifest, { ...REGISTRATION, profile: 'row-event' }, '0'.repeat(32));
+  for (const effect of others)
+    assert.deepEqual(outcomeOf(effect).effects, [effect], 'a count, and a row of defaults');
+  const manifest = draftManifest({
+    adapter: 'notes',
+    task: 't',
+    planRevision: 1,
+    effects: [unchanged],
+  });
+  const { effects } = approvedOutcome(
+    manifest,
+    { ...REGISTRATION, profile: 'row-event' },
+    '0'.repeat(32),
+  );
   assert.deepEqual(effects, [
     { op: 'update', target: 'note', key: { id: { is: 1 } }, before: {}, after: {}, count: 1 },
   ]);
@@ -61,7 +75,12 @@ test('an update of no column is an effect only where every write is one', () => 
 test('constraints are checked wherever they stand', () => {
   checkCells([one, two, three]);
   for (const side of ['key', 'before', 'after'] as const) {
-    const effect = { op: 'update', target: 'note', [side]: { text: { between: [2, 1] } }, count: 1 } as ApprovedEffect;
+    const effect = {
+      op: 'update',
+      target: 'note',
+      [side]: { text: { between: [2, 1] } },
+      count: 1,
+    } as ApprovedEffect;
     assert.throws(() => checkCells([one, effect]), /note\.text: between/);
     assert.throws(() => outcomeOf(effect), { code: 'ERR_EM_MANIFEST_INVALID' });
   }

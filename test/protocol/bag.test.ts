@@ -3,7 +3,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { comparisonKey, EffectBag, effectKey, sameValue, valueText } from '../../src/protocol/bag.ts';
+import {
+  comparisonKey,
+  EffectBag,
+  effectKey,
+  sameValue,
+  valueText,
+} from '../../src/protocol/bag.ts';
 import { canonical } from '../../src/protocol/canon.ts';
 import type { Effect } from '../../src/protocol/effect.ts';
 import type { Row, Value } from '../../src/protocol/value.ts';
@@ -13,7 +19,9 @@ const tricky = fc.string({ unit: fc.constantFrom('1', ':', 's', 'r', ';', 'é'),
 const { value } = fc.letrec<{ value: Value }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 2 },
-    fc.constantFrom<Value>(null, true, false, 0, 1, 11, -1, 1.5, '', 'n', 't', 'd1;', { $int: '1' }),
+    fc.constantFrom<Value>(null, true, false, 0, 1, 11, -1, 1.5, '', 'n', 't', 'd1;', {
+      $int: '1',
+    }),
     tricky,
     fc.array(tie('value'), { maxLength: 2 }),
     fc.dictionary(tricky, tie('value'), { maxKeys: 2 }),
@@ -21,7 +29,13 @@ const { value } = fc.letrec<{ value: Value }>((tie) => ({
 }));
 const row: fc.Arbitrary<Row> = fc.dictionary(tricky, value, { maxKeys: 3 });
 const effect: fc.Arbitrary<Effect> = fc.record(
-  { op: fc.constantFrom('insert', 'update', 'delete'), target: tricky, key: row, before: row, after: row },
+  {
+    op: fc.constantFrom('insert', 'update', 'delete'),
+    target: tricky,
+    key: row,
+    before: row,
+    after: row,
+  },
   { requiredKeys: ['op', 'target'] },
 );
 
@@ -63,10 +77,16 @@ test('property: two effects share a key exactly if they are the same effect', ()
 
 test('the order of columns does not matter, an absent image and an empty one differ in a bag but not in comparison', () => {
   const one: Effect = { op: 'update', target: 't', key: { a: 1, b: 2 }, after: { y: 1, x: 2 } };
-  assert.equal(effectKey(one), effectKey({ op: 'update', target: 't', key: { b: 2, a: 1 }, after: { x: 2, y: 1 } }));
+  assert.equal(
+    effectKey(one),
+    effectKey({ op: 'update', target: 't', key: { b: 2, a: 1 }, after: { x: 2, y: 1 } }),
+  );
   assert.notEqual(effectKey(one), effectKey({ ...one, before: {} }));
   assert.equal(comparisonKey(one, undefined), comparisonKey({ ...one, before: {} }, undefined));
-  assert.equal(comparisonKey(one, new Set(['y'])), comparisonKey({ ...one, after: { x: 2 } }, undefined));
+  assert.equal(
+    comparisonKey(one, new Set(['y'])),
+    comparisonKey({ ...one, after: { x: 2 } }, undefined),
+  );
 });
 
 test('what is not plain data has no text', () => {
@@ -77,7 +97,9 @@ test('what is not plain data has no text', () => {
 });
 
 // Few different effects, so that multiplicities above one are common.
-const few: fc.Arbitrary<Effect> = fc.constantFrom('a', 'b', 'c').map((target) => ({ op: 'insert', target }));
+const few: fc.Arbitrary<Effect> = fc
+  .constantFrom('a', 'b', 'c')
+  .map((target) => ({ op: 'insert', target }));
 const effects = fc.array(few, { maxLength: 8 });
 const occurrences = (list: readonly Effect[], one: Effect) =>
   list.filter((other) => canonical(other) === canonical(one)).length;
@@ -91,9 +113,13 @@ test('property: union, subtract, equals and size are those of multisets', () => 
       for (const one of [...left, ...right]) {
         assert.equal(a.count(one), occurrences(left, one));
         assert.equal(a.union(b).count(one), occurrences(left, one) + occurrences(right, one));
-        assert.equal(a.subtract(b).count(one), Math.max(0, occurrences(left, one) - occurrences(right, one)));
+        assert.equal(
+          a.subtract(b).count(one),
+          Math.max(0, occurrences(left, one) - occurrences(right, one)),
+        );
       }
-      const sameEffects = canonical(left.map(canonical).sort()) === canonical(right.map(canonical).sort());
+      const sameEffects =
+        canonical(left.map(canonical).sort()) === canonical(right.map(canonical).sort());
       assert.equal(a.equals(b), sameEffects);
     }),
   );
@@ -106,10 +132,20 @@ test('property: the laws of bags hold', () => {
       const empty = new EffectBag();
       assert.ok(a.union(b).equals(b.union(a)), 'union commutes');
       assert.ok(a.union(b.union(c)).equals(a.union(b).union(c)), 'union associates');
-      assert.ok(a.union(empty).equals(a) && a.subtract(empty).equals(a), 'the empty bag is neutral');
+      assert.ok(
+        a.union(empty).equals(a) && a.subtract(empty).equals(a),
+        'the empty bag is neutral',
+      );
       assert.ok(a.union(b).subtract(b).equals(a), 'subtract undoes union');
-      assert.ok(a.subtract(b.union(c)).equals(a.subtract(b).subtract(c)), 'subtracting twice is subtracting the sum');
-      assert.equal(a.equals(b), a.subtract(b).size === 0 && b.subtract(a).size === 0, 'equal means no difference');
+      assert.ok(
+        a.subtract(b.union(c)).equals(a.subtract(b).subtract(c)),
+        'subtracting twice is subtracting the sum',
+      );
+      assert.equal(
+        a.equals(b),
+        a.subtract(b).size === 0 && b.subtract(a).size === 0,
+        'equal means no difference',
+      );
     }),
   );
 });

@@ -47,7 +47,10 @@ test('keys sort by UTF-16 code units, as in RFC 8785 section 3.2.3', () => {
 test('wide objects sort by the same rule as narrow ones', () => {
   const keys = Array.from({ length: 60 }, (_, index) => `k${(index * 37) % 60}`);
   const expected = [...keys].sort().map((key) => `"${key}":0`);
-  assert.equal(canonical(Object.fromEntries(keys.map((key) => [key, 0]))), `{${expected.join(',')}}`);
+  assert.equal(
+    canonical(Object.fromEntries(keys.map((key) => [key, 0]))),
+    `{${expected.join(',')}}`,
+  );
 });
 
 for (const [hex, text] of [
@@ -74,7 +77,8 @@ for (const [hex, text] of [
   ['becbf647612f3696', '-0.0000033333333333333333'],
   ['43143ff3c1cb0959', '1424953923781206.2'],
 ] as const) {
-  test(`the double ${hex} is written ${text} (RFC 8785 appendix B)`, () => assert.equal(canonical(double(hex)), text));
+  test(`the double ${hex} is written ${text} (RFC 8785 appendix B)`, () =>
+    assert.equal(canonical(double(hex)), text));
 }
 
 test('U+2028, non-ASCII letters and well-paired surrogates stay as they are; control characters are escaped', () => {
@@ -101,7 +105,21 @@ const leaf = fc.constantFrom<unknown>(
   true,
   false,
 );
-const key = fc.constantFrom('', 'a', 'b', '"', ',', '0', '1', 'null', '\\', 'a":0,"b', '$a', '😀', '\ufb33');
+const key = fc.constantFrom(
+  '',
+  'a',
+  'b',
+  '"',
+  ',',
+  '0',
+  '1',
+  'null',
+  '\\',
+  'a":0,"b',
+  '$a',
+  '😀',
+  '\ufb33',
+);
 const small = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
@@ -121,7 +139,8 @@ function survivesParsing(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true;
   if (Array.isArray(value)) return value.every(survivesParsing);
   return Object.entries(value).every(
-    ([name, inner]) => name !== '__proto__' && JSON.stringify(name) === `"${name}"` && survivesParsing(inner),
+    ([name, inner]) =>
+      name !== '__proto__' && JSON.stringify(name) === `"${name}"` && survivesParsing(inner),
   );
 }
 
@@ -183,7 +202,10 @@ const cycle: { self?: unknown } = {};
 cycle.self = cycle;
 const getterCalls: string[] = [];
 const elementGetter: unknown[] = [0];
-Object.defineProperty(elementGetter, 0, { get: () => getterCalls.push('element'), enumerable: true });
+Object.defineProperty(elementGetter, 0, {
+  get: () => getterCalls.push('element'),
+  enumerable: true,
+});
 
 for (const [what, value, path] of [
   ['-0', { a: [0, -0] }, '$.a[1]'],
@@ -260,7 +282,9 @@ test('an object that stands in many places is written in each of them, up to a l
   assert.equal(canonical(doubled(22, { a: 1 })).length, 10 * 2 ** 22 - 3);
   for (const levels of [28, 60]) {
     assert.throws(() => canonical(doubled(levels, { a: 1 })), { code: 'ERR_EM_CANON_UNSUPPORTED' });
-    assert.throws(() => canonical({ a: [doubled(levels, 'a')] }), { code: 'ERR_EM_CANON_UNSUPPORTED' });
+    assert.throws(() => canonical({ a: [doubled(levels, 'a')] }), {
+      code: 'ERR_EM_CANON_UNSUPPORTED',
+    });
   }
 });
 

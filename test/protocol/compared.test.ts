@@ -16,7 +16,8 @@ const registration: Registration = {
     { name: 'plain', columns: ['id', 'v'], key: ['id'], volatile: [] },
   ],
 };
-const textOf = (...effects: readonly Effect[]) => [...observedLines(comparedEffects(registration, effects))].join('');
+const textOf = (...effects: readonly Effect[]) =>
+  [...observedLines(comparedEffects(registration, effects))].join('');
 const inserted = (id: number, a: number, v: number): Effect => ({
   op: 'insert',
   target: 't',
@@ -35,9 +36,19 @@ test('volatile columns do not count, and all others do, key columns and other ta
   assert.equal(textOf(inserted(1, 1, 1)), textOf(inserted(1, 1, 2)));
   assert.notEqual(textOf(inserted(1, 1, 1)), textOf(inserted(1, 2, 1)));
   assert.notEqual(textOf(inserted(1, 1, 1)), textOf(inserted(2, 1, 1)));
-  const plain = (v: number): Effect => ({ op: 'insert', target: 'plain', key: { id: 1 }, after: { v } });
+  const plain = (v: number): Effect => ({
+    op: 'insert',
+    target: 'plain',
+    key: { id: 1 },
+    after: { v },
+  });
   assert.notEqual(textOf(plain(1)), textOf(plain(2)));
-  const elsewhere = (v: number): Effect => ({ op: 'insert', target: 'unregistered', key: { id: 1 }, after: { v } });
+  const elsewhere = (v: number): Effect => ({
+    op: 'insert',
+    target: 'unregistered',
+    key: { id: 1 },
+    after: { v },
+  });
   assert.notEqual(textOf(elsewhere(1)), textOf(elsewhere(2)));
 });
 
@@ -52,6 +63,9 @@ test('a touch of a row counts once where nothing else names the row, and not at 
 
 test('without volatile columns E is taken as it is', () => {
   const effects = [inserted(1, 1, 1)];
-  const none = { ...registration, targets: registration.targets.map((target) => ({ ...target, volatile: [] })) };
+  const none = {
+    ...registration,
+    targets: registration.targets.map((target) => ({ ...target, volatile: [] })),
+  };
   assert.equal(comparedEffects(none, effects), effects);
 });

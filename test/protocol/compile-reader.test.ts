@@ -52,7 +52,8 @@ const isOwner = (value: unknown): value is Owner => typeof value === 'object' &&
 function objectsIn(value: unknown, found = new Set<object>()): Set<object> {
   if (!isOwner(value) || found.has(value)) return found;
   found.add(value);
-  for (const property of Object.values(Object.getOwnPropertyDescriptors(value))) objectsIn(property.value, found);
+  for (const property of Object.values(Object.getOwnPropertyDescriptors(value)))
+    objectsIn(property.value, found);
   return found;
 }
 
@@ -64,11 +65,13 @@ function assertAgree(schema: z.ZodType, input: unknown, read = compileReader(sch
   assert.equal(once.text, inSteps.text);
   assert.deepStrictEqual(once.copy, inSteps.copy);
   const shared = objectsIn(input);
-  for (const object of objectsIn(once.copy)) assert.ok(Object.isFrozen(object) && !shared.has(object));
+  for (const object of objectsIn(once.copy))
+    assert.ok(Object.isFrozen(object) && !shared.has(object));
   return true;
 }
 
-const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+const nested = (levels: number): unknown =>
+  JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 class Money {
   readonly cents = 5;
 }
@@ -80,13 +83,28 @@ const count = () => {
 
 /** What may come to stand in a place: made anew each time, because some of it is changed later. */
 const STRAYS: readonly (() => unknown)[] = [
-  ...[0, -0, 1, -1, 1.5, 1e21, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 10_000_001].map((value) => () => value),
-  ...['', 'x', 'insert', '"', '\\', '\n', '\u2028é😀', 'x\ud800', 'x'.repeat(257), 'x'.repeat(5000)].map(
-    (v) => () => v,
+  ...[0, -0, 1, -1, 1.5, 1e21, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 10_000_001].map(
+    (value) => () => value,
   ),
-  ...[digest, `${digest}0`, digest.toUpperCase(), `occ_${digest.slice(0, 40)}`, '2026-01-31T00:00:00.000Z'].map(
-    (v) => () => v,
-  ),
+  ...[
+    '',
+    'x',
+    'insert',
+    '"',
+    '\\',
+    '\n',
+    '\u2028é😀',
+    'x\ud800',
+    'x'.repeat(257),
+    'x'.repeat(5000),
+  ].map((v) => () => v),
+  ...[
+    digest,
+    `${digest}0`,
+    digest.toUpperCase(),
+    `occ_${digest.slice(0, 40)}`,
+    '2026-01-31T00:00:00.000Z',
+  ].map((v) => () => v),
   ...[null, true, false, undefined, 5n, Symbol('s'), count].map((value) => () => value),
   () => [],
   () => ({}),
@@ -143,8 +161,11 @@ const CHANGES: readonly ((owner: Owner, key: string, stray: unknown) => void)[] 
   (owner) => Object.freeze(owner),
   (owner, key) => Reflect.set(owner, key, new Proxy(Object(owner[key]), {})),
   (owner, key) => Reflect.set(owner, key, [owner[key]]),
-  (owner, key) => Array.isArray(owner[key]) && Reflect.set(owner, key, [...Object.values(owner[key]), owner[key][0]]),
-  (owner, key) => Array.isArray(owner[key]) && Reflect.set(owner, key, Object.values(owner[key]).slice(1)),
+  (owner, key) =>
+    Array.isArray(owner[key]) &&
+    Reflect.set(owner, key, [...Object.values(owner[key]), owner[key][0]]),
+  (owner, key) =>
+    Array.isArray(owner[key]) && Reflect.set(owner, key, Object.values(owner[key]).slice(1)),
   (owner, key) => typeof owner[key] === 'string' && Reflect.set(owner, key, `${owner[key]}x`),
   (owner, key) => typeof owner[key] === 'number' && Reflect.set(owner, key, owner[key] + 1),
   (owner) => {
@@ -158,7 +179,9 @@ const CHANGES: readonly ((owner: Owner, key: string, stray: unknown) => void)[] 
 /** Every place of a record, as the object that holds it and its key there. */
 function placesIn(value: unknown): [Owner, string][] {
   if (!isOwner(value) || ArrayBuffer.isView(value)) return [];
-  return Object.entries(value).flatMap(([key, inner]) => [[value, key], ...placesIn(inner)] as [Owner, string][]);
+  return Object.entries(value).flatMap(
+    ([key, inner]) => [[value, key], ...placesIn(inner)] as [Owner, string][],
+  );
 }
 
 test('every golden vector reads the same in one pass as in steps', () => {
@@ -176,27 +199,35 @@ test('property: a changed record reads the same in one pass as in steps, and no 
   });
   let [accepted, refused] = [0, 0];
   fc.assert(
-    fc.property(fc.constantFrom(...compiled), fc.array(change, { minLength: 1, maxLength: 2 }), (sample, changes) => {
-      const input = structuredClone(sample.record);
-      for (const { place, change, stray } of changes) {
-        const places = placesIn(input);
-        const [owner, key] = places[place % places.length] ?? [];
-        // A proxy or a frozen owner of an earlier change may not take another one.
-        if (owner !== undefined && key !== undefined && Object.isExtensible(owner)) change?.(owner, key, stray());
-      }
-      calls = 0;
-      const { schema } = kinds.get(sample.kind) as RecordKind<object>;
-      if (assertAgree(schema, input, readers.get(sample.kind))) accepted += 1;
-      else refused += 1;
-      assert.equal(calls, 0, 'an accessor was called');
-    }),
+    fc.property(
+      fc.constantFrom(...compiled),
+      fc.array(change, { minLength: 1, maxLength: 2 }),
+      (sample, changes) => {
+        const input = structuredClone(sample.record);
+        for (const { place, change, stray } of changes) {
+          const places = placesIn(input);
+          const [owner, key] = places[place % places.length] ?? [];
+          // A proxy or a frozen owner of an earlier change may not take another one.
+          if (owner !== undefined && key !== undefined && Object.isExtensible(owner))
+            change?.(owner, key, stray());
+        }
+        calls = 0;
+        const { schema } = kinds.get(sample.kind) as RecordKind<object>;
+        if (assertAgree(schema, input, readers.get(sample.kind))) accepted += 1;
+        else refused += 1;
+        assert.equal(calls, 0, 'an accessor was called');
+      },
+    ),
     { numRuns: 10_000 },
   );
   assert.ok(accepted > 1000 && refused > 1000, `${accepted} accepted, ${refused} refused`);
 });
 
 test('property: plain values read the same in one pass as in steps', () => {
-  const value = fc.oneof(fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' }), fc.anything({ withNullPrototype: true }));
+  const value = fc.oneof(
+    fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' }),
+    fc.anything({ withNullPrototype: true }),
+  );
   const safe = value.filter(
     (drawn) => !/\\/.test(JSON.stringify(drawn, (_, v) => (typeof v === 'bigint' ? 0 : v)) ?? ''),
   );
@@ -214,7 +245,9 @@ test('an input that answers differently every time gives a copy that fits its te
       getOwnPropertyDescriptor(target, key) {
         asked += 1;
         const found = Reflect.getOwnPropertyDescriptor(target, key);
-        return found && key === 'digest' ? { ...found, value: String(asked).padStart(64, '0') } : found;
+        return found && key === 'digest'
+          ? { ...found, value: String(asked).padStart(64, '0') }
+          : found;
       },
     },
   );
@@ -234,7 +267,11 @@ test('an array that tells another length every time is never longer or shorter t
           asked += 1;
           return asked <= lies ? 2 : target.length;
         };
-        assert.equal(read?.(new Proxy(items, { get }), 10), undefined, `${items.length} items, ${lies} lies`);
+        assert.equal(
+          read?.(new Proxy(items, { get }), 10),
+          undefined,
+          `${items.length} items, ${lies} lies`,
+        );
       }
     }
   }
@@ -258,7 +295,11 @@ test('what is written where every object inherits from has no say in the text', 
   const expected = compileReader(schema)?.(input, 10);
   assert.equal(expected?.text, canonical(input));
   for (const owner of [Object.prototype, Array.prototype]) {
-    Object.defineProperty(owner, 'toJSON', { value: () => 'forged', configurable: true, writable: true });
+    Object.defineProperty(owner, 'toJSON', {
+      value: () => 'forged',
+      configurable: true,
+      writable: true,
+    });
     try {
       assert.deepEqual(compileReader(schema)?.(input, 10), expected);
     } finally {
@@ -293,7 +334,11 @@ test('what fits a plain pattern stands in JSON as it is', () => {
     fc.assert(fc.property(fitting, (text) => JSON.stringify(text) === `"${text}"`));
     const [text = ''] = fc.sample(fitting, 1);
     for (const unit of unsafe) {
-      assert.ok(![0, 1, text.length - 1].some((at) => pattern.test(text.slice(0, at) + unit + text.slice(at + 1))));
+      assert.ok(
+        ![0, 1, text.length - 1].some((at) =>
+          pattern.test(text.slice(0, at) + unit + text.slice(at + 1)),
+        ),
+      );
       assert.ok(!pattern.test(text + unit) && !pattern.test(unit + text));
     }
   }
@@ -335,5 +380,6 @@ test('a schema with a part that is not known has no reader', () => {
     z.custom<string>(() => true),
     z.lazy(() => z.string()),
   ];
-  for (const schema of unknown) assert.equal(compileReader(schema), undefined, schema._zod.def.type);
+  for (const schema of unknown)
+    assert.equal(compileReader(schema), undefined, schema._zod.def.type);
 });

@@ -38,11 +38,13 @@ test('an exact cell accepts its value and no other representation of it', () => 
 
 test('only `is` is exact', () => {
   assert.ok(isExact({ is: null }));
-  for (const cell of [{ any: true }, { oneOf: [1] }, { generated: 'a' }] as Cell[]) assert.ok(!isExact(cell));
+  for (const cell of [{ any: true }, { oneOf: [1] }, { generated: 'a' }] as Cell[])
+    assert.ok(!isExact(cell));
 });
 
 test('any accepts everything, oneOf only what it lists', () => {
-  for (const value of [null, 0, '', [], {}, { $bytes: '' }] as Value[]) assert.ok(accepts({ any: true }, value));
+  for (const value of [null, 0, '', [], {}, { $bytes: '' }] as Value[])
+    assert.ok(accepts({ any: true }, value));
   const cell: Cell = { oneOf: ['open', null, { $dec: '1.5' }] };
   for (const value of ['open', null, { $dec: '1.5' }] as Value[]) assert.ok(accepts(cell, value));
   for (const value of ['closed', 0, 1.5, 'null'] as Value[]) assert.ok(!accepts(cell, value));
@@ -52,7 +54,16 @@ test('between includes both ends and refuses another kind of value', () => {
   const cell: Cell = { between: [1, { $int: '9007199254740993' }] };
   for (const value of [1, 1.5, { $dec: '1.0001' }, { $int: '9007199254740993' }] as Value[])
     assert.ok(accepts(cell, value));
-  const outside: Value[] = [0, 0.999, { $int: '9007199254740994' }, { $real: 'Infinity' }, '1', null, [1], true];
+  const outside: Value[] = [
+    0,
+    0.999,
+    { $int: '9007199254740994' },
+    { $real: 'Infinity' },
+    '1',
+    null,
+    [1],
+    true,
+  ];
   for (const value of outside) assert.ok(!accepts(cell, value), JSON.stringify(value));
   assert.ok(accepts({ between: ['2026-01-01', '2026-12-31'] }, '2026-12-31'));
   assert.ok(!accepts({ between: ['2026-01-01', '2026-12-31'] }, '2026-12-31 '));
@@ -61,13 +72,27 @@ test('between includes both ends and refuses another kind of value', () => {
 
 test('between two dates lie dates of four digits for the year only, whose texts have their order', () => {
   const year: Cell = { between: ['2024-01-01', '2025-01-01'] };
-  for (const inside of ['2024-01-01', '2024-06-01', '2024-06-01 10:00:00.5+00', '2024-06-01T10:00:00Z', '2025-01-01'])
+  for (const inside of [
+    '2024-01-01',
+    '2024-06-01',
+    '2024-06-01 10:00:00.5+00',
+    '2024-06-01T10:00:00Z',
+    '2025-01-01',
+  ])
     assert.ok(accepts(year, inside), inside);
-  for (const outside of ['20240-06-01', '2024-06-01 BC', '2024-06-01 00:00:00+00 BC', '2024-06-01 or so', '2025-01-02'])
+  for (const outside of [
+    '20240-06-01',
+    '2024-06-01 BC',
+    '2024-06-01 00:00:00+00 BC',
+    '2024-06-01 or so',
+    '2025-01-02',
+  ])
     assert.ok(!accepts(year, outside), outside);
   const open: Cell = { between: ['2024-01-01', 'infinity'] };
   assert.ok(accepts(open, '2999-06-01') && accepts(open, 'infinity'));
-  assert.ok(!accepts(open, '2024-06-01 BC') && !accepts(open, '-infinity') && !accepts(open, '2023-12-31'));
+  assert.ok(
+    !accepts(open, '2024-06-01 BC') && !accepts(open, '-infinity') && !accepts(open, '2023-12-31'),
+  );
   for (const far of ['12024-01-01', '2024-01-01 BC']) {
     assert.throws(() => checkCell({ between: ['0001-01-01', far] }, 'due'), /0001 to 9999/);
   }
@@ -93,7 +118,9 @@ test('generated is not decided cell by cell', () => {
   assert.throws(() => accepts({ generated: 'n1' }, 1), { code: 'ERR_EM_INVARIANT' });
 });
 
-const now = (withinMs: number, unit: 'iso' | 's' | 'ms' = 'iso'): Cell => ({ now: { withinMs, unit } });
+const now = (withinMs: number, unit: 'iso' | 's' | 'ms' = 'iso'): Cell => ({
+  now: { withinMs, unit },
+});
 
 test('now in milliseconds holds from the window less the tolerance to the window plus it', () => {
   for (const value of [NOON - 50, NOON, NOON + 150]) assert.ok(accepts(now(50, 'ms'), value));
@@ -110,7 +137,10 @@ test('now in seconds takes a whole number as its whole second and a real as the 
   assert.ok(accepts(now(0, 's'), { $real: String(NOON / 1000) }));
   assert.ok(!accepts(now(0, 's'), { $real: String((NOON - 1) / 1000) }));
   assert.ok(accepts(now(0, 's'), { $real: `${second}` }));
-  assert.ok(!accepts(now(0, 's'), second + 0.3), 'a JSON fraction is not a stored floating-point number');
+  assert.ok(
+    !accepts(now(0, 's'), second + 0.3),
+    'a JSON fraction is not a stored floating-point number',
+  );
   assert.ok(!accepts(now(0, 's'), { $real: 'Infinity' }));
   assert.ok(!accepts(now(0, 's'), String(second)));
 });
@@ -140,18 +170,29 @@ test('now as text is read in UTC at the resolution it is written in', () => {
     '2026-01-31 11:59:59',
   ];
   for (const text of refused) assert.ok(!accepts(now(0), text), text);
-  assert.ok(accepts(now(250), '2026-01-31T12:00:00.000Z') && !accepts(now(249), '2026-01-31T12:00:00.000Z'));
+  assert.ok(
+    accepts(now(250), '2026-01-31T12:00:00.000Z') && !accepts(now(249), '2026-01-31T12:00:00.000Z'),
+  );
 });
 
 test('a time that was rounded to fewer digits than milliseconds may lie half a unit after the clock', () => {
   const at = Date.parse('2026-01-31T12:00:00.600Z');
   const told = (unit: 'iso' | 's', value: Value, atMs = at) =>
     satisfies({ now: { withinMs: 0, unit } }, value, { window: { fromMs: atMs, toMs: atMs } });
-  assert.ok(told('iso', '2026-01-31 12:00:01+00') && told('iso', '2026-01-31 12:00:00+00'), 'rounded, cut off');
+  assert.ok(
+    told('iso', '2026-01-31 12:00:01+00') && told('iso', '2026-01-31 12:00:00+00'),
+    'rounded, cut off',
+  );
   assert.ok(!told('iso', '2026-01-31 12:00:02+00') && !told('iso', '2026-01-31 11:59:59+00'));
-  assert.ok(!told('iso', '2026-01-31 12:00:01+00', at - 101), 'a second is rounded up from its middle on');
+  assert.ok(
+    !told('iso', '2026-01-31 12:00:01+00', at - 101),
+    'a second is rounded up from its middle on',
+  );
   assert.ok(told('s', at / 1000 + 0.4) && !told('s', at / 1000 + 1.4));
-  assert.ok(told('iso', '2026-01-31 12:00:00.6+00', at - 50) && !told('iso', '2026-01-31 12:00:00.6+00', at - 51));
+  assert.ok(
+    told('iso', '2026-01-31 12:00:00.6+00', at - 50) &&
+      !told('iso', '2026-01-31 12:00:00.6+00', at - 51),
+  );
   assert.ok(!told('iso', '2026-01-31 12:00:00.601+00'), 'milliseconds are what they are');
 });
 
@@ -199,7 +240,10 @@ test('property: every instant of years 0 to 9999 is read as the instant it was w
       fc.pre(/^\d{4}-/.test(text));
       assert.deepEqual(readInstant(text), { earliestMs: at.getTime(), latestMs: at.getTime() });
       const cut = Math.floor(at.getTime() / 1000) * 1000;
-      assert.deepEqual(readInstant(text.slice(0, 19).replace('T', ' ')), { earliestMs: cut, latestMs: cut + 999 });
+      assert.deepEqual(readInstant(text.slice(0, 19).replace('T', ' ')), {
+        earliestMs: cut,
+        latestMs: cut + 999,
+      });
     }),
     { numRuns: 5_000 },
   );
@@ -220,13 +264,26 @@ test('every day from 1999 to 2004 and around 1900 and 2100 exists exactly when D
 
 test('an assigned range excludes its start, includes its end, and holds integers only', () => {
   const range = { above: '10', upTo: '12' };
-  for (const value of [11, 12, { $int: '11' }, { $dec: '12' }] as Value[]) assert.ok(withinAssigned(range, value));
-  const outside: Value[] = [10, 13, 11.5, { $real: '11' }, { $dec: '11.5' }, '11', null, { $int: '13' }];
+  for (const value of [11, 12, { $int: '11' }, { $dec: '12' }] as Value[])
+    assert.ok(withinAssigned(range, value));
+  const outside: Value[] = [
+    10,
+    13,
+    11.5,
+    { $real: '11' },
+    { $dec: '11.5' },
+    '11',
+    null,
+    { $int: '13' },
+  ];
   for (const value of outside) assert.ok(!withinAssigned(range, value), JSON.stringify(value));
   const high = { above: '9007199254740992', upTo: '9007199254740993' };
   assert.ok(withinAssigned(high, { $int: '9007199254740993' }));
   assert.ok(!withinAssigned(high, { $int: '9007199254740992' }));
-  assert.ok(!withinAssigned({ above: '', upTo: '99' }, 5), 'evidence that is no number accepts nothing');
+  assert.ok(
+    !withinAssigned({ above: '', upTo: '99' }, 5),
+    'evidence that is no number accepts nothing',
+  );
 });
 
 test('fresh values are assigned exactly when listed', () => {

@@ -36,7 +36,10 @@ const approve = ({ op, target, key, before, after }: Effect, count = 1): Approve
 const observe = ({ op, target, key, before, after }: ApprovedEffect): Effect => {
   const plain = (cells: ApprovedEffect['key']) =>
     Object.fromEntries(
-      Object.entries(cells ?? {}).map(([column, cell]) => [column, 'is' in cell ? cell.is : 'constraint']),
+      Object.entries(cells ?? {}).map(([column, cell]) => [
+        column,
+        'is' in cell ? cell.is : 'constraint',
+      ]),
     );
   return {
     op,
@@ -68,7 +71,9 @@ test('property: what is missing and what is extra are the two differences of the
       const [a, e] = [EffectBag.of(approved), EffectBag.of(observed)];
       const unseen = [...missing, ...altered.map((pair) => pair.approved)];
       const unwanted = [...extra, ...altered.map((pair) => pair.observed)];
-      assert.ok(bagOf(unseen.map((one) => ({ ...observe(one), count: one.count }))).equals(a.subtract(e)));
+      assert.ok(
+        bagOf(unseen.map((one) => ({ ...observe(one), count: one.count }))).equals(a.subtract(e)),
+      );
       assert.ok(bagOf(unwanted).equals(e.subtract(a)));
       assert.equal(omitted, 0);
     }),
@@ -87,7 +92,9 @@ test('property: the diff does not depend on the order of the effects', () => {
       ),
     );
   fc.assert(
-    fc.property(shuffled, ([diff, approved, observed]) => assert.deepEqual(differenceOf(approved, observed), diff)),
+    fc.property(shuffled, ([diff, approved, observed]) =>
+      assert.deepEqual(differenceOf(approved, observed), diff),
+    ),
   );
 });
 
@@ -111,7 +118,13 @@ const update = (id: number, a: number, count = 1): CountedEffect => ({
 });
 
 test('another value in the same row is one altered row, with the same operation before another one', () => {
-  const gone: CountedEffect = { op: 'delete', target: 't', key: { id: 1 }, before: { a: 0 }, count: 1 };
+  const gone: CountedEffect = {
+    op: 'delete',
+    target: 't',
+    key: { id: 1 },
+    before: { a: 0 },
+    count: 1,
+  };
   assert.deepEqual(diffOf([approve(update(1, 5))], [gone, update(1, 6)]), {
     extra: [gone],
     missing: [],
@@ -140,9 +153,17 @@ test('a key that is not approved exactly says nothing about which row was meant,
   assert.deepEqual(diffOf([unsure], [update(1, 6)]).altered, []);
   const approved: ApprovedEffect = { op: 'insert', target: 'log', after: is({ a: 1 }), count: 1 };
   const observed: CountedEffect = { op: 'insert', target: 'log', after: { a: 2 }, count: 1 };
-  assert.deepEqual(diffOf([approved], [observed]), { extra: [observed], missing: [approved], altered: [], omitted: 0 });
+  assert.deepEqual(diffOf([approved], [observed]), {
+    extra: [observed],
+    missing: [approved],
+    altered: [],
+    omitted: 0,
+  });
 });
 
 test('rows of different targets or keys are not paired', () => {
-  assert.deepEqual(diffOf([approve(update(1, 5))], [update(2, 5), { ...update(1, 5), target: 'u' }]).altered, []);
+  assert.deepEqual(
+    diffOf([approve(update(1, 5))], [update(2, 5), { ...update(1, 5), target: 'u' }]).altered,
+    [],
+  );
 });

@@ -42,7 +42,11 @@ test('the example of the design becomes its manifest', () => {
     draft({
       effects: [
         update('invoice', { id: 4711 }, { status: ['pending', 'paid'] }),
-        insert('notification', { id: generated('n1'), invoice: 4711, sent_at: now({ within: '5s' }) }),
+        insert('notification', {
+          id: generated('n1'),
+          invoice: 4711,
+          sent_at: now({ within: '5s' }),
+        }),
       ],
       requires: [row('vendor', { id: 7 }, { blocked: false }), absent('lock', { id: 1 })],
       watch: [read('invoice', { id: 4711 }, ['total']), read('vendor', { id: 7 })],
@@ -65,7 +69,11 @@ test('the example of the design becomes its manifest', () => {
       {
         op: 'insert',
         target: 'notification',
-        after: { id: { generated: 'n1' }, invoice: { is: 4711 }, sent_at: { now: { withinMs: 5000, unit: 'iso' } } },
+        after: {
+          id: { generated: 'n1' },
+          invoice: { is: 4711 },
+          sent_at: { now: { withinMs: 5000, unit: 'iso' } },
+        },
         count: 1,
       },
     ],
@@ -150,8 +158,18 @@ test('a change is [from, to], the new value alone, or said in full', () => {
 });
 
 test('removals, multiplicities and relation writes', () => {
-  assert.deepEqual(remove('t', { id: 1 }), { op: 'delete', target: 't', key: { id: { is: 1 } }, count: 1 });
-  assert.deepEqual(remove('t', null, { a: 1 }), { op: 'delete', target: 't', before: { a: { is: 1 } }, count: 1 });
+  assert.deepEqual(remove('t', { id: 1 }), {
+    op: 'delete',
+    target: 't',
+    key: { id: { is: 1 } },
+    count: 1,
+  });
+  assert.deepEqual(remove('t', null, { a: 1 }), {
+    op: 'delete',
+    target: 't',
+    before: { a: { is: 1 } },
+    count: 1,
+  });
   assert.deepEqual(count(remove('t', { id: 1 }, { a: any() }), 3), {
     op: 'delete',
     target: 't',
@@ -183,14 +201,20 @@ const data = fc.letrec<{ value: Value }>((tie) => ({
     cellLike,
     fc.constantFrom<Value>(null, 1, 'x'),
     fc.array(tie('value'), { maxLength: 3 }),
-    fc.dictionary(fc.constantFrom('any', 'is', '$int', 'a'), tie('value'), { maxKeys: 2, noNullPrototype: true }),
+    fc.dictionary(fc.constantFrom('any', 'is', '$int', 'a'), tie('value'), {
+      maxKeys: 2,
+      noNullPrototype: true,
+    }),
   ),
 })).value;
 
 test('property: whatever plain data is written, it is data and not a constraint', () => {
   fc.assert(
     fc.property(data, (value) => {
-      const effects = [insert('t', { a: value }), update('t', { a: value }, { b: to(value), c: [value, value] })];
+      const effects = [
+        insert('t', { a: value }),
+        update('t', { a: value }, { b: to(value), c: [value, value] }),
+      ];
       const [inserted, updated] = draftManifest(draft({ effects })).effects;
       const exact = { is: encodeData(value) };
       assert.deepEqual(inserted?.after?.a, exact);
@@ -204,13 +228,25 @@ test('property: whatever plain data is written, it is data and not a constraint'
 });
 
 for (const [what, attempt, message] of [
-  ['an array of three as a change', () => update('t', { id: 1 }, { a: [1, 2, 3] }), /column a: .*write to\(\[…\]\)/],
-  ['an empty array as a change', () => update('t', { id: 1 }, { a: [] }), /an array means \[from, to\]/],
+  [
+    'an array of three as a change',
+    () => update('t', { id: 1 }, { a: [1, 2, 3] }),
+    /column a: .*write to\(\[…\]\)/,
+  ],
+  [
+    'an empty array as a change',
+    () => update('t', { id: 1 }, { a: [] }),
+    /an array means \[from, to\]/,
+  ],
   ['an update without a key', () => update('t', {}, { a: 1 }), /update t: the key is empty/],
   ['a removal without a key', () => remove('t', {}), /the key is empty/],
   ['a removal of an unknown row', () => remove('t', null), /say what the row held/],
   ['to() in an insert', () => insert('t', { a: untyped(to(1)) }), /belong directly in the changes/],
-  ['to() inside a pair', () => update('t', { id: 1 }, { a: untyped([to(1), 2]) }), /belong directly in the changes/],
+  [
+    'to() inside a pair',
+    () => update('t', { id: 1 }, { a: untyped([to(1), 2]) }),
+    /belong directly in the changes/,
+  ],
   [
     'a constraint inside data',
     () => insert('t', { a: untyped([any()]) }),
@@ -219,10 +255,22 @@ for (const [what, attempt, message] of [
   ['a constraint as a row', () => insert('t', untyped(any())), /insert t: expected a plain object/],
   ['an array as a row', () => insert('t', untyped([1])), /expected a plain object/],
   ['a Map as a row', () => insert('t', untyped(new Map())), /expected a plain object/],
-  ['undefined as a value', () => insert('t', { a: untyped(undefined) }), /insert t, column a is undefined/],
+  [
+    'undefined as a value',
+    () => insert('t', { a: untyped(undefined) }),
+    /insert t, column a is undefined/,
+  ],
   ['a Date as a value', () => insert('t', { a: untyped(new Date(0)) }), /column a is a Date/],
-  ['a constraint in a requirement', () => row('t', { id: 1 }, { a: untyped(any()) }), /only an exact value/],
-  ['a constraint in a required key', () => row('t', { id: untyped(any()) }, {}), /only an exact value/],
+  [
+    'a constraint in a requirement',
+    () => row('t', { id: 1 }, { a: untyped(any()) }),
+    /only an exact value/,
+  ],
+  [
+    'a constraint in a required key',
+    () => row('t', { id: untyped(any()) }, {}),
+    /only an exact value/,
+  ],
   ['a requirement without a key', () => absent('t', {}), /absent t: the key is empty/],
   ['a read without a key', () => read('t', {}), /read t: the key is empty/],
   ['an empty label', () => generated(''), /1 to 128 characters/],
@@ -244,13 +292,21 @@ for (const [what, attempt, message] of [
 }
 
 for (const [what, input, message] of [
-  ['an unknown field', { ...draft(), effect: [] }, /unknown field "effect"; it may have adapter, task/],
+  [
+    'an unknown field',
+    { ...draft(), effect: [] },
+    /unknown field "effect"; it may have adapter, task/,
+  ],
   ['no object', null, /the manifest: expected a plain object/],
   ['no adapter', { ...draft(), adapter: undefined }, /adapter must be/],
   ['an adapter name with a space', draft({ adapter: 'my books' }), /adapter/],
   ['a task that is no text', { ...draft(), task: 1 }, /task must be text/],
   ['a task with a control character', draft({ task: 'a\nb' }), /task/],
-  ['a fractional plan revision', draft({ planRevision: 1.5 }), /planRevision must be a whole number/],
+  [
+    'a fractional plan revision',
+    draft({ planRevision: 1.5 }),
+    /planRevision must be a whole number/,
+  ],
   ['effects that are no array', { ...draft(), effects: {} }, /effects must be an array/],
   ['requires that are no array', { ...draft(), requires: 'x' }, /requires must be an array/],
   [
@@ -258,7 +314,11 @@ for (const [what, input, message] of [
     draft({ effects: [untyped({ ...insert('t', { a: 1 }), key2: {} })] }),
     /effects\.0/,
   ],
-  ['an unknown operation', draft({ effects: [untyped({ op: 'upsert', target: 't', count: 1 })] }), /effects\.0\.op/],
+  [
+    'an unknown operation',
+    draft({ effects: [untyped({ op: 'upsert', target: 't', count: 1 })] }),
+    /effects\.0\.op/,
+  ],
   ['an empty target', draft({ effects: [insert('', { a: 1 })] }), /effects\.0\.target/],
   ['an empty column name', draft({ effects: [insert('t', { '': 1 })] }), /effects\.0\.after/],
   [
@@ -281,13 +341,21 @@ for (const [what, input, message] of [
     draft({ requires: [{ target: 't', key: {}, row: null }] }),
     /requires\[0\] \(t\): the key is empty/,
   ],
-  ['an empty watched key', draft({ watch: [{ target: 't', key: {} }] }), /watch\[0\] \(t\): the key is empty/],
+  [
+    'an empty watched key',
+    draft({ watch: [{ target: 't', key: {} }] }),
+    /watch\[0\] \(t\): the key is empty/,
+  ],
   [
     'an insert with a before',
     draft({ effects: [{ ...insert('t', { a: 1 }), before: {} }] }),
     /an insert has no before/,
   ],
-  ['a delete with an after', draft({ effects: [{ ...remove('t', { a: 1 }), after: {} }] }), /a delete has no after/],
+  [
+    'a delete with an after',
+    draft({ effects: [{ ...remove('t', { a: 1 }), after: {} }] }),
+    /a delete has no after/,
+  ],
   [
     'an update with unequal sides',
     draft({ effects: [{ ...update('t', { id: 1 }, { a: 1 }), before: {} }] }),
@@ -300,11 +368,16 @@ for (const [what, input, message] of [
   ],
   [
     'a bad range written by hand',
-    draft({ effects: [{ op: 'insert', target: 't', after: { a: { between: [2, 1] } }, count: 1 }] }),
+    draft({
+      effects: [{ op: 'insert', target: 't', after: { a: { between: [2, 1] } }, count: 1 }],
+    }),
     /effects\[0\] \(insert t\), after a: between/,
   ],
 ] as const) {
   test(`a manifest with ${what} is refused`, () => {
-    assert.throws(() => draftManifest(untyped(input)), { code: 'ERR_EM_MANIFEST_INVALID', message });
+    assert.throws(() => draftManifest(untyped(input)), {
+      code: 'ERR_EM_MANIFEST_INVALID',
+      message,
+    });
   });
 }

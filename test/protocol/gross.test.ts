@@ -23,7 +23,13 @@ function gapsOf(counted: number, recorded: number, intact?: boolean): readonly s
 }
 
 function gapsOfReport(report: ChannelReport): readonly string[] {
-  const records = [1, 2].map((id) => ({ op: 'insert' as const, target: 't', key: null, before: null, after: { id } }));
+  const records = [1, 2].map((id) => ({
+    op: 'insert' as const,
+    target: 't',
+    key: null,
+    before: null,
+    after: { id },
+  }));
   const evidence = {
     candidate: 'c',
     evidence: 'e',

@@ -22,8 +22,18 @@ test('office hours begin and end by the clock on the wall, in winter and in summ
   // 5 January and 6 July 2026 are Mondays; Berlin is one hour ahead of UTC in winter and two in summer.
   assertHours(
     berlin('08:00', '18:00', 'mon'),
-    ['2026-01-05T07:00:00.000Z', '2026-01-05T16:59:59.999Z', '2026-07-06T06:00:00.000Z', '2026-07-06T15:59:59.999Z'],
-    ['2026-01-05T06:59:59.999Z', '2026-01-05T17:00:00.000Z', '2026-07-06T05:59:59.999Z', '2026-07-06T16:00:00.000Z'],
+    [
+      '2026-01-05T07:00:00.000Z',
+      '2026-01-05T16:59:59.999Z',
+      '2026-07-06T06:00:00.000Z',
+      '2026-07-06T15:59:59.999Z',
+    ],
+    [
+      '2026-01-05T06:59:59.999Z',
+      '2026-01-05T17:00:00.000Z',
+      '2026-07-06T05:59:59.999Z',
+      '2026-07-06T16:00:00.000Z',
+    ],
   );
 });
 
@@ -41,7 +51,12 @@ test('a window over midnight belongs to the day on which it begins', () => {
   assertHours(
     berlin('22:00', '06:00', 'fri'),
     ['2026-01-09T21:00:00Z', '2026-01-09T23:30:00Z', '2026-01-10T04:59:59.999Z'],
-    ['2026-01-09T20:59:59.999Z', '2026-01-10T05:00:00Z', '2026-01-10T21:30:00Z', '2026-01-09T04:30:00Z'],
+    [
+      '2026-01-09T20:59:59.999Z',
+      '2026-01-10T05:00:00Z',
+      '2026-01-10T21:30:00Z',
+      '2026-01-09T04:30:00Z',
+    ],
   );
   // Sunday night goes over into Monday: the week has no seam.
   assertHours(berlin('22:00', '06:00', 'sun'), ['2026-01-12T03:00:00Z'], ['2026-01-11T03:00:00Z']);
@@ -49,17 +64,27 @@ test('a window over midnight belongs to the day on which it begins', () => {
 
 test('an hour that is skipped in spring never comes, and one that comes twice in autumn counts twice', () => {
   const night = berlin('02:00', '03:00');
-  assertHours(night, [], ['2026-03-29T00:59:59.999Z', '2026-03-29T01:00:00Z', '2026-03-29T01:59:59Z']);
   assertHours(
     night,
-    ['2026-10-25T00:00:00Z', '2026-10-25T00:59:59Z', '2026-10-25T01:00:00Z', '2026-10-25T01:59:59Z'],
+    [],
+    ['2026-03-29T00:59:59.999Z', '2026-03-29T01:00:00Z', '2026-03-29T01:59:59Z'],
+  );
+  assertHours(
+    night,
+    [
+      '2026-10-25T00:00:00Z',
+      '2026-10-25T00:59:59Z',
+      '2026-10-25T01:00:00Z',
+      '2026-10-25T01:59:59Z',
+    ],
     ['2026-10-24T23:59:59Z', '2026-10-25T02:00:00Z'],
   );
 });
 
 test('property: in UTC a window is arithmetic on the epoch', () => {
   const minute = fc.integer({ min: 0, max: 1439 });
-  const clock = (at: number) => `${String(Math.floor(at / 60)).padStart(2, '0')}:${String(at % 60).padStart(2, '0')}`;
+  const clock = (at: number) =>
+    `${String(Math.floor(at / 60)).padStart(2, '0')}:${String(at % 60).padStart(2, '0')}`;
   fc.assert(
     fc.property(
       fc.tuple(minute, minute).filter(([a, b]) => a !== b),
@@ -74,15 +99,25 @@ test('property: in UTC a window is arithmetic on the epoch', () => {
           const day = DAYS[(Math.floor(start / 1440) + 3) % 7] ?? 'mon';
           return days.includes(day) && minutes >= start && minutes < start + lasts;
         });
-        assert.equal(isWithin({ from: clock(from), to: clock(to), zone: 'UTC', days }, atMs), expected);
+        assert.equal(
+          isWithin({ from: clock(from), to: clock(to), zone: 'UTC', days }, atMs),
+          expected,
+        );
       },
     ),
   );
 });
 
 test('a refusal says what time it is there, and when it would be allowed', () => {
-  const hours = [berlin('08:00', '18:00', 'mon', 'tue'), { from: '09:00', to: '12:00', zone: 'UTC' }];
-  assert.equal(findUntimely({ hours }, Date.parse('2026-01-05T16:00:00Z')), undefined, 'any window will do');
+  const hours = [
+    berlin('08:00', '18:00', 'mon', 'tue'),
+    { from: '09:00', to: '12:00', zone: 'UTC' },
+  ];
+  assert.equal(
+    findUntimely({ hours }, Date.parse('2026-01-05T16:00:00Z')),
+    undefined,
+    'any window will do',
+  );
   assert.deepEqual(findUntimely({ hours }, Date.parse('2026-01-05T21:07:00Z')), {
     reason: 'limit-hours',
     detail:

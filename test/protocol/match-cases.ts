@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { canonical } from '../../src/protocol/canon.ts';
 import type { ApprovedEffect, Cell, CellRow, Effect, Op } from '../../src/protocol/effect.ts';
-import { type MatchContext, type MatchResult, matchBags, prepareApproved } from '../../src/protocol/match.ts';
+import {
+  type MatchContext,
+  type MatchResult,
+  matchBags,
+  prepareApproved,
+} from '../../src/protocol/match.ts';
 import type { Registration } from '../../src/protocol/registration.ts';
 import type { Row, Value } from '../../src/protocol/value.ts';
 
@@ -16,10 +21,17 @@ export const registration = (volatile: readonly string[] = []): Registration => 
 export function compare(
   effects: readonly ApprovedEffect[],
   observed: readonly Effect[],
-  { volatile = [], ...context }: Partial<MatchContext> & { readonly volatile?: readonly string[] } = {},
+  {
+    volatile = [],
+    ...context
+  }: Partial<MatchContext> & { readonly volatile?: readonly string[] } = {},
 ): MatchResult {
   const prepared = prepareApproved({ registration: registration(volatile), effects });
-  return matchBags(prepared, observed, { assigned: [], window: { fromMs: 0, toMs: 0 }, ...context });
+  return matchBags(prepared, observed, {
+    assigned: [],
+    window: { fromMs: 0, toMs: 0 },
+    ...context,
+  });
 }
 
 /** Exact cells. */
@@ -67,7 +79,9 @@ export function bruteForce({ approved, observed, assigned, volatile }: Case): bo
   const fits = (effect: ApprovedEffect, seen: Effect): boolean =>
     effect.op === seen.op &&
     effect.target === seen.target &&
-    (['key', 'before', 'after'] as const).every((section) => columnsOf(effect[section]) === columnsOf(seen[section])) &&
+    (['key', 'before', 'after'] as const).every(
+      (section) => columnsOf(effect[section]) === columnsOf(seen[section]),
+    ) &&
     cellsOf(effect, seen).every(({ cell, value, target, column }) => {
       if (value === undefined) return false;
       if ('is' in cell) return canonical(cell.is) === canonical(value);
@@ -84,7 +98,11 @@ export function bruteForce({ approved, observed, assigned, volatile }: Case): bo
     });
   const touchesOnlyVolatile = (seen: Effect) => {
     const columns = Object.keys({ ...seen.before, ...seen.after });
-    return seen.op === 'update' && columns.length > 0 && columns.every((column) => volatile.includes(column));
+    return (
+      seen.op === 'update' &&
+      columns.length > 0 &&
+      columns.every((column) => volatile.includes(column))
+    );
   };
   const holds = (): boolean => {
     const labelled = chosen.flatMap(([effect, seen]) =>
@@ -93,7 +111,12 @@ export function bruteForce({ approved, observed, assigned, volatile }: Case): bo
       ),
     );
     for (const one of labelled) {
-      if (!labelled.some(({ label, target, column }) => label === one.label && evidenceFor(target, column).length > 0))
+      if (
+        !labelled.some(
+          ({ label, target, column }) =>
+            label === one.label && evidenceFor(target, column).length > 0,
+        )
+      )
         return false;
       for (const other of labelled) {
         const equal = canonical(one.value) === canonical(other.value);
@@ -104,7 +127,10 @@ export function bruteForce({ approved, observed, assigned, volatile }: Case): bo
       (seen, index) =>
         taken.has(index) ||
         (touchesOnlyVolatile(seen) &&
-          chosen.some(([, other]) => other.target === seen.target && canonical(other.key) === canonical(seen.key))),
+          chosen.some(
+            ([, other]) =>
+              other.target === seen.target && canonical(other.key) === canonical(seen.key),
+          )),
     );
   };
   const assign = (position: number): boolean => {
@@ -148,7 +174,11 @@ const cellFor = (exact: Value): fc.Arbitrary<Cell> =>
     { weight: 4, arbitrary: fc.constant<Cell>({ generated: `p${exact}` }) },
     {
       weight: 1,
-      arbitrary: fc.constantFrom<Cell>({ generated: `q${exact}` }, { generated: 'p0' }, { generated: 'p1' }),
+      arbitrary: fc.constantFrom<Cell>(
+        { generated: `q${exact}` },
+        { generated: 'p0' },
+        { generated: 'p1' },
+      ),
     },
     { weight: 1, arbitrary: fc.constant<Cell>(any) },
     { weight: 1, arbitrary: value.map((other): Cell => ({ oneOf: [exact, other] })) },
@@ -158,7 +188,9 @@ const cellFor = (exact: Value): fc.Arbitrary<Cell> =>
 const rowFor = (row: Row | undefined): fc.Arbitrary<CellRow | undefined> =>
   row === undefined
     ? fc.constant(undefined)
-    : fc.record(Object.fromEntries(Object.entries(row).map(([column, exact]) => [column, cellFor(exact)])));
+    : fc.record(
+        Object.fromEntries(Object.entries(row).map(([column, exact]) => [column, cellFor(exact)])),
+      );
 
 const approvalOf = (effect: Effect): fc.Arbitrary<ApprovedEffect> =>
   fc
@@ -177,19 +209,26 @@ const approvalOf = (effect: Effect): fc.Arbitrary<ApprovedEffect> =>
       count,
     }));
 
-const assignedEvidence: fc.Arbitrary<MatchContext['assigned']> = fc.constantFrom<MatchContext['assigned']>(
+const assignedEvidence: fc.Arbitrary<MatchContext['assigned']> = fc.constantFrom<
+  MatchContext['assigned']
+>(
   [],
   [{ target: 't', column: 'id', above: '0', upTo: '3' }],
   [
     { target: 't', column: 'id', above: '-1', upTo: '3' },
     { target: 'u', column: 'id', fresh: [0, 1, 2, 3] },
   ],
-  ['t', 'u'].flatMap((target) => ['id', 'a', 'b'].map((column) => ({ target, column, above: '-1', upTo: '3' }))),
+  ['t', 'u'].flatMap((target) =>
+    ['id', 'a', 'b'].map((column) => ({ target, column, above: '-1', upTo: '3' })),
+  ),
 );
 
 /** Bags small enough to try everything, approved effects derived from observed ones so that both verdicts are common. */
 export const smallCase: fc.Arbitrary<Case> = fc
-  .record({ observed: fc.array(observedEffect, { maxLength: 6 }), strange: fc.array(observedEffect, { maxLength: 1 }) })
+  .record({
+    observed: fc.array(observedEffect, { maxLength: 6 }),
+    strange: fc.array(observedEffect, { maxLength: 1 }),
+  })
   .chain(({ observed, strange }) =>
     fc.record({
       observed: fc.constantFrom(observed, observed, [...observed, ...strange]),
@@ -209,7 +248,9 @@ export const countedCase: fc.Arbitrary<Case> = fc.record({
   observed: fc
     .array(fc.record({ id: value, copies: fc.integer({ min: 1, max: 3 }) }), { maxLength: 4 })
     .map((rows) =>
-      rows.flatMap(({ id, copies }) => Array.from({ length: copies }, (): Effect => insertOf(id))).slice(0, 7),
+      rows
+        .flatMap(({ id, copies }) => Array.from({ length: copies }, (): Effect => insertOf(id)))
+        .slice(0, 7),
     ),
   approved: fc
     .array(fc.record({ id: optionalCell, count: fc.integer({ min: 1, max: 3 }) }), { maxLength: 4 })
@@ -235,13 +276,18 @@ function insertOf(id: number): Effect {
 /** Updates of few rows, most of them of the volatile column alone or of nothing, some approved with constraints. */
 export const touchedCase: fc.Arbitrary<Case> = fc
   .array(
-    fc.record({ id: fc.integer({ min: 0, max: 2 }), columns: fc.constantFrom([], ['b'], ['b'], ['a'], ['a', 'b']) }),
+    fc.record({
+      id: fc.integer({ min: 0, max: 2 }),
+      columns: fc.constantFrom([], ['b'], ['b'], ['a'], ['a', 'b']),
+    }),
     { maxLength: 6 },
   )
   .map((touches) =>
     touches.map(({ id, columns }, index): Effect => {
       const image = (version: number): Row =>
-        Object.fromEntries(columns.map((column) => [column, column === 'a' ? version : index + version]));
+        Object.fromEntries(
+          columns.map((column) => [column, column === 'a' ? version : index + version]),
+        );
       return { op: 'update', target: 't', key: { id }, before: image(0), after: image(1) };
     }),
   )

@@ -25,7 +25,9 @@ const GRAPH_EVIDENCE: MatchContext['assigned'] = [
 
 function approveGraph({ vertices, edges }: GraphShape): readonly ApprovedEffect[] {
   return [
-    ...Array.from({ length: vertices }, (_, vertex) => insertion('t', { id: gen(`v${vertex}`) }, is({ a: 0, b: 0 }))),
+    ...Array.from({ length: vertices }, (_, vertex) =>
+      insertion('t', { id: gen(`v${vertex}`) }, is({ a: 0, b: 0 })),
+    ),
     ...edges.map(([from, to], edge) =>
       insertion('u', { id: gen(`e${edge}`) }, { a: gen(`v${from}`), b: gen(`v${to}`) }),
     ),
@@ -37,7 +39,10 @@ function insertion(target: string, key: CellRow, after: CellRow, count = 1): App
 }
 
 /** The same rows as the backend would report them; `ids` are the identifiers that it assigned to the vertices. */
-function observeGraph({ vertices, edges }: GraphShape, ids: readonly number[] = identity(vertices)): readonly Effect[] {
+function observeGraph(
+  { vertices, edges }: GraphShape,
+  ids: readonly number[] = identity(vertices),
+): readonly Effect[] {
   const id = (vertex: number) => 10 + (ids[vertex] as number);
   return [
     ...edges.map(
@@ -49,14 +54,22 @@ function observeGraph({ vertices, edges }: GraphShape, ids: readonly number[] = 
       }),
     ),
     ...identity(vertices).map(
-      (vertex): Effect => ({ op: 'insert', target: 't', key: { id: id(vertex) }, after: { a: 0, b: 0 } }),
+      (vertex): Effect => ({
+        op: 'insert',
+        target: 't',
+        key: { id: id(vertex) },
+        after: { a: 0, b: 0 },
+      }),
     ),
   ];
 }
 
 const identity = (length: number) => Array.from({ length }, (_, index) => index);
 const compareGraphs = (approved: GraphShape, observed: readonly Effect[], budget?: number) =>
-  compare(approveGraph(approved), observed, { assigned: GRAPH_EVIDENCE, ...(budget !== undefined && { budget }) });
+  compare(approveGraph(approved), observed, {
+    assigned: GRAPH_EVIDENCE,
+    ...(budget !== undefined && { budget }),
+  });
 
 function* permutations(items: readonly number[]): Iterable<readonly number[]> {
   if (items.length === 0) yield [];
@@ -73,13 +86,17 @@ function isomorphic(one: GraphShape, other: GraphShape): boolean {
       .join();
   if (one.vertices !== other.vertices) return false;
   const wanted = drawn(other.edges, identity(other.vertices));
-  for (const ids of permutations(identity(one.vertices))) if (drawn(one.edges, ids) === wanted) return true;
+  for (const ids of permutations(identity(one.vertices)))
+    if (drawn(one.edges, ids) === wanted) return true;
   return false;
 }
 
 const graph = fc.integer({ min: 1, max: 5 }).chain((vertices) => {
   const vertex = fc.integer({ min: 0, max: vertices - 1 });
-  return fc.record({ vertices: fc.constant(vertices), edges: fc.array(fc.tuple(vertex, vertex), { maxLength: 7 }) });
+  return fc.record({
+    vertices: fc.constant(vertices),
+    edges: fc.array(fc.tuple(vertex, vertex), { maxLength: 7 }),
+  });
 });
 
 test('property: rows that refer to each other compare like isomorphic graphs', () => {
@@ -95,7 +112,9 @@ test('property: rows that refer to each other compare like isomorphic graphs', (
     fc.property(near, ({ one, rewired, ids }) => {
       const edges = one.edges.map(
         ([from, to], index): Edge =>
-          index === rewired.edge % one.edges.length ? [from, rewired.to % one.vertices] : [from, to],
+          index === rewired.edge % one.edges.length
+            ? [from, rewired.to % one.vertices]
+            : [from, to],
       );
       const other = { ...one, edges };
       const expected = isomorphic(one, other) ? 'equal' : 'different';
@@ -104,7 +123,10 @@ test('property: rows that refer to each other compare like isomorphic graphs', (
     }),
     { numRuns: 2000 },
   );
-  assert.ok(Math.min(verdicts.equal, verdicts.different) > 300, `both verdicts occur often: ${canonical(verdicts)}`);
+  assert.ok(
+    Math.min(verdicts.equal, verdicts.different) > 300,
+    `both verdicts occur often: ${canonical(verdicts)}`,
+  );
 });
 
 /** Lengths of the cycles of a permutation: two permutations are the same web of references exactly if these agree. */
@@ -134,14 +156,21 @@ test('property: rows that each refer to one other row compare by the lengths of 
     edges: successors.map((to, from): Edge => [from, to]),
   });
   fc.assert(
-    fc.property(fc.oneof(renamed, fc.tuple(permutation, permutation, permutation)), ([one = [], other = [], ids]) => {
-      const expected = canonical(cycleLengths(one)) === canonical(cycleLengths(other)) ? 'equal' : 'different';
-      assert.equal(compareGraphs(drawn(one), observeGraph(drawn(other), ids)).kind, expected);
-      verdicts[expected] += 1;
-    }),
+    fc.property(
+      fc.oneof(renamed, fc.tuple(permutation, permutation, permutation)),
+      ([one = [], other = [], ids]) => {
+        const expected =
+          canonical(cycleLengths(one)) === canonical(cycleLengths(other)) ? 'equal' : 'different';
+        assert.equal(compareGraphs(drawn(one), observeGraph(drawn(other), ids)).kind, expected);
+        verdicts[expected] += 1;
+      },
+    ),
     { numRuns: 600 },
   );
-  assert.ok(Math.min(verdicts.equal, verdicts.different) > 100, `both verdicts occur often: ${canonical(verdicts)}`);
+  assert.ok(
+    Math.min(verdicts.equal, verdicts.different) > 100,
+    `both verdicts occur often: ${canonical(verdicts)}`,
+  );
 });
 
 const cycle = (length: number, from = 0): readonly Edge[] =>
@@ -159,9 +188,13 @@ test('one long cycle of references is not two short ones, though every row looks
     assert.ok(result.kind === 'different' && result.reason === 'labels');
     const { missing, extra } = result.diff;
     assert.ok(missing.length > 0 && missing.length === extra.length);
-    for (const effect of [...missing, ...extra]) assert.equal(effect.target, 'u', 'the references are what is wrong');
+    for (const effect of [...missing, ...extra])
+      assert.equal(effect.target, 'u', 'the references are what is wrong');
   }
-  assert.equal(compareGraphs(twoShort, observeGraph(twoShort, [7, 2, 5, 0, 1, 6, 3, 4])).kind, 'equal');
+  assert.equal(
+    compareGraphs(twoShort, observeGraph(twoShort, [7, 2, 5, 0, 1, 6, 3, 4])).kind,
+    'equal',
+  );
 });
 
 test('regular graphs that only a full search tells apart are never equal', () => {
@@ -207,7 +240,9 @@ test('a large web with two swapped references is different or undecided, never e
     const next = random(seed);
     const vertices = 40;
     // Three permutations: every row is referred to three times and nothing but the web itself tells rows apart.
-    const edges = [0, 1, 2].flatMap(() => shuffled(vertices, next).map((to, from): Edge => [from, to]));
+    const edges = [0, 1, 2].flatMap(() =>
+      shuffled(vertices, next).map((to, from): Edge => [from, to]),
+    );
     const web = { vertices, edges };
     const ids = shuffled(vertices, next);
     assert.equal(compareGraphs(web, observeGraph(web, ids)).kind, 'equal');
@@ -217,7 +252,8 @@ test('a large web with two swapped references is different or undecided, never e
       return edge === second ? [second[0], first[1]] : edge;
     });
     // The number of closed walks tells most non-isomorphic webs apart without any search.
-    if (canonical(closedWalks({ vertices, edges: crossed })) === canonical(closedWalks(web))) continue;
+    if (canonical(closedWalks({ vertices, edges: crossed })) === canonical(closedWalks(web)))
+      continue;
     const { kind } = compareGraphs(web, observeGraph({ vertices, edges: crossed }, ids));
     assert.notEqual(kind, 'equal', `seed ${seed}`);
     kinds.add(kind);
@@ -227,11 +263,14 @@ test('a large web with two swapped references is different or undecided, never e
 
 /** How many closed walks of each length there are: the same for isomorphic graphs. */
 function closedWalks({ vertices, edges }: GraphShape): readonly number[] {
-  let reach: number[][] = identity(vertices).map((from) => identity(vertices).map((to) => (from === to ? 1 : 0)));
+  let reach: number[][] = identity(vertices).map((from) =>
+    identity(vertices).map((to) => (from === to ? 1 : 0)),
+  );
   return [1, 2, 3, 4, 5, 6].map(() => {
     const longer = reach.map((row) => row.map(() => 0));
     reach.forEach((row, start) => {
-      for (const [from, to] of edges) (longer[start] as number[])[to] = (longer[start]?.[to] ?? 0) + (row[from] ?? 0);
+      for (const [from, to] of edges)
+        (longer[start] as number[])[to] = (longer[start]?.[to] ?? 0) + (row[from] ?? 0);
     });
     reach = longer;
     return reach.reduce((sum, row, index) => sum + (row[index] ?? 0), 0);
@@ -245,7 +284,9 @@ test('a wrong guess leaves no trace: webs of many parts are found equal under ev
   for (let seed = 1; seed <= 150; seed += 1) {
     const next = random(seed);
     const observed = observeGraph(web, shuffled(10, next));
-    const inAnyOrder = shuffled(observed.length, next).map((position) => observed[position] as Effect);
+    const inAnyOrder = shuffled(observed.length, next).map(
+      (position) => observed[position] as Effect,
+    );
     assert.equal(compareGraphs(web, inAnyOrder).kind, 'equal', `seed ${seed}`);
   }
 });
@@ -266,17 +307,33 @@ test('tables that refer to each other in a circle are told apart from tables tha
   assert.equal(compare(approved, circles, { assigned: GRAPH_EVIDENCE }).kind, 'equal');
   const result = compare(approved, crossed, { assigned: GRAPH_EVIDENCE });
   assert.ok(result.kind === 'different' && result.reason === 'labels');
-  assert.ok(result.diff.missing.length > 0 && result.diff.missing.length === result.diff.extra.length);
+  assert.ok(
+    result.diff.missing.length > 0 && result.diff.missing.length === result.diff.extra.length,
+  );
 });
 
 test('a label stands for a value that the backend assigned', () => {
   const approved = [insertion('t', { id: gen('new') }, is({ a: 0, b: 0 }))];
-  const observed = (id: number): Effect[] => [{ op: 'insert', target: 't', key: { id }, after: { a: 0, b: 0 } }];
+  const observed = (id: number): Effect[] => [
+    { op: 'insert', target: 't', key: { id }, after: { a: 0, b: 0 } },
+  ];
   const range = [{ target: 't', column: 'id', above: '6', upTo: '7' }];
   assert.equal(compare(approved, observed(7), { assigned: range }).kind, 'equal');
-  assert.equal(compare(approved, observed(6), { assigned: range }).kind, 'different', 'the range is open below');
-  assert.equal(compare(approved, observed(8), { assigned: range }).kind, 'different', 'beyond what was assigned');
-  assert.equal(compare(approved, observed(7)).kind, 'different', 'without evidence anybody may have chosen it');
+  assert.equal(
+    compare(approved, observed(6), { assigned: range }).kind,
+    'different',
+    'the range is open below',
+  );
+  assert.equal(
+    compare(approved, observed(8), { assigned: range }).kind,
+    'different',
+    'beyond what was assigned',
+  );
+  assert.equal(
+    compare(approved, observed(7)).kind,
+    'different',
+    'without evidence anybody may have chosen it',
+  );
   const fresh = [{ target: 't', column: 'id', fresh: [7, 9] }];
   assert.equal(compare(approved, observed(9), { assigned: fresh }).kind, 'equal');
   assert.equal(compare(approved, observed(8), { assigned: fresh }).kind, 'different');
@@ -313,7 +370,9 @@ test('different labels of one column have different values, of different columns
     key: { id },
     after: { a, b },
   });
-  const column = ['x', 'y'].map((name, index) => insertion('t', is({ id: index }), { a: gen(name), b: any }));
+  const column = ['x', 'y'].map((name, index) =>
+    insertion('t', is({ id: index }), { a: gen(name), b: any }),
+  );
   assert.equal(compare(column, [row(0, 4, 0), row(1, 5, 0)], { assigned }).kind, 'equal');
   assert.equal(compare(column, [row(0, 4, 0), row(1, 4, 0)], { assigned }).kind, 'different');
   const columns = [insertion('t', is({ id: 0 }), { a: gen('x'), b: gen('y') })];
@@ -351,7 +410,14 @@ test('labels that share nothing but a column still compete for its values', () =
   ];
   const assigned = [{ target: 'u', column: 'a', above: '0', upTo: '9' }];
   const rows = (values: readonly number[], b: number) =>
-    values.map((a, index): Effect => ({ op: 'insert', target: 'u', key: { id: 10 * b + index }, after: { a, b } }));
+    values.map(
+      (a, index): Effect => ({
+        op: 'insert',
+        target: 'u',
+        key: { id: 10 * b + index },
+        after: { a, b },
+      }),
+    );
   for (const first of [
     [1, 2],
     [2, 1],
@@ -360,7 +426,11 @@ test('labels that share nothing but a column still compete for its values', () =
     assert.equal(compare(approved, enough, { assigned }).kind, 'equal');
     assert.equal(compare(approved, enough.toReversed(), { assigned }).kind, 'equal');
     const scarce = [...rows(first, 0), ...rows([1, 1, 1, 3, 3, 3], 1)];
-    assert.equal(compare(approved, scarce, { assigned }).kind, 'different', 'three labels, two values');
+    assert.equal(
+      compare(approved, scarce, { assigned }).kind,
+      'different',
+      'three labels, two values',
+    );
   }
 });
 
@@ -381,11 +451,17 @@ test('labels that share nothing but a row still compete for it', () => {
     [9, 2],
     [9, 3],
     [9, 3],
-  ].map(([a = 0, b = 0], id): Effect => ({ op: 'insert', target: 'u', key: { id }, after: { a, b } }));
+  ].map(
+    ([a = 0, b = 0], id): Effect => ({ op: 'insert', target: 'u', key: { id }, after: { a, b } }),
+  );
   assert.equal(compare(approved, observed, { assigned }).kind, 'equal');
   assert.equal(compare(approved, observed.toReversed(), { assigned }).kind, 'equal');
   const taken = [{ target: 'u', column: 'a', fresh: [7] }, ...assigned.slice(1)];
-  assert.equal(compare(approved, observed, { assigned: taken }).kind, 'different', 'x must take it');
+  assert.equal(
+    compare(approved, observed, { assigned: taken }).kind,
+    'different',
+    'x must take it',
+  );
 });
 
 test('a label that is still open cannot take what another label certainly has', () => {
@@ -396,7 +472,14 @@ test('a label that is still open cannot take what another label certainly has', 
   ];
   const assigned = [{ target: 'u', column: 'a', above: '0', upTo: '9' }];
   const rows = (...values: readonly number[]) =>
-    values.map((a, id): Effect => ({ op: 'insert', target: 'u', key: { id }, after: { a, b: id === 0 ? 0 : 1 } }));
+    values.map(
+      (a, id): Effect => ({
+        op: 'insert',
+        target: 'u',
+        key: { id },
+        after: { a, b: id === 0 ? 0 : 1 },
+      }),
+    );
   assert.equal(compare(approved, rows(1, 1, 2), { assigned }).kind, 'equal');
   assert.equal(compare(approved, rows(1, 2, 1), { assigned }).kind, 'equal');
   assert.equal(compare(approved, rows(1, 1, 1), { assigned }).kind, 'different');
@@ -415,13 +498,21 @@ test('a label without evidence is not carried by another label that has some', (
   ];
   const id = { target: 't', column: 'id', above: '0', upTo: '9' };
   assert.equal(compare(approved, observed, { assigned: [id] }).kind, 'different');
-  assert.equal(compare(approved, observed, { assigned: [id, { ...id, target: 'u', column: 'a' }] }).kind, 'equal');
+  assert.equal(
+    compare(approved, observed, { assigned: [id, { ...id, target: 'u', column: 'a' }] }).kind,
+    'equal',
+  );
 });
 
 test('a label with a multiplicity has one value in all copies', () => {
   const approved = [insertion('t', { id: any }, { a: gen('x'), b: { is: 0 } }, 2)];
   const assigned = [{ target: 't', column: 'a', above: '0', upTo: '9' }];
-  const row = (id: number, a: number): Effect => ({ op: 'insert', target: 't', key: { id }, after: { a, b: 0 } });
+  const row = (id: number, a: number): Effect => ({
+    op: 'insert',
+    target: 't',
+    key: { id },
+    after: { a, b: 0 },
+  });
   assert.equal(compare(approved, [row(1, 4), row(2, 4)], { assigned }).kind, 'equal');
   assert.equal(compare(approved, [row(1, 4), row(2, 5)], { assigned }).kind, 'different');
 });
@@ -457,18 +548,33 @@ test('a wrong reference shows as the row that has it, not as the row it should r
 
 test('crossed references between rows that are alike show as the rows that have them', () => {
   const approved = ['x', 'y'].flatMap((name, index) => [
-    ...[0, 1].map((part) => insertion('u', is({ id: 2 * index + part }), { a: gen(name), b: { is: part } })),
+    ...[0, 1].map((part) =>
+      insertion('u', is({ id: 2 * index + part }), { a: gen(name), b: { is: part } }),
+    ),
     insertion('t', { id: gen(name) }, is({ a: 0, b: 0 })),
   ]);
-  const line = (id: number, a: number): Effect => ({ op: 'insert', target: 'u', key: { id }, after: { a, b: id % 2 } });
-  const parent = (id: number): Effect => ({ op: 'insert', target: 't', key: { id }, after: { a: 0, b: 0 } });
+  const line = (id: number, a: number): Effect => ({
+    op: 'insert',
+    target: 'u',
+    key: { id },
+    after: { a, b: id % 2 },
+  });
+  const parent = (id: number): Effect => ({
+    op: 'insert',
+    target: 't',
+    key: { id },
+    after: { a: 0, b: 0 },
+  });
   const assigned = [{ target: 't', column: 'id', above: '0', upTo: '9' }];
   const parents = [parent(5), parent(6)];
   assert.equal(
-    compare(approved, [line(0, 6), line(1, 6), line(2, 5), line(3, 5), ...parents], { assigned }).kind,
+    compare(approved, [line(0, 6), line(1, 6), line(2, 5), line(3, 5), ...parents], { assigned })
+      .kind,
     'equal',
   );
-  const result = compare(approved, [line(0, 6), line(1, 5), line(2, 5), line(3, 6), ...parents], { assigned });
+  const result = compare(approved, [line(0, 6), line(1, 5), line(2, 5), line(3, 6), ...parents], {
+    assigned,
+  });
   assert.ok(result.kind === 'different' && result.reason === 'labels');
   assert.ok(result.diff.altered.length > 0);
   assert.deepEqual([...result.diff.missing, ...result.diff.extra], []);
@@ -485,7 +591,12 @@ test('usual approvals with labels cost a number of steps in proportion to their 
       insertion('u', { id: gen(`c${n}`) }, { a: gen(`p${n}`), b: { is: 'same in every row' } }),
     ]);
     const left = rows.flatMap((n): Effect[] => [
-      { op: 'insert', target: 'u', key: { id: size - n }, after: { a: n + 1, b: 'same in every row' } },
+      {
+        op: 'insert',
+        target: 'u',
+        key: { id: size - n },
+        after: { a: n + 1, b: 'same in every row' },
+      },
       { op: 'insert', target: 't', key: { id: n + 1 }, after: { a: n, b: 0 } },
     ]);
     assert.equal(compare(parentAndChild, left, { assigned, budget }).kind, 'equal');
@@ -500,7 +611,9 @@ test('usual approvals with labels cost a number of steps in proportion to their 
 test('a search that would take too long is given up and says so', () => {
   const next = random(99);
   const vertices = 60;
-  const edges = [0, 1, 2].flatMap(() => shuffled(vertices, next).map((to, from): Edge => [from, to]));
+  const edges = [0, 1, 2].flatMap(() =>
+    shuffled(vertices, next).map((to, from): Edge => [from, to]),
+  );
   const result = compareGraphs({ vertices, edges }, observeGraph({ vertices, edges }), 5000);
   assert.ok(result.kind === 'budget' && result.steps > 5000 && result.steps < 50_000);
 });

@@ -8,7 +8,15 @@ import { canonical } from '../../src/protocol/canon.ts';
 import type { ApprovedEffect, Effect } from '../../src/protocol/effect.ts';
 import { matchBags, prepareApproved } from '../../src/protocol/match.ts';
 import type { Value } from '../../src/protocol/value.ts';
-import { any, bruteForce, compare, countedCase, is, smallCase, touchedCase } from './match-cases.ts';
+import {
+  any,
+  bruteForce,
+  compare,
+  countedCase,
+  is,
+  smallCase,
+  touchedCase,
+} from './match-cases.ts';
 
 for (const [what, cases, numRuns, often] of [
   ['small bags with labels and constraints', smallCase, 6000, 300],
@@ -25,7 +33,10 @@ for (const [what, cases, numRuns, often] of [
       }),
       { numRuns },
     );
-    assert.ok(Math.min(verdicts.equal, verdicts.different) > often, `both occur often: ${canonical(verdicts)}`);
+    assert.ok(
+      Math.min(verdicts.equal, verdicts.different) > often,
+      `both occur often: ${canonical(verdicts)}`,
+    );
   });
 }
 
@@ -52,13 +63,21 @@ test('property: the order in which effects are observed and approved does not ma
   );
   fc.assert(
     fc.property(inAnyOrder, ({ one, approved, observed }) => {
-      assert.equal(compare(approved, observed, one).kind, compare(one.approved, one.observed, one).kind);
+      assert.equal(
+        compare(approved, observed, one).kind,
+        compare(one.approved, one.observed, one).kind,
+      );
     }),
     { numRuns: 2000 },
   );
 });
 
-const row = (id: number, a: number, b = 0): Effect => ({ op: 'insert', target: 't', key: { id }, after: { a, b } });
+const row = (id: number, a: number, b = 0): Effect => ({
+  op: 'insert',
+  target: 't',
+  key: { id },
+  after: { a, b },
+});
 const approveRow = (id: number, a: number, count = 1): ApprovedEffect => ({
   op: 'insert',
   target: 't',
@@ -70,9 +89,13 @@ const approveRow = (id: number, a: number, count = 1): ApprovedEffect => ({
 test('multiplicity counts in both directions, however large it is', () => {
   assert.equal(compare([approveRow(1, 1, 2)], [row(1, 1), row(1, 1)]).kind, 'equal');
   const tooMany = compare([approveRow(1, 1, 2)], [row(1, 1), row(1, 1), row(1, 1)]);
-  assert.deepEqual(tooMany.kind === 'different' && tooMany.diff.extra, [{ ...row(1, 1), count: 1 }]);
+  assert.deepEqual(tooMany.kind === 'different' && tooMany.diff.extra, [
+    { ...row(1, 1), count: 1 },
+  ]);
   const tooFew = compare([approveRow(1, 1, 10_000_000)], [row(1, 1)]);
-  assert.deepEqual(tooFew.kind === 'different' && tooFew.diff.missing, [approveRow(1, 1, 9_999_999)]);
+  assert.deepEqual(tooFew.kind === 'different' && tooFew.diff.missing, [
+    approveRow(1, 1, 9_999_999),
+  ]);
 });
 
 test('a constraint with a huge multiplicity is compared without unfolding it', () => {
@@ -108,15 +131,37 @@ test('values are compared as they are stored, not as they compare', () => {
     const wanted = { ...approveRow(1, 1), after: is({ a: approved, b: 0 }) };
     const seen = { ...row(1, 1), after: { a: observed, b: 0 } };
     assert.equal(compare([wanted], [seen]).kind, 'different', canonical([approved, observed]));
-    assert.equal(compare([wanted], [{ ...seen, after: { b: 0, a: approved } }]).kind, 'equal', canonical(approved));
+    assert.equal(
+      compare([wanted], [{ ...seen, after: { b: 0, a: approved } }]).kind,
+      'equal',
+      canonical(approved),
+    );
   }
 });
 
 test('property: exact effects are equal exactly when their texts are, whatever kind of key finds them', () => {
-  const id = fc.constantFrom<Value>(0, 1, '', '0', '1', 'r1:2:idd1;', null, ['1'], { $int: '1' }, { $dec: '1' });
+  const id = fc.constantFrom<Value>(
+    0,
+    1,
+    '',
+    '0',
+    '1',
+    'r1:2:idd1;',
+    null,
+    ['1'],
+    { $int: '1' },
+    { $dec: '1' },
+  );
   const effect = fc
     .record({ op: fc.constantFrom('insert', 'delete'), id, a: fc.nat(1) })
-    .map(({ op, id, a }): Effect => ({ op, target: 't', key: { id }, [op === 'insert' ? 'after' : 'before']: { a } }));
+    .map(
+      ({ op, id, a }): Effect => ({
+        op,
+        target: 't',
+        key: { id },
+        [op === 'insert' ? 'after' : 'before']: { a },
+      }),
+    );
   const approve = ({ op, target, key = {}, before, after }: Effect): ApprovedEffect => ({
     ...{ op, target, key: is(key), count: 1 },
     ...(before && { before: is(before) }),
@@ -126,7 +171,10 @@ test('property: exact effects are equal exactly when their texts are, whatever k
   const bags = fc.array(effect, { maxLength: 4 }).chain((observed) =>
     fc.record({
       observed: fc.constant(observed),
-      approved: fc.oneof(fc.shuffledSubarray(observed, { minLength: observed.length }), fc.array(effect)),
+      approved: fc.oneof(
+        fc.shuffledSubarray(observed, { minLength: observed.length }),
+        fc.array(effect),
+      ),
     }),
   );
   fc.assert(
@@ -149,8 +197,14 @@ test('nothing approved and nothing observed is equal; anything on one side alone
 });
 
 test('an effect with fewer or more columns than approved is another effect', () => {
-  assert.equal(compare([{ ...approveRow(1, 1), after: is({ a: 1 }) }], [row(1, 1)]).kind, 'different');
-  assert.equal(compare([{ ...approveRow(1, 1), after: { a: any } }], [row(1, 1)]).kind, 'different');
+  assert.equal(
+    compare([{ ...approveRow(1, 1), after: is({ a: 1 }) }], [row(1, 1)]).kind,
+    'different',
+  );
+  assert.equal(
+    compare([{ ...approveRow(1, 1), after: { a: any } }], [row(1, 1)]).kind,
+    'different',
+  );
   assert.equal(
     compare([{ ...approveRow(1, 1), key: { id: any } }], [{ ...row(1, 1), after: { a: 1 } }]).kind,
     'different',
@@ -218,19 +272,30 @@ const volatile = ['b'];
 
 test('a volatile column is not compared on a row that A names', () => {
   assert.equal(compare([approveSet(1, 5)], [set(1, 5, 9)], { volatile }).kind, 'equal');
-  assert.equal(compare([approveSet(1, 5)], [set(1, 5, 9)]).kind, 'different', 'unless it is not volatile');
+  assert.equal(
+    compare([approveSet(1, 5)], [set(1, 5, 9)]).kind,
+    'different',
+    'unless it is not volatile',
+  );
   const names = { ...approveSet(1, 5), after: is({ a: 5, b: 7 }), before: is({ a: 0, b: 7 }) };
-  assert.equal(compare([names], [set(1, 5, 9)], { volatile }).kind, 'equal', 'even where A names the column');
+  assert.equal(
+    compare([names], [set(1, 5, 9)], { volatile }).kind,
+    'equal',
+    'even where A names the column',
+  );
   assert.equal(compare([approveSet(1, 5)], [set(1, 6, 9)], { volatile }).kind, 'different');
 });
 
 test('a further write of volatile columns alone belongs to the row that A names, and only to that', () => {
   assert.equal(
-    compare([approveSet(1, 5)], [set(1, 5, 9), touch(1, 9, 10), touch(1, 10, 11)], { volatile }).kind,
+    compare([approveSet(1, 5)], [set(1, 5, 9), touch(1, 9, 10), touch(1, 10, 11)], { volatile })
+      .kind,
     'equal',
   );
   const result = compare([approveSet(1, 5)], [set(1, 5, 9), touch(2, 0, 1)], { volatile });
-  assert.deepEqual(result.kind === 'different' && result.diff.extra, [{ ...touch(2, 0, 1), count: 1 }]);
+  assert.deepEqual(result.kind === 'different' && result.diff.extra, [
+    { ...touch(2, 0, 1), count: 1 },
+  ]);
 });
 
 test('a write of volatile columns alone does not name its row', () => {
@@ -275,7 +340,10 @@ test('an update of volatile columns alone can be approved, and then must happen'
 });
 
 test('a key column is compared even if it was declared volatile', () => {
-  assert.equal(compare([approveRow(1, 1)], [row(2, 1)], { volatile: ['id', 'b'] }).kind, 'different');
+  assert.equal(
+    compare([approveRow(1, 1)], [row(2, 1)], { volatile: ['id', 'b'] }).kind,
+    'different',
+  );
 });
 
 test('under relation-write only operation, relation and count are compared', () => {
@@ -284,7 +352,10 @@ test('under relation-write only operation, relation and count are compared', () 
     values: 'plain',
     targets: [{ name: 't', columns: [], key: [], volatile: [] }],
   } as const;
-  const prepared = prepareApproved({ registration, effects: [{ op: 'update', target: 't', count: 2 }] });
+  const prepared = prepareApproved({
+    registration,
+    effects: [{ op: 'update', target: 't', count: 2 }],
+  });
   const context = { assigned: [], window: { fromMs: 0, toMs: 0 } };
   const write = { op: 'update', target: 't' } as const;
   assert.equal(matchBags(prepared, [write, write], context).kind, 'equal');
@@ -302,7 +373,11 @@ const noted = (pattern: string, count: number): ApprovedEffect => ({
   count,
 });
 const notes = (count: number, text: (row: number) => string): Effect[] =>
-  Array.from({ length: count }, (_, row) => ({ op: 'insert', target: 't', after: { a: text(row) } }));
+  Array.from({ length: count }, (_, row) => ({
+    op: 'insert',
+    target: 't',
+    after: { a: text(row) },
+  }));
 
 test('what patterns cost is taken from the same budget: a costly pattern on long texts is given up, not waited for', () => {
   // One text of 4,096 letters keeps some 500 states busy at every letter: two million steps for each pair.
@@ -310,7 +385,10 @@ test('what patterns cost is taken from the same budget: a costly pattern on long
   const observed = notes(20, (row) => `${'a'.repeat(4000)}${row}`);
   const result = compare(approved, observed, { budget: 20_000 });
   assert.ok(result.kind === 'budget', result.kind);
-  assert.ok(result.steps < 40_000, `${result.steps} steps: a run that uses up the budget ends with it`);
+  assert.ok(
+    result.steps < 40_000,
+    `${result.steps} steps: a run that uses up the budget ends with it`,
+  );
 });
 
 test('a usual pattern on many rows stays far within the budget', () => {

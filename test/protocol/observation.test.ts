@@ -3,16 +3,38 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChangeRecord } from '../../src/protocol/effect.ts';
-import { type ChannelReport, type Evidence, establish, type Observation } from '../../src/protocol/observation.ts';
+import {
+  type ChannelReport,
+  type Evidence,
+  establish,
+  type Observation,
+} from '../../src/protocol/observation.ts';
 import type { Registration } from '../../src/protocol/registration.ts';
 
 const registration: Registration = {
   profile: 'row-event',
   values: 'plain',
-  targets: ['invoice', 'note'].map((name) => ({ name, columns: ['id', 'a'], key: ['id'], volatile: [] })),
+  targets: ['invoice', 'note'].map((name) => ({
+    name,
+    columns: ['id', 'a'],
+    key: ['id'],
+    volatile: [],
+  })),
 };
-const update: ChangeRecord = { op: 'update', target: 'invoice', key: { id: 1 }, before: { a: 1 }, after: { a: 2 } };
-const insert: ChangeRecord = { op: 'insert', target: 'note', key: { id: 7 }, before: null, after: { a: 1 } };
+const update: ChangeRecord = {
+  op: 'update',
+  target: 'invoice',
+  key: { id: 1 },
+  before: { a: 1 },
+  after: { a: 2 },
+};
+const insert: ChangeRecord = {
+  op: 'insert',
+  target: 'note',
+  key: { id: 7 },
+  before: null,
+  after: { a: 1 },
+};
 
 const reports = {
   recorder: { channel: 'recorder', kind: 'records', count: 2 },
@@ -40,10 +62,14 @@ const complete: Evidence = {
 };
 const withReport = (name: keyof typeof reports, report: unknown): Evidence => ({
   ...complete,
-  channels: complete.channels.map((one) => (one.channel === name ? (report as ChannelReport) : one)),
+  channels: complete.channels.map((one) =>
+    one.channel === name ? (report as ChannelReport) : one,
+  ),
 });
-const gapsOf = (observation: Observation) => (observation.kind === 'incomplete' ? observation.gaps : []);
-const observe = (evidence: Evidence, channels = required) => establish(evidence, registration, channels);
+const gapsOf = (observation: Observation) =>
+  observation.kind === 'incomplete' ? observation.gaps : [];
+const observe = (evidence: Evidence, channels = required) =>
+  establish(evidence, registration, channels);
 
 test('evidence in which everything agrees is complete, and its effects are those of the profile', () => {
   assert.deepEqual(observe(complete), {
@@ -62,7 +88,11 @@ test('an execution that left nothing is complete too, and a touched target need 
     channels: [
       { channel: 'recorder', kind: 'records', count: 0 },
       reports.authorizer,
-      { channel: 'counters', kind: 'counts', counts: [{ target: 'invoice', op: 'update', count: 0 }] },
+      {
+        channel: 'counters',
+        kind: 'counts',
+        counts: [{ target: 'invoice', op: 'update', count: 0 }],
+      },
       reports.schema,
     ],
   };
@@ -87,7 +117,10 @@ for (const [what, evidence, ...gaps] of [
   ],
   [
     'a silent channel beyond the required ones',
-    { ...complete, channels: [...complete.channels, { channel: 'extra', kind: 'silent', why: 'off' }] },
+    {
+      ...complete,
+      channels: [...complete.channels, { channel: 'extra', kind: 'silent', why: 'off' }],
+    },
     /"extra".*off/,
   ],
   [
@@ -102,7 +135,11 @@ for (const [what, evidence, ...gaps] of [
   ],
   [
     'a touched target that is not registered',
-    withReport('authorizer', { channel: 'authorizer', kind: 'touched', targets: ['invoice', 'note', 'salary'] }),
+    withReport('authorizer', {
+      channel: 'authorizer',
+      kind: 'touched',
+      targets: ['invoice', 'note', 'salary'],
+    }),
     /"authorizer" saw "salary" touched, which is not registered/,
   ],
   [
@@ -115,7 +152,10 @@ for (const [what, evidence, ...gaps] of [
   ],
   [
     'a counter that saw less',
-    withReport('counters', { ...reports.counters, counts: [{ target: 'invoice', op: 'update', count: 1 }] }),
+    withReport('counters', {
+      ...reports.counters,
+      counts: [{ target: 'invoice', op: 'update', count: 1 }],
+    }),
     /"counters" counted 0 of insert on "note", but there are 1 records/,
   ],
   [
@@ -135,8 +175,16 @@ for (const [what, evidence, ...gaps] of [
     withReport('schema', { channel: 'schema', kind: 'stable', before: 'v1', after: 'v2' }),
     /"schema" changed.*"v1" became "v2"/,
   ],
-  ['records that nobody can be held to', { ...complete, unattributed: 3 }, /attributed to this execution: 3/],
-  ['an unattributed count that is no number', { ...complete, unattributed: Number.NaN }, /attributed/],
+  [
+    'records that nobody can be held to',
+    { ...complete, unattributed: 3 },
+    /attributed to this execution: 3/,
+  ],
+  [
+    'an unattributed count that is no number',
+    { ...complete, unattributed: Number.NaN },
+    /attributed/,
+  ],
   [
     'a kind of report that is not known',
     withReport('schema', { channel: 'schema', kind: 'hearsay', rumour: 'fine' }),
@@ -146,7 +194,10 @@ for (const [what, evidence, ...gaps] of [
     'an unknown kind on a channel that nobody asked for',
     {
       ...complete,
-      channels: [...complete.channels, { channel: 'gossip', kind: 'hearsay' } as unknown as ChannelReport],
+      channels: [
+        ...complete.channels,
+        { channel: 'gossip', kind: 'hearsay' } as unknown as ChannelReport,
+      ],
     },
     /"gossip" gave a kind of report that is not known/,
   ],
@@ -163,18 +214,26 @@ for (const [what, evidence, ...gaps] of [
 test('a record of a target that is not registered leaves one gap per target', () => {
   const stray = { ...update, target: 'salary' };
   const evidence = { ...complete, records: [stray, stray], channels: [] };
-  assert.deepEqual(gapsOf(observe(evidence, [])), ['There are records (2) of "salary", which is not registered.']);
+  assert.deepEqual(gapsOf(observe(evidence, [])), [
+    'There are records (2) of "salary", which is not registered.',
+  ]);
 });
 
 test('no channel is required unless it is asked for, but what is said must still agree', () => {
   assert.equal(observe({ ...complete, channels: [] }, []).kind, 'complete');
-  assert.equal(observe(withReport('recorder', { ...reports.recorder, count: 1 }), []).kind, 'incomplete');
+  assert.equal(
+    observe(withReport('recorder', { ...reports.recorder, count: 1 }), []).kind,
+    'incomplete',
+  );
 });
 
 test('all gaps are named at once, at most 64, and the last one says how many more there are', () => {
   const targets = Array.from({ length: 100 }, (_, index) => `x${index}`);
   const gaps = gapsOf(
-    observe({ ...withReport('authorizer', { channel: 'authorizer', kind: 'touched', targets }), unattributed: 1 }),
+    observe({
+      ...withReport('authorizer', { channel: 'authorizer', kind: 'touched', targets }),
+      unattributed: 1,
+    }),
   );
   assert.equal(gaps.length, 64);
   // 2 unseen targets, 100 unregistered ones and the unattributed record.
@@ -185,7 +244,10 @@ test('64 gaps are all named', () => {
   // 61 unregistered targets, 2 unseen ones and the unattributed record.
   const targets = Array.from({ length: 61 }, (_, index) => `x${index}`);
   const gaps = gapsOf(
-    observe({ ...withReport('authorizer', { channel: 'authorizer', kind: 'touched', targets }), unattributed: 1 }),
+    observe({
+      ...withReport('authorizer', { channel: 'authorizer', kind: 'touched', targets }),
+      unattributed: 1,
+    }),
   );
   assert.equal(gaps.length, 64);
   assert.match(gaps.at(-1) ?? '', /could not be attributed/);
@@ -206,11 +268,21 @@ test('channels that are silent for one reason are named together, and each reaso
 });
 
 test('a gap is at most 1000 characters of well-formed text, whatever names are in it', () => {
-  for (const name of ['x'.repeat(5000), '😀'.repeat(1000), `a${'😀'.repeat(1000)}`, '\ud83d', '"\n']) {
-    const [gap] = gapsOf(observe(withReport('recorder', { channel: 'recorder', kind: 'silent', why: name })));
+  for (const name of [
+    'x'.repeat(5000),
+    '😀'.repeat(1000),
+    `a${'😀'.repeat(1000)}`,
+    '\ud83d',
+    '"\n',
+  ]) {
+    const [gap] = gapsOf(
+      observe(withReport('recorder', { channel: 'recorder', kind: 'silent', why: name })),
+    );
     assert.ok(gap !== undefined && gap.length <= 1000 && gap.isWellFormed());
     const [touched] = gapsOf(
-      observe(withReport('authorizer', { ...reports.authorizer, targets: ['invoice', 'note', name] })),
+      observe(
+        withReport('authorizer', { ...reports.authorizer, targets: ['invoice', 'note', name] }),
+      ),
     );
     assert.ok(touched !== undefined && touched.length <= 1000 && touched.isWellFormed());
   }
@@ -219,12 +291,16 @@ test('a gap is at most 1000 characters of well-formed text, whatever names are i
 test('more gaps than the stack holds are still gaps', () => {
   const strangers = Array.from({ length: 200_000 }, (_, index) => `t${index}`);
   const targets = ['invoice', 'note', ...strangers];
-  assert.ok(gapsOf(observe(withReport('authorizer', { ...reports.authorizer, targets }))).length > 1);
+  assert.ok(
+    gapsOf(observe(withReport('authorizer', { ...reports.authorizer, targets }))).length > 1,
+  );
   const records = strangers.map((target): ChangeRecord => ({ ...insert, target }));
   assert.ok(gapsOf(observe({ ...complete, records })).length > 1);
 });
 
 test('records that contradict the registration are a fault, not a gap', () => {
   const wrong = { ...update, before: { z: 1 }, after: { z: 2 } };
-  assert.throws(() => observe({ ...complete, records: [wrong, insert] }), { code: 'ERR_EM_INVARIANT' });
+  assert.throws(() => observe({ ...complete, records: [wrong, insert] }), {
+    code: 'ERR_EM_INVARIANT',
+  });
 });

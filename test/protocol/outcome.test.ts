@@ -10,7 +10,13 @@ import type { Observation } from '../../src/protocol/observation.ts';
 import { classify, observedLines } from '../../src/protocol/outcome.ts';
 import { is, registration } from './match-cases.ts';
 
-const effect: Effect = { op: 'update', target: 't', key: { id: 1 }, before: { a: 1 }, after: { a: 2 } };
+const effect: Effect = {
+  op: 'update',
+  target: 't',
+  key: { id: 1 },
+  before: { a: 1 },
+  after: { a: 2 },
+};
 const approved: ApprovedEffect = {
   op: 'update',
   target: 't',
@@ -32,7 +38,10 @@ test('complete and equal is EXACT', () => {
     kind: 'EXACT',
     effects: [effect],
   });
-  assert.deepEqual(outcomeOf([], { kind: 'complete', effects: [] }), { kind: 'EXACT', effects: [] });
+  assert.deepEqual(outcomeOf([], { kind: 'complete', effects: [] }), {
+    kind: 'EXACT',
+    effects: [],
+  });
 });
 
 test('complete and different is DIVERGED, with what was observed and how it differs', () => {
@@ -40,7 +49,12 @@ test('complete and different is DIVERGED, with what was observed and how it diff
   assert.deepEqual(outcomeOf([approved], { kind: 'complete', effects: [other] }), {
     kind: 'DIVERGED',
     effects: [other],
-    diff: { extra: [], missing: [], altered: [{ approved, observed: { ...other, count: 1 } }], omitted: 0 },
+    diff: {
+      extra: [],
+      missing: [],
+      altered: [{ approved, observed: { ...other, count: 1 } }],
+      omitted: 0,
+    },
   });
 });
 
@@ -65,7 +79,9 @@ test('property: the text of E is the same for the same bag in any order and diff
   const bags = fc.tuple(fc.array(small, { maxLength: 5 }), fc.array(small, { maxLength: 5 }));
   const reordered = fc
     .array(small, { maxLength: 6 })
-    .chain((one) => fc.tuple(fc.constant(one), fc.shuffledSubarray(one, { minLength: one.length })));
+    .chain((one) =>
+      fc.tuple(fc.constant(one), fc.shuffledSubarray(one, { minLength: one.length })),
+    );
   fc.assert(
     fc.property(fc.oneof(bags, reordered), ([a, b]) => {
       const same = canonical(a.map(canonical).sort()) === canonical(b.map(canonical).sort());
@@ -77,7 +93,13 @@ test('property: the text of E is the same for the same bag in any order and diff
 
 test('the text of E has a fixed form, because digests of it are stored', () => {
   const rows: Effect[] = [
-    { op: 'update', target: 'invoice', key: { id: 4711 }, before: { status: 'pending' }, after: { status: 'paid' } },
+    {
+      op: 'update',
+      target: 'invoice',
+      key: { id: 4711 },
+      before: { status: 'pending' },
+      after: { status: 'paid' },
+    },
     { op: 'insert', target: 'log', after: { b: [true, null], a: { $real: '1.5' } } },
     { op: 'insert', target: 'log', after: { a: { $real: '1.5' }, b: [true, null] } },
     { op: 'delete', target: 'é', key: { id: '😀' }, before: {} },

@@ -10,7 +10,22 @@ function matches(source: string, text: string): boolean {
 }
 
 const ALPHABET = ['a', 'b', 'c', '0', '_', '-', ' ', '.', '😀', 'é', '\n', '\u2029', ']', '^'];
-const literal = fc.constantFrom('a', 'b', 'c', '0', '_', '-', ' ', '😀', 'é', '\\.', '\\]', '\\^', '\\*', '\\\\');
+const literal = fc.constantFrom(
+  'a',
+  'b',
+  'c',
+  '0',
+  '_',
+  '-',
+  ' ',
+  '😀',
+  'é',
+  '\\.',
+  '\\]',
+  '\\^',
+  '\\*',
+  '\\\\',
+);
 const shorthand = fc.constantFrom('\\d', '\\w', '\\s', '\\D', '\\W', '\\S');
 const member = fc.oneof(
   fc.constantFrom('a', 'b', '_', '😀', '\\]', '\\-', '\\^', '.', '*'),
@@ -18,7 +33,11 @@ const member = fc.oneof(
   shorthand,
 );
 const characterClass = fc
-  .tuple(fc.constantFrom('', '^'), fc.array(member, { minLength: 1, maxLength: 3 }), fc.constantFrom('', '', '-'))
+  .tuple(
+    fc.constantFrom('', '^'),
+    fc.array(member, { minLength: 1, maxLength: 3 }),
+    fc.constantFrom('', '', '-'),
+  )
   .map(([negation, members, dash]) => `[${negation}${members.join('')}${dash}]`);
 const quantifier = fc.constantFrom('*', '+', '?', '{0}', '{2}', '{0,}', '{2,}', '{0,2}', '{1,3}');
 const source = fc.letrec<{ choice: string; sequence: string; item: string }>((tie) => ({
@@ -27,7 +46,9 @@ const source = fc.letrec<{ choice: string; sequence: string; item: string }>((ti
   item: fc.oneof(
     { maxDepth: 3, depthSize: 'small' },
     fc.oneof(literal, fc.constant('.'), shorthand, characterClass),
-    fc.tuple(fc.oneof(literal, fc.constant('.'), shorthand, characterClass), quantifier).map(([a, q]) => a + q),
+    fc
+      .tuple(fc.oneof(literal, fc.constant('.'), shorthand, characterClass), quantifier)
+      .map(([a, q]) => a + q),
     fc
       .tuple(fc.constantFrom('(', '(?:'), tie('choice'), fc.oneof(fc.constant(''), quantifier))
       .map(([open, inner, q]) => `${open}${inner})${q}`),
@@ -39,7 +60,9 @@ const repeatedGroups = (pattern: string) => pattern.match(/\)[*+?{]/g)?.length ?
 
 test('property: agrees with RegExp on random patterns and texts', () => {
   const seen = { matched: 0, unmatched: 0 };
-  const text = fc.array(fc.constantFrom(...ALPHABET), { maxLength: 6 }).map((list) => list.join(''));
+  const text = fc
+    .array(fc.constantFrom(...ALPHABET), { maxLength: 6 })
+    .map((list) => list.join(''));
   fc.assert(
     fc.property(
       source.filter((text) => text.length <= 120 && repeatedGroups(text) <= 2),
@@ -50,7 +73,11 @@ test('property: agrees with RegExp on random patterns and texts', () => {
         for (const candidate of texts) {
           const expected = oracle.test(candidate);
           seen[expected ? 'matched' : 'unmatched'] += 1;
-          assert.equal(runPattern(compiled, candidate).matched, expected, `${pattern} on ${JSON.stringify(candidate)}`);
+          assert.equal(
+            runPattern(compiled, candidate).matched,
+            expected,
+            `${pattern} on ${JSON.stringify(candidate)}`,
+          );
         }
       },
     ),
@@ -65,7 +92,8 @@ test('shorthand classes hold exactly the characters RegExp gives them', () => {
     const compiled = compilePattern(shorthandClass);
     for (let unit = 0; unit <= 0xffff; unit += 1) {
       const character = String.fromCodePoint(unit);
-      if (oracle.test(character) !== runPattern(compiled, character).matched) assert.fail(`${shorthandClass} ${unit}`);
+      if (oracle.test(character) !== runPattern(compiled, character).matched)
+        assert.fail(`${shorthandClass} ${unit}`);
     }
   }
 });
@@ -91,7 +119,14 @@ test('any ASCII punctuation can be escaped', () => {
   }
 });
 
-for (const hostile of ['(a*)*b', '(a|a)*b', '(a+)+b', '((a?)*)*b', '(a?){200}a{200}', '(.*)(.*)(.*)(.*)x']) {
+for (const hostile of [
+  '(a*)*b',
+  '(a|a)*b',
+  '(a+)+b',
+  '((a?)*)*b',
+  '(a?){200}a{200}',
+  '(.*)(.*)(.*)(.*)x',
+]) {
   test(`${hostile} costs at most states times length on 10,000 letters`, () => {
     const compiled = compilePattern(hostile);
     const { matched, steps } = runPattern(compiled, 'a'.repeat(10_000));
@@ -162,9 +197,16 @@ for (const [pattern, why, position] of [
   });
 }
 
-for (const big of ['(a{256}){256}', '((a{200}){200}){200}', `${'('.repeat(30)}${'){256}'.repeat(30)}`]) {
+for (const big of [
+  '(a{256}){256}',
+  '((a{200}){200}){200}',
+  `${'('.repeat(30)}${'){256}'.repeat(30)}`,
+]) {
   test(`a pattern of too many states is refused before they are made: ${big.slice(0, 30)}`, () => {
-    assert.throws(() => compilePattern(big), { code: 'ERR_EM_MANIFEST_INVALID', message: /more than 4096 states/ });
+    assert.throws(() => compilePattern(big), {
+      code: 'ERR_EM_MANIFEST_INVALID',
+      message: /more than 4096 states/,
+    });
   });
 }
 

@@ -55,7 +55,8 @@ const write: fc.Arbitrary<Write> = fc.record({
 function record(write: Write, table: Table): ChangeRecord | undefined {
   const { what, id, newId, a, b, images } = write;
   const old = table.get(id);
-  const image = (key: number, row: Row): Row => (images === 'whole' || !write.keyed ? { id: key, ...row } : row);
+  const image = (key: number, row: Row): Row =>
+    images === 'whole' || !write.keyed ? { id: key, ...row } : row;
   const key = images === 'whole' && !write.keyed ? null : { id };
   if (what === 'insert') {
     if (old !== undefined) return undefined;
@@ -76,7 +77,8 @@ function record(write: Write, table: Table): ChangeRecord | undefined {
     return { op: 'update', target: 't', key, before: { id, ...old }, after: { id: newId, ...row } };
   }
   table.set(id, row);
-  if (images !== 'changed') return { op: 'update', target: 't', key, before: image(id, old), after: image(id, row) };
+  if (images !== 'changed')
+    return { op: 'update', target: 't', key, before: image(id, old), after: image(id, row) };
   return {
     op: 'update',
     target: 't',
@@ -91,13 +93,16 @@ function differenceOf(before: Table, after: Table): readonly Effect[] {
   for (const id of new Set([...before.keys(), ...after.keys()])) {
     const [was, is] = [before.get(id), after.get(id)];
     const key = { id };
-    if (was === undefined && is !== undefined) effects.push({ op: 'insert', target: 't', key, after: is });
-    if (was !== undefined && is === undefined) effects.push({ op: 'delete', target: 't', key, before: was });
+    if (was === undefined && is !== undefined)
+      effects.push({ op: 'insert', target: 't', key, after: is });
+    if (was !== undefined && is === undefined)
+      effects.push({ op: 'delete', target: 't', key, before: was });
     if (was === undefined || is === undefined) continue;
     const changed = (['a', 'b'] as const).filter((column) => was[column] !== is[column]);
     const pick = (row: { a: Value; b: Value }): Row =>
       Object.fromEntries(changed.map((column) => [column, row[column]]));
-    if (changed.length > 0) effects.push({ op: 'update', target: 't', key, before: pick(was), after: pick(is) });
+    if (changed.length > 0)
+      effects.push({ op: 'update', target: 't', key, before: pick(was), after: pick(is) });
   }
   return effects;
 }
@@ -119,9 +124,12 @@ test('property: net-state is the difference between the state before and the sta
 });
 
 test('property: rows without a key compare as the difference of two multisets', () => {
-  const rows = fc.array(fc.record({ a: fc.integer({ min: 0, max: 1 }), b: fc.integer({ min: 0, max: 1 }) }), {
-    maxLength: 5,
-  });
+  const rows = fc.array(
+    fc.record({ a: fc.integer({ min: 0, max: 1 }), b: fc.integer({ min: 0, max: 1 }) }),
+    {
+      maxLength: 5,
+    },
+  );
   fc.assert(
     fc.property(rows, rows, fc.array(fc.nat(), { maxLength: 6 }), (removed, added, updated) => {
       const state: Row[] = [...removed];
@@ -138,13 +146,18 @@ test('property: rows without a key compare as the difference of two multisets', 
         records.push({ op: 'update', target: 'log', key: null, before, after });
       }
       const dropped = state.splice(0, updated.length);
-      for (const before of dropped) records.push({ op: 'delete', target: 'log', key: null, before, after: null });
+      for (const before of dropped)
+        records.push({ op: 'delete', target: 'log', key: null, before, after: null });
       const bag = (list: readonly Row[]) =>
         EffectBag.of(list.map((after): Effect => ({ op: 'insert', target: 'log', after })));
       const net = fold(records);
       const inserted = net.filter(({ op }) => op === 'insert').map(({ after }) => after as Row);
       const deleted = net.filter(({ op }) => op === 'delete').map(({ before }) => before as Row);
-      assert.equal(inserted.length + deleted.length, net.length, 'rows without a key are inserted or deleted');
+      assert.equal(
+        inserted.length + deleted.length,
+        net.length,
+        'rows without a key are inserted or deleted',
+      );
       assert.ok(bag(inserted).equals(bag(state).subtract(bag(removed))));
       assert.ok(bag(deleted).equals(bag(removed).subtract(bag(state))));
     }),
@@ -174,7 +187,13 @@ test('row-event takes key columns out of the images and lists them where an upda
   assert.deepEqual(
     list([
       { op: 'insert', target: 't', key: null, before: null, after: { id: 1, a: 0, b: null } },
-      { op: 'update', target: 't', key: { id: 1 }, before: { a: 0, b: null }, after: { id: 2, a: 0, b: null } },
+      {
+        op: 'update',
+        target: 't',
+        key: { id: 1 },
+        before: { a: 0, b: null },
+        after: { id: 2, a: 0, b: null },
+      },
       { op: 'delete', target: 't', key: { id: 2 }, before: { id: 2, a: 0, b: null }, after: null },
       { op: 'insert', target: 'log', key: null, before: null, after: { a: 1, b: 2 } },
     ]),
@@ -213,23 +232,48 @@ test('a key may consist of several columns, and null is a value like others', ()
 
 test('volatile columns are kept, need not be reported, and need not be among the compared ones', () => {
   const target: Target = { name: 't', columns: ['id', 'a'], key: ['id'], volatile: ['at'] };
-  const insert: ChangeRecord = { op: 'insert', target: 't', key: { id: 1 }, before: null, after: { a: 1 } };
-  assert.deepEqual(fold([insert], [target]), [{ op: 'insert', target: 't', key: { id: 1 }, after: { a: 1 } }]);
-  const touched: ChangeRecord = { op: 'update', target: 't', key: { id: 1 }, before: { at: 1 }, after: { at: 2 } };
+  const insert: ChangeRecord = {
+    op: 'insert',
+    target: 't',
+    key: { id: 1 },
+    before: null,
+    after: { a: 1 },
+  };
+  assert.deepEqual(fold([insert], [target]), [
+    { op: 'insert', target: 't', key: { id: 1 }, after: { a: 1 } },
+  ]);
+  const touched: ChangeRecord = {
+    op: 'update',
+    target: 't',
+    key: { id: 1 },
+    before: { at: 1 },
+    after: { at: 2 },
+  };
   assert.deepEqual(fold([touched], [target]), [
     { op: 'update', target: 't', key: { id: 1 }, before: { at: 1 }, after: { at: 2 } },
   ]);
 });
 
 test('records of a target that is not registered stay as they are', () => {
-  const record: ChangeRecord = { op: 'update', target: 'other', key: null, before: { x: 1 }, after: { x: 1 } };
+  const record: ChangeRecord = {
+    op: 'update',
+    target: 'other',
+    key: null,
+    before: { x: 1 },
+    after: { x: 1 },
+  };
   const effect = { op: 'update', target: 'other', before: { x: 1 }, after: { x: 1 } };
   assert.deepEqual(list([record]), [effect]);
   assert.deepEqual(fold([record, record]), [effect, effect]);
 });
 
 test('columns named like what every object inherits are columns like others', () => {
-  const target: Target = { name: 't', columns: ['id', 'constructor', 'toString'], key: ['id'], volatile: ['valueOf'] };
+  const target: Target = {
+    name: 't',
+    columns: ['id', 'constructor', 'toString'],
+    key: ['id'],
+    volatile: ['valueOf'],
+  };
   const update: ChangeRecord = {
     op: 'update',
     target: 't',
@@ -237,16 +281,42 @@ test('columns named like what every object inherits are columns like others', ()
     before: { constructor: 1 },
     after: { constructor: 2 },
   };
-  const effect = { op: 'update', target: 't', key: { id: 1 }, before: { constructor: 1 }, after: { constructor: 2 } };
+  const effect = {
+    op: 'update',
+    target: 't',
+    key: { id: 1 },
+    before: { constructor: 1 },
+    after: { constructor: 2 },
+  };
   assert.deepEqual(list([update], [target]), [effect]);
   assert.deepEqual(fold([update], [target]), [effect]);
-  assert.throws(() => list([update], [{ ...target, columns: ['__proto__'] }]), { code: 'ERR_EM_INVARIANT' });
+  assert.throws(() => list([update], [{ ...target, columns: ['__proto__'] }]), {
+    code: 'ERR_EM_INVARIANT',
+  });
 });
 
 const row = { a: 1, b: 2 };
-const insert: ChangeRecord = { op: 'insert', target: 't', key: { id: 1 }, before: null, after: row };
-const remove: ChangeRecord = { op: 'delete', target: 't', key: { id: 1 }, before: row, after: null };
-const change: ChangeRecord = { op: 'update', target: 't', key: { id: 1 }, before: { a: 1 }, after: { a: 2 } };
+const insert: ChangeRecord = {
+  op: 'insert',
+  target: 't',
+  key: { id: 1 },
+  before: null,
+  after: row,
+};
+const remove: ChangeRecord = {
+  op: 'delete',
+  target: 't',
+  key: { id: 1 },
+  before: row,
+  after: null,
+};
+const change: ChangeRecord = {
+  op: 'update',
+  target: 't',
+  key: { id: 1 },
+  before: { a: 1 },
+  after: { a: 2 },
+};
 
 for (const [what, records] of [
   ['a column that is not registered', [{ ...insert, after: { ...row, c: 1 } }]],
@@ -288,7 +358,10 @@ for (const [what, records] of [
     ],
   ],
   ['a changed key without the whole row', [{ ...change, after: { id: 2, a: 2 } }]],
-  ['an update of a row without a key that lacks a column', [{ ...change, target: 'log', key: null }]],
+  [
+    'an update of a row without a key that lacks a column',
+    [{ ...change, target: 'log', key: null }],
+  ],
 ] as const satisfies readonly (readonly [string, readonly ChangeRecord[]])[]) {
   test(`${what} cannot be folded`, () => {
     assert.throws(() => fold(records), { code: 'ERR_EM_INVARIANT' });
@@ -297,25 +370,44 @@ for (const [what, records] of [
 
 test('a changed key needs no whole images where earlier records have told the row', () => {
   const moved: ChangeRecord = { ...change, before: { a: 1 }, after: { id: 2, a: 3 } };
-  assert.deepEqual(fold([insert, moved]), [{ op: 'insert', target: 't', key: { id: 2 }, after: { a: 3, b: 2 } }]);
+  assert.deepEqual(fold([insert, moved]), [
+    { op: 'insert', target: 't', key: { id: 2 }, after: { a: 3, b: 2 } },
+  ]);
 });
 
 test('registered-fields: an entry is its fields as they were read back, whatever they were, whole or not at all', () => {
-  const fields = (records: readonly ChangeRecord[]) => canonObserved(under('registered-fields'), records);
+  const fields = (records: readonly ChangeRecord[]) =>
+    canonObserved(under('registered-fields'), records);
   const after = { id: 7, a: 1, b: 'x' };
   const expected = { target: 't', key: { id: 7 }, after: { a: 1, b: 'x' } };
   for (const op of ['insert', 'update'] as const) {
     for (const before of [null, { id: 7, a: 0, b: 'x' }]) {
-      assert.deepEqual(fields([{ op, target: 't', key: { id: 7 }, before, after }]), [{ op, ...expected }]);
+      assert.deepEqual(fields([{ op, target: 't', key: { id: 7 }, before, after }]), [
+        { op, ...expected },
+      ]);
     }
     const partial = { op, target: 't', key: { id: 7 }, before: null, after: { a: 1 } };
     assert.throws(() => fields([partial]), { code: 'ERR_EM_INVARIANT' });
     const strange = { op, target: 't', key: { id: 7 }, before: null, after: { ...after, c: 1 } };
     assert.throws(() => fields([strange]), { code: 'ERR_EM_INVARIANT' });
   }
-  const gone: ChangeRecord = { op: 'delete', target: 't', key: { id: 7 }, before: after, after: null };
-  assert.deepEqual(fields([gone]), [{ op: 'delete', target: 't', key: { id: 7 }, before: { a: 1, b: 'x' } }]);
-  const stranger: ChangeRecord = { op: 'insert', target: 'elsewhere', key: null, before: null, after: { z: 1 } };
+  const gone: ChangeRecord = {
+    op: 'delete',
+    target: 't',
+    key: { id: 7 },
+    before: after,
+    after: null,
+  };
+  assert.deepEqual(fields([gone]), [
+    { op: 'delete', target: 't', key: { id: 7 }, before: { a: 1, b: 'x' } },
+  ]);
+  const stranger: ChangeRecord = {
+    op: 'insert',
+    target: 'elsewhere',
+    key: null,
+    before: null,
+    after: { z: 1 },
+  };
   assert.deepEqual(fields([stranger]), [{ op: 'insert', target: 'elsewhere', after: { z: 1 } }]);
 });
 

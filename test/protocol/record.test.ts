@@ -11,7 +11,10 @@ const kind = defineRecord(
   'sample',
   1,
   8 * 1024 * 1024,
-  z.strictObject({ name: z.string(), list: z.array(z.custom<unknown>((value) => value !== undefined)) }),
+  z.strictObject({
+    name: z.string(),
+    list: z.array(z.custom<unknown>((value) => value !== undefined)),
+  }),
 );
 
 const isFrozenDeep = (value: unknown): boolean =>
@@ -21,17 +24,21 @@ const isFrozenDeep = (value: unknown): boolean =>
 
 test('a parsed record is a frozen copy, and what it was made from stays as it was', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'grapheme' }), fc.array(fc.jsonValue({ noUnicodeString: false })), (name, list) => {
-      fc.pre(!/-0|__proto__/.test(JSON.stringify(list)) && !hasNegativeZero(list));
-      const input = { name, list };
-      const record = kind.parse(input);
-      assert.deepEqual(JSON.parse(JSON.stringify(record)), JSON.parse(JSON.stringify(input)));
-      assert.equal(kind.text(record), canonical(record));
-      assert.deepEqual(kind.read(input), { record, text: kind.text(record) });
-      assert.equal(kind.read(record).record, record);
-      assert.ok(isFrozenDeep(record) && !Object.isFrozen(input) && !Object.isFrozen(input.list));
-      assert.deepEqual(kind.parseText(kind.text(record)), record);
-    }),
+    fc.property(
+      fc.string({ unit: 'grapheme' }),
+      fc.array(fc.jsonValue({ noUnicodeString: false })),
+      (name, list) => {
+        fc.pre(!/-0|__proto__/.test(JSON.stringify(list)) && !hasNegativeZero(list));
+        const input = { name, list };
+        const record = kind.parse(input);
+        assert.deepEqual(JSON.parse(JSON.stringify(record)), JSON.parse(JSON.stringify(input)));
+        assert.equal(kind.text(record), canonical(record));
+        assert.deepEqual(kind.read(input), { record, text: kind.text(record) });
+        assert.equal(kind.read(record).record, record);
+        assert.ok(isFrozenDeep(record) && !Object.isFrozen(input) && !Object.isFrozen(input.list));
+        assert.deepEqual(kind.parseText(kind.text(record)), record);
+      },
+    ),
     { numRuns: 200 },
   );
 });
@@ -79,7 +86,10 @@ test('a text is checked itself, not what its record answers when it is asked aga
     {
       getOwnPropertyDescriptor(target, key) {
         asked += 1;
-        return { ...Reflect.getOwnPropertyDescriptor(target, key), value: asked < 8 ? 'too long' : 'a' };
+        return {
+          ...Reflect.getOwnPropertyDescriptor(target, key),
+          value: asked < 8 ? 'too long' : 'a',
+        };
       },
       get: () => 'a',
     },

@@ -33,9 +33,17 @@ const approved = approvedRecord.parse({
     update(
       'invoice',
       { id: 'secret-1' },
-      { status: ['secret-2', oneOf('secret-3', 'secret-4')], total: between('secret-5', 'secret-6') },
+      {
+        status: ['secret-2', oneOf('secret-3', 'secret-4')],
+        total: between('secret-5', 'secret-6'),
+      },
     ),
-    insert('invoice', { id: generated('n1'), note: 'secret-7', x: any(), y: matches('secret-14 [0-9]+') }),
+    insert('invoice', {
+      id: generated('n1'),
+      note: 'secret-7',
+      x: any(),
+      y: matches('secret-14 [0-9]+'),
+    }),
     remove('invoice', { id: 'secret-8' }, { note: { deep: ['secret-9'] } }),
   ],
   requires: [
@@ -55,7 +63,10 @@ test('a redacted approval keeps its shape and none of its values', () => {
   );
   const found = asked.join('\n');
   for (let id = 1; id <= 13; id += 1) assert.match(found, new RegExp(`"secret-${id}"`));
-  assert.ok(asked.includes('["invoice","status","secret-3"]'), 'the digest covers target and column');
+  assert.ok(
+    asked.includes('["invoice","status","secret-3"]'),
+    'the digest covers target and column',
+  );
   assert.equal(asked.length, 13);
   assert.deepEqual(redacted.effects[1]?.after, {
     id: { generated: 'n1' },
@@ -79,7 +90,12 @@ const observed: CountedEffect = {
 test('a redacted diff keeps its entries and none of its values, and still renders', () => {
   const [first, second] = approved.effects;
   assert.ok(first !== undefined && second !== undefined);
-  const diff: Diff = { extra: [observed], missing: [second], altered: [{ approved: first, observed }], omitted: 3 };
+  const diff: Diff = {
+    extra: [observed],
+    missing: [second],
+    altered: [{ approved: first, observed }],
+    omitted: 3,
+  };
   const redacted = redactDiff(diff, digestOf);
   assert.doesNotMatch(canonical(redacted), /secret/);
   assert.deepEqual(redacted.extra[0], {
@@ -100,32 +116,45 @@ test('a redacted diff keeps its entries and none of its values, and still render
 test('property: a bounded diff keeps at most that many entries, from the front, and counts every other one', () => {
   const size = fc.integer({ min: 0, max: 12 });
   fc.assert(
-    fc.property(size, size, size, size, fc.integer({ min: 0, max: 40 }), (extras, missings, altereds, omitted, max) => {
-      const numbered = (length: number): CountedEffect[] =>
-        Array.from({ length }, (_, id) => ({ op: 'insert', target: 't', key: { id }, after: {}, count: 1 }));
-      const approvedEffects = Array.from({ length: missings }, (_, id) => insert('t', { id }));
-      const change = update('t', { id: 1 }, { a: 1 });
-      const diff: Diff = {
-        extra: numbered(extras),
-        missing: approvedEffects,
-        altered: numbered(altereds).map((effect) => ({ approved: change, observed: effect })),
-        omitted,
-      };
-      const bounded = boundDiff(diff, max);
-      const kept = bounded.extra.length + bounded.missing.length + bounded.altered.length;
-      assert.equal(kept, Math.min(max, extras + missings + altereds));
-      assert.equal(kept + bounded.omitted, extras + missings + altereds + omitted);
-      assert.deepEqual(bounded.extra, diff.extra.slice(0, bounded.extra.length));
-      assert.deepEqual(bounded.missing, diff.missing.slice(0, bounded.missing.length));
-      assert.deepEqual(bounded.altered, diff.altered.slice(0, bounded.altered.length));
-      for (const [before, after] of [
-        [extras, bounded.extra.length],
-        [missings, bounded.missing.length],
-        [altereds, bounded.altered.length],
-      ] as const) {
-        assert.ok(after >= Math.min(before, Math.floor(max / 3)), 'no kind is crowded out');
-      }
-    }),
+    fc.property(
+      size,
+      size,
+      size,
+      size,
+      fc.integer({ min: 0, max: 40 }),
+      (extras, missings, altereds, omitted, max) => {
+        const numbered = (length: number): CountedEffect[] =>
+          Array.from({ length }, (_, id) => ({
+            op: 'insert',
+            target: 't',
+            key: { id },
+            after: {},
+            count: 1,
+          }));
+        const approvedEffects = Array.from({ length: missings }, (_, id) => insert('t', { id }));
+        const change = update('t', { id: 1 }, { a: 1 });
+        const diff: Diff = {
+          extra: numbered(extras),
+          missing: approvedEffects,
+          altered: numbered(altereds).map((effect) => ({ approved: change, observed: effect })),
+          omitted,
+        };
+        const bounded = boundDiff(diff, max);
+        const kept = bounded.extra.length + bounded.missing.length + bounded.altered.length;
+        assert.equal(kept, Math.min(max, extras + missings + altereds));
+        assert.equal(kept + bounded.omitted, extras + missings + altereds + omitted);
+        assert.deepEqual(bounded.extra, diff.extra.slice(0, bounded.extra.length));
+        assert.deepEqual(bounded.missing, diff.missing.slice(0, bounded.missing.length));
+        assert.deepEqual(bounded.altered, diff.altered.slice(0, bounded.altered.length));
+        for (const [before, after] of [
+          [extras, bounded.extra.length],
+          [missings, bounded.missing.length],
+          [altereds, bounded.altered.length],
+        ] as const) {
+          assert.ok(after >= Math.min(before, Math.floor(max / 3)), 'no kind is crowded out');
+        }
+      },
+    ),
     { numRuns: 2_000 },
   );
 });

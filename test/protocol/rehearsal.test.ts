@@ -30,7 +30,11 @@ interface Template {
 }
 
 /** One honest run: identifiers from `ids` on, lines shuffled as a backend might report them. */
-function run({ notes, lines }: Template, ids: { order: number; line: number }, atMs: number): Rehearsal {
+function run(
+  { notes, lines }: Template,
+  ids: { order: number; line: number },
+  atMs: number,
+): Rehearsal {
   const orderId = (index: number) => ids.order + index;
   const time = new Date(atMs).toISOString();
   const effects: Effect[] = [
@@ -50,17 +54,42 @@ function run({ notes, lines }: Template, ids: { order: number; line: number }, a
   return {
     effects: ids.order % 2 === 0 ? effects : effects.reverse(),
     assigned: [
-      { target: 'order', column: 'id', above: String(ids.order - 1), upTo: String(ids.order + notes.length) },
-      { target: 'line', column: 'id', above: String(ids.line - 1), upTo: String(ids.line + lines.length) },
+      {
+        target: 'order',
+        column: 'id',
+        above: String(ids.order - 1),
+        upTo: String(ids.order + notes.length),
+      },
+      {
+        target: 'line',
+        column: 'id',
+        above: String(ids.line - 1),
+        upTo: String(ids.line + lines.length),
+      },
     ],
     window: { fromMs: atMs, toMs: atMs + 5 },
   };
 }
 
 function judge(effects: readonly ApprovedEffect[], rehearsal: Rehearsal): string {
-  const manifest = { version: 1 as const, adapter: 'a', task: 't', planRevision: 1, requires: [], watch: [] };
-  const approved = approvedOutcome({ ...manifest, effects: [...effects] }, REGISTRATION, '0'.repeat(32));
-  return classify(prepareApproved(approved), { kind: 'complete', effects: rehearsal.effects }, rehearsal).kind;
+  const manifest = {
+    version: 1 as const,
+    adapter: 'a',
+    task: 't',
+    planRevision: 1,
+    requires: [],
+    watch: [],
+  };
+  const approved = approvedOutcome(
+    { ...manifest, effects: [...effects] },
+    REGISTRATION,
+    '0'.repeat(32),
+  );
+  return classify(
+    prepareApproved(approved),
+    { kind: 'complete', effects: rehearsal.effects },
+    rehearsal,
+  ).kind;
 }
 
 function explain(first: Rehearsal, second: Rehearsal): readonly ApprovedEffect[] {
@@ -71,10 +100,15 @@ function explain(first: Rehearsal, second: Rehearsal): readonly ApprovedEffect[]
 
 const template: fc.Arbitrary<Template> = fc.record({
   notes: fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 3 }),
-  lines: fc.array(fc.record({ order: fc.option(fc.nat(2)), qty: fc.integer({ min: 1, max: 5 }) }), { maxLength: 4 }),
+  lines: fc.array(fc.record({ order: fc.option(fc.nat(2)), qty: fc.integer({ min: 1, max: 5 }) }), {
+    maxLength: 4,
+  }),
 });
 /** Far from quantities and from each other, so that equal values are no chance. */
-const ids = fc.record({ order: fc.integer({ min: 1000, max: 2000 }), line: fc.integer({ min: 5000, max: 6000 }) });
+const ids = fc.record({
+  order: fc.integer({ min: 1000, max: 2000 }),
+  line: fc.integer({ min: 5000, max: 6000 }),
+});
 
 test('property: what two rehearsals explain fits both and every other honest run', () => {
   fc.assert(
@@ -99,7 +133,11 @@ test('property: a run that differs in one value that nothing explains does not f
       const damaged = honest.effects.map((effect, index) => {
         if (index !== at) return effect;
         const change: Record<string, Value> =
-          effect.target === 'order' ? { note: 'other' } : which % 2 === 0 ? { qty: 99 } : { order: 77 };
+          effect.target === 'order'
+            ? { note: 'other' }
+            : which % 2 === 0
+              ? { qty: 99 }
+              : { order: 77 };
         return { ...effect, after: { ...effect.after, ...change } };
       });
       assert.equal(judge(effects, { ...honest, effects: damaged }), 'DIVERGED');
@@ -113,7 +151,10 @@ test('property: a run that differs in one value that nothing explains does not f
 
 test('a row of its own identifier by chance stays exact; so does what two identifiers could explain', () => {
   const made = { notes: ['a'], lines: [{ order: 0, qty: 3 }] };
-  const [order, line] = explain(run(made, { order: 8, line: 3 }, START_MS), run(made, { order: 8, line: 3 }, START_MS));
+  const [order, line] = explain(
+    run(made, { order: 8, line: 3 }, START_MS),
+    run(made, { order: 8, line: 3 }, START_MS),
+  );
   assert.deepEqual(order?.key, { id: { generated: 'new order.id 1' } });
   assert.deepEqual(line?.after, { order: { generated: 'new order.id 1' }, qty: { is: 3 } });
   const both = {
@@ -123,7 +164,10 @@ test('a row of its own identifier by chance stays exact; so does what two identi
       { order: null, qty: 9 },
     ],
   };
-  const ambiguous = explain(run(both, { order: 8, line: 7 }, START_MS), run(both, { order: 8, line: 7 }, START_MS));
+  const ambiguous = explain(
+    run(both, { order: 8, line: 7 }, START_MS),
+    run(both, { order: 8, line: 7 }, START_MS),
+  );
   const first = ambiguous.find(({ after }) => JSON.stringify(after).includes('"qty":{"is":1}'));
   assert.deepEqual(first?.after?.order, { is: 8 }, 'order 8 and line 8 are both new');
 });
@@ -150,26 +194,61 @@ test('identifiers that do not correspond one to one are a difference', () => {
   const one = { ...base, assigned, effects: [...twice.effects, touch(1)] };
   const other = { ...base, assigned, effects: [...twice.effects, touch(2)] };
   assert.equal(explainRehearsals(one, one, REGISTRATION).kind, 'explained');
-  assert.equal(explainRehearsals(one, other, REGISTRATION).kind, 'unexplained', 'another of the new rows');
+  assert.equal(
+    explainRehearsals(one, other, REGISTRATION).kind,
+    'unexplained',
+    'another of the new rows',
+  );
   const chosen = { ...base, assigned: [], effects: [insert(1, 'a'), insert(3, 'b')] };
-  assert.equal(explainRehearsals(twice, chosen, REGISTRATION).kind, 'unexplained', 'assigned once, chosen once');
+  assert.equal(
+    explainRehearsals(twice, chosen, REGISTRATION).kind,
+    'unexplained',
+    'assigned once, chosen once',
+  );
 });
 
 test('what was there before the action stays exact, even a time within the window', () => {
   const time = new Date(START_MS).toISOString();
-  const touch: Effect = { op: 'update', target: 'order', key: { id: 7 }, before: { at: time }, after: { at: 'x' } };
-  const gone: Effect = { op: 'delete', target: 'line', key: { id: 7 }, before: { order: 7, qty: 1 } };
-  const made: Effect = { op: 'insert', target: 'line', key: { id: 7 }, after: { order: null, qty: 2 } };
+  const touch: Effect = {
+    op: 'update',
+    target: 'order',
+    key: { id: 7 },
+    before: { at: time },
+    after: { at: 'x' },
+  };
+  const gone: Effect = {
+    op: 'delete',
+    target: 'line',
+    key: { id: 7 },
+    before: { order: 7, qty: 1 },
+  };
+  const made: Effect = {
+    op: 'insert',
+    target: 'line',
+    key: { id: 7 },
+    after: { order: null, qty: 2 },
+  };
   const assigned = [{ target: 'line', column: 'id', above: '6', upTo: '7' }];
-  const rehearsal = { effects: [touch, gone], assigned: [], window: { fromMs: START_MS, toMs: START_MS } };
+  const rehearsal = {
+    effects: [touch, gone],
+    assigned: [],
+    window: { fromMs: START_MS, toMs: START_MS },
+  };
   assert.deepEqual(explain(rehearsal, rehearsal)[0]?.before, { at: { is: time } });
   const beside = { ...rehearsal, assigned, effects: [touch, made] };
-  assert.deepEqual(explain(beside, beside)[0]?.key, { id: { is: 7 } }, 'the key of a row that existed');
+  assert.deepEqual(
+    explain(beside, beside)[0]?.key,
+    { id: { is: 7 } },
+    'the key of a row that existed',
+  );
 });
 
 test('columns that are not compared are not approved', () => {
   const made = { notes: ['a'], lines: [] };
-  const [order] = explain(run(made, { order: 8, line: 1 }, START_MS), run(made, { order: 8, line: 1 }, START_MS + 1));
+  const [order] = explain(
+    run(made, { order: 8, line: 1 }, START_MS),
+    run(made, { order: 8, line: 1 }, START_MS + 1),
+  );
   assert.deepEqual(Object.keys(order?.after ?? {}), ['note', 'at']);
 });
 

@@ -20,7 +20,13 @@ const attempt = {
   recordedAt: at,
 };
 const held = { claim: digest, certificate: digest, permit: digest, consumedAt: at };
-const extra = { op: 'insert', target: 'notification', key: { id: 1 }, after: { text: 'paid' }, count: 1 };
+const extra = {
+  op: 'insert',
+  target: 'notification',
+  key: { id: 1 },
+  after: { text: 'paid' },
+  count: 1,
+};
 const outcome = {
   kind: 'DIVERGED',
   observed: digest,
@@ -30,7 +36,10 @@ const render = (fields: object) => renderTerminal(terminalRecord.parse({ ...atte
 
 test('committed says that it is what was approved, and when recovery found it out', () => {
   const committed = { ...held, kind: 'committed', claimedAt: at, observed: digest };
-  assert.equal(render({ ...committed, reconciled: false }), 'committed: what became durable is what was approved');
+  assert.equal(
+    render({ ...committed, reconciled: false }),
+    'committed: what became durable is what was approved',
+  );
   assert.equal(
     render({ ...committed, reconciled: true }),
     'committed: what became durable is what was approved, as recovery established from the backend',
@@ -39,12 +48,25 @@ test('committed says that it is what was approved, and when recovery found it ou
 
 test('sequences that moved are told after a commit as after a rejection, each in its words', () => {
   const residue = [{ kind: 'sequence', name: 'note_id_seq', from: null, to: '2' }];
-  const committed = { ...held, kind: 'committed', claimedAt: at, observed: digest, reconciled: false, residue };
+  const committed = {
+    ...held,
+    kind: 'committed',
+    claimedAt: at,
+    observed: digest,
+    reconciled: false,
+    residue,
+  };
   assert.equal(
     render(committed).split('\n')[1],
     'Moved: sequence "note_id_seq" from its start to 2, by this attempt or by others meanwhile',
   );
-  const rejected = { kind: 'rejected', at: 'comparison', reason: 'diverged', detail: 'other', residue };
+  const rejected = {
+    kind: 'rejected',
+    at: 'comparison',
+    reason: 'diverged',
+    detail: 'other',
+    residue,
+  };
   assert.equal(
     render(rejected).split('\n')[1],
     'Left behind: sequence "note_id_seq" moved from its start to 2, by this attempt or by others meanwhile',
@@ -52,7 +74,12 @@ test('sequences that moved are told after a commit as after a rejection, each in
 });
 
 test('rejected says where and why, and shows the differences', () => {
-  const rejected = { kind: 'rejected', at: 'comparison', reason: 'diverged', detail: 'not the approved one' };
+  const rejected = {
+    kind: 'rejected',
+    at: 'comparison',
+    reason: 'diverged',
+    detail: 'not the approved one',
+  };
   assert.equal(render(rejected), 'rejected at comparison (diverged): not the approved one');
   assert.deepEqual(render({ ...rejected, outcome }).split('\n'), [
     'rejected at comparison (diverged): not the approved one',
@@ -62,7 +89,10 @@ test('rejected says where and why, and shows the differences', () => {
 });
 
 test('diverged and indeterminate say what is known about durability', () => {
-  assert.match(render({ ...held, kind: 'diverged', outcome }), /^diverged: durable, and not what was approved\n1 diff/);
+  assert.match(
+    render({ ...held, kind: 'diverged', outcome }),
+    /^diverged: durable, and not what was approved\n1 diff/,
+  );
   assert.equal(
     render({ ...held, kind: 'indeterminate', gap: 'the reply was lost' }),
     'indeterminate: may be durable, and could not be established: the reply was lost',

@@ -22,7 +22,12 @@ import {
 } from '../../src/protocol/draft.ts';
 import type { ApprovedEffect, Profile } from '../../src/protocol/effect.ts';
 import type { Approved } from '../../src/protocol/manifest.ts';
-import { renderApproved, renderDiff, renderEffect, renderObserved } from '../../src/protocol/render.ts';
+import {
+  renderApproved,
+  renderDiff,
+  renderEffect,
+  renderObserved,
+} from '../../src/protocol/render.ts';
 import type { Value } from '../../src/protocol/value.ts';
 
 function approved(parts: Partial<Approved>, profile: Profile = 'net-state'): Approved {
@@ -98,7 +103,10 @@ test('an approval of nothing says so, and the weakest profile says what it does 
   );
   assert.equal(
     renderApproved(
-      approved({ effects: [writes('update', 'invoice', 12), writes('insert', 'vendor', 1)] }, 'relation-write'),
+      approved(
+        { effects: [writes('update', 'invoice', 12), writes('insert', 'vendor', 1)] },
+        'relation-write',
+      ),
     ),
     [
       'books: 13 approved changes (relation-write)',
@@ -125,14 +133,21 @@ for (const [effect, line] of [
     '+ t  a=<matches "INV-\\\\d+">, b=<generated "two words">',
   ],
   [
-    insert('t', { a: now({ within: 1500, unit: 'ms' }), b: now({ within: '2m', unit: 's' }), c: now({ within: 0 }) }),
+    insert('t', {
+      a: now({ within: 1500, unit: 'ms' }),
+      b: now({ within: '2m', unit: 's' }),
+      c: now({ within: 0 }),
+    }),
     '+ t  a=<now within 1500ms, in milliseconds>, b=<now within 2m, in seconds>, c=<now within 0ms>',
   ],
   [
     insert('t', { a: 9007199254740993n, b: -0, c: new Uint8Array([0xc0, 0xff]) }),
     '+ t  a=9007199254740993, b=-0.0, c=bytes 0xc0ff',
   ],
-  [insert('t', { a: { $id: [1, 'x', null], b: {} }, c: [] }), '+ t  a={"$id": [1, "x", null], "b": {}}, c=[]'],
+  [
+    insert('t', { a: { $id: [1, 'x', null], b: {} }, c: [] }),
+    '+ t  a={"$id": [1, "x", null], "b": {}}, c=[]',
+  ],
 ] as const) {
   test(`rendered: ${line}`, () => assert.equal(renderEffect(effect), line));
 }
@@ -251,10 +266,14 @@ const cell = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ any: true as const }) },
   { weight: 1, arbitrary: name.map((label) => ({ generated: label })) },
   { weight: 1, arbitrary: name.map((pattern) => ({ matches: pattern })) },
-  { weight: 1, arbitrary: fc.array(value, { minLength: 1, maxLength: 2 }).map((list) => ({ oneOf: list })) },
+  {
+    weight: 1,
+    arbitrary: fc.array(value, { minLength: 1, maxLength: 2 }).map((list) => ({ oneOf: list })),
+  },
   { weight: 1, arbitrary: fc.tuple(value, value).map((pair) => ({ between: pair })) },
 );
-const cells = (minKeys: number) => fc.dictionary(name, cell, { minKeys, maxKeys: 2, noNullPrototype: true });
+const cells = (minKeys: number) =>
+  fc.dictionary(name, cell, { minKeys, maxKeys: 2, noNullPrototype: true });
 const effect: fc.Arbitrary<ApprovedEffect> = fc.oneof(
   fc.record({
     op: fc.constant('insert' as const),
@@ -276,12 +295,21 @@ const effect: fc.Arbitrary<ApprovedEffect> = fc.oneof(
     before: cells(1),
     count: fc.constant(1),
   }),
-  fc.record({ op: fc.constant('delete' as const), target: name, key: cells(1), count: fc.integer({ min: 1, max: 2 }) }),
+  fc.record({
+    op: fc.constant('delete' as const),
+    target: name,
+    key: cells(1),
+    count: fc.integer({ min: 1, max: 2 }),
+  }),
   fc
     .tuple(
       name,
       cells(1),
-      fc.uniqueArray(fc.tuple(name, cell, cell), { selector: ([column]) => column, minLength: 1, maxLength: 2 }),
+      fc.uniqueArray(fc.tuple(name, cell, cell), {
+        selector: ([column]) => column,
+        minLength: 1,
+        maxLength: 2,
+      }),
     )
     .map(([target, key, changes]) => ({
       op: 'update' as const,
@@ -291,21 +319,36 @@ const effect: fc.Arbitrary<ApprovedEffect> = fc.oneof(
       after: Object.fromEntries(changes.map(([column, , after]) => [column, after])),
       count: 1,
     })),
-  fc.record({ op: fc.constantFrom('insert', 'update', 'delete'), target: name, count: fc.integer({ min: 1, max: 2 }) }),
+  fc.record({
+    op: fc.constantFrom('insert', 'update', 'delete'),
+    target: name,
+    count: fc.integer({ min: 1, max: 2 }),
+  }),
 );
 
 test('property: different changes have different texts', () => {
   fc.assert(
     fc.property(effect, effect, (a, b) => {
-      assert.equal(renderEffect(a, { full: true }) === renderEffect(b, { full: true }), canonical(a) === canonical(b));
+      assert.equal(
+        renderEffect(a, { full: true }) === renderEffect(b, { full: true }),
+        canonical(a) === canonical(b),
+      );
     }),
     { numRuns: 5_000 },
   );
   fc.assert(
     fc.property(name, value, value, name, (column, a, b, other) => {
       const text = (x: Value, y: string): string =>
-        renderEffect({ op: 'insert', target: 't', after: { [column]: { is: x }, [y]: { is: b } }, count: 1 });
-      assert.equal(text(a, other) === text(b, other), column === other || canonical(a) === canonical(b));
+        renderEffect({
+          op: 'insert',
+          target: 't',
+          after: { [column]: { is: x }, [y]: { is: b } },
+          count: 1,
+        });
+      assert.equal(
+        text(a, other) === text(b, other),
+        column === other || canonical(a) === canonical(b),
+      );
     }),
     { numRuns: 5_000 },
   );
@@ -319,7 +362,8 @@ test('property: a change is one line in which nothing hides and nothing reorders
       assert.doesNotMatch(line, /[^\P{Zs} ]/u);
       assert.doesNotMatch(line, /(?:^|[^\p{L}\p{M}])\p{M}/u);
       for (const [quoted, , fence] of line.matchAll(/"((?:[^"\\]|\\.)*)"(\(rtl\))?/gu)) {
-        const reorders = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Adlam}]/u.test(quoted);
+        const reorders =
+          /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Adlam}]/u.test(quoted);
         if (reorders) assert.equal(fence, '(rtl)', line);
       }
     }),
@@ -342,8 +386,13 @@ test('a long value is shortened with its length, and shown in full when asked', 
   const long = `${'a'.repeat(150)}${'b'.repeat(300)}${'c'.repeat(50)}`;
   const outcome = approved({ effects: [insert('invoice', { note: long })] });
   const short = renderApproved(outcome);
-  assert.ok(short.includes(`note="${'a'.repeat(120)}" ... "${'c'.repeat(40)}" (500 characters, shortened)`), short);
-  assert.ok(short.endsWith('\nShortened: an approval covers all of it, also what is not shown here'));
+  assert.ok(
+    short.includes(`note="${'a'.repeat(120)}" ... "${'c'.repeat(40)}" (500 characters, shortened)`),
+    short,
+  );
+  assert.ok(
+    short.endsWith('\nShortened: an approval covers all of it, also what is not shown here'),
+  );
   const full = renderApproved(outcome, { full: true });
   assert.ok(full.includes(`note="${long}"`));
   assert.ok(!full.includes('hortened'));
@@ -351,7 +400,10 @@ test('a long value is shortened with its length, and shown in full when asked', 
 
 test('a value just at the limit is not shortened, and characters count as code points', () => {
   assert.equal(renderEffect(insert('t', { a: '😀'.repeat(200) })), `+ t  a="${'😀'.repeat(200)}"`);
-  assert.match(renderEffect(insert('t', { a: '😀'.repeat(201) })), /\(201 characters, shortened\)$/);
+  assert.match(
+    renderEffect(insert('t', { a: '😀'.repeat(201) })),
+    /\(201 characters, shortened\)$/,
+  );
 });
 
 test('long bytes and long lists are shortened outside any quotes', () => {
@@ -360,8 +412,14 @@ test('long bytes and long lists are shortened outside any quotes', () => {
     `+ t  a=bytes 0x${'ab'.repeat(60)} ... ${'ab'.repeat(20)} (500 bytes, shortened)`,
   );
   const list = Array.from({ length: 1000 }, (_, index) => 1000 + index);
-  assert.match(renderEffect(insert('t', { a: list })), /^\+ t {2}a=\[1000, .*, <\d+ more, shortened>\]$/);
-  assert.match(renderEffect(insert('t', { a: oneOf(...list) })), /<one of 1000, .*, <\d+ more, shortened>>$/);
+  assert.match(
+    renderEffect(insert('t', { a: list })),
+    /^\+ t {2}a=\[1000, .*, <\d+ more, shortened>\]$/,
+  );
+  assert.match(
+    renderEffect(insert('t', { a: oneOf(...list) })),
+    /<one of 1000, .*, <\d+ more, shortened>>$/,
+  );
   assert.ok(renderEffect(insert('t', { a: list }), { full: true }).endsWith(', 1998, 1999]'));
 });
 
@@ -401,7 +459,9 @@ test('many requirements are shown as samples with the number of the rest', () =>
 });
 
 const difference: Diff = {
-  extra: [{ op: 'insert', target: 'notification', key: { id: 1 }, after: { text: 'paid' }, count: 1 }],
+  extra: [
+    { op: 'insert', target: 'notification', key: { id: 1 }, after: { text: 'paid' }, count: 1 },
+  ],
   missing: [notification],
   altered: [
     {
@@ -443,7 +503,10 @@ test('a diff without entries, with omitted entries, and with very many', () => {
   const lines = renderDiff({ ...difference, extra: many }).split('\n');
   assert.equal(lines[0], '1002 differences: 1000 extra, 1 missing, 1 altered');
   assert.equal(lines[21], '980 more of these, not shown');
-  assert.equal(renderDiff({ ...difference, extra: many }, { full: true }).split('\n').length, 1 + 1000 + 1 + 2);
+  assert.equal(
+    renderDiff({ ...difference, extra: many }, { full: true }).split('\n').length,
+    1 + 1000 + 1 + 2,
+  );
 });
 
 test('an update whose sides name different columns is shown without inventing a value', () => {
@@ -460,7 +523,13 @@ test('an update whose sides name different columns is shown without inventing a 
 
 test('an update that says nothing about before, as for registered fields, is shown as the fields it leaves', () => {
   const after = { title: { is: 'x' }, state: { is: 'open' } };
-  const effect = { op: 'update' as const, target: 'issue', key: { number: { is: 7 } }, after, count: 1 };
+  const effect = {
+    op: 'update' as const,
+    target: 'issue',
+    key: { number: { is: 7 } },
+    after,
+    count: 1,
+  };
   assert.equal(renderEffect(effect), '~ issue number=7  state="open", title="x"');
 });
 
@@ -468,7 +537,12 @@ test('what cannot be held or attributed is said to the approver', () => {
   const approved = (registration: object) => ({
     version: 1 as const,
     adapter: 'bank',
-    registration: { profile: 'row-event' as const, values: 'plain' as const, targets: [], ...registration },
+    registration: {
+      profile: 'row-event' as const,
+      values: 'plain' as const,
+      targets: [],
+      ...registration,
+    },
     effects: [],
     requires: [],
     watch: [],
@@ -479,7 +553,10 @@ test('what cannot be held or attributed is said to the approver', () => {
     renderApproved(approved({ capability: 'MEDIATED' })),
     /Sent once by the gateway .* nothing is rolled back/,
   );
-  assert.match(renderApproved(approved({ capability: 'OPAQUE' })), /not controlled here.* no promise of rollback/);
+  assert.match(
+    renderApproved(approved({ capability: 'OPAQUE' })),
+    /not controlled here.* no promise of rollback/,
+  );
   assert.match(
     renderApproved(approved({ profile: 'registered-fields' })),
     /Compared: the registered fields as read back afterwards; who wrote them is not established/,

@@ -9,7 +9,11 @@ import { brokenRequirements, stateReads, taskStateText } from '../../src/protoco
 const open: Requirement = { target: 'vendor', key: { id: 1 }, row: { blocked: false, tier: null } };
 const absent: Requirement = { target: 'hold', key: { id: 1 }, row: null };
 const bare: Requirement = { target: 'vendor', key: { id: 2 }, row: {} };
-const fits: StateReading = { target: 'vendor', key: { id: 1 }, row: { blocked: false, tier: null } };
+const fits: StateReading = {
+  target: 'vendor',
+  key: { id: 1 },
+  row: { blocked: false, tier: null },
+};
 
 const broken = (requirement: Requirement, ...readings: StateReading[]) =>
   brokenRequirements({ requires: [requirement] }, readings).length === 1;

@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { continuationOf } from '../../src/protocol/continuation.ts';
-import { agrees, assertAssured, type Terminal, terminalRecord } from '../../src/protocol/terminal.ts';
+import {
+  agrees,
+  assertAssured,
+  type Terminal,
+  terminalRecord,
+} from '../../src/protocol/terminal.ts';
 
 const digest = (letter: string) => letter.repeat(64);
 const base = {
@@ -25,7 +30,12 @@ const consumed = {
   consumedAt: '2026-01-01T10:00:02.000Z',
 };
 const bodies = {
-  committed: { ...consumed, claimedAt: '2026-01-01T10:00:01.000Z', observed: digest('8'), reconciled: false },
+  committed: {
+    ...consumed,
+    claimedAt: '2026-01-01T10:00:01.000Z',
+    observed: digest('8'),
+    reconciled: false,
+  },
   rejected: { at: 'comparison', reason: 'diverged', detail: 'the effects differ' },
   diverged: {
     ...consumed,
@@ -43,13 +53,21 @@ const terminalOf = (kind: Terminal['kind'], change: object = {}): Terminal =>
 
 test('the same verdict agrees, whenever and however it was found out', () => {
   for (const kind of KINDS) {
-    assert.ok(agrees(terminalOf(kind), terminalOf(kind, { recordedAt: '2026-01-01T11:00:00.000Z' })), kind);
+    assert.ok(
+      agrees(terminalOf(kind), terminalOf(kind, { recordedAt: '2026-01-01T11:00:00.000Z' })),
+      kind,
+    );
   }
   assert.ok(agrees(terminalOf('committed'), terminalOf('committed', { reconciled: true })));
 });
 
 test('two rejections of one attempt agree, at whichever gate and with whatever each side knew', () => {
-  const known = { at: 'final-gate', reason: 'expired', claim: digest('5'), certificate: digest('6') };
+  const known = {
+    at: 'final-gate',
+    reason: 'expired',
+    claim: digest('5'),
+    certificate: digest('6'),
+  };
   assert.ok(agrees(terminalOf('rejected'), terminalOf('rejected', known)));
 });
 
@@ -62,20 +80,27 @@ test('another attempt, authority or outcome never agrees', () => {
   };
   for (const kind of KINDS) {
     for (const [field, value] of Object.entries(others)) {
-      assert.ok(!agrees(terminalOf(kind), terminalOf(kind, { [field]: value })), `${kind} with another ${field}`);
+      assert.ok(
+        !agrees(terminalOf(kind), terminalOf(kind, { [field]: value })),
+        `${kind} with another ${field}`,
+      );
     }
   }
 });
 
 test('verdicts of different kinds never agree', () => {
   for (const one of KINDS) {
-    for (const two of KINDS) assert.equal(agrees(terminalOf(one), terminalOf(two)), one === two, `${one} and ${two}`);
+    for (const two of KINDS)
+      assert.equal(agrees(terminalOf(one), terminalOf(two)), one === two, `${one} and ${two}`);
   }
 });
 
 test('two commits agree only about the same claim, certificate, permit, outcome and t_g', () => {
   for (const field of ['claim', 'certificate', 'permit', 'observed']) {
-    assert.ok(!agrees(terminalOf('committed'), terminalOf('committed', { [field]: digest('a') })), field);
+    assert.ok(
+      !agrees(terminalOf('committed'), terminalOf('committed', { [field]: digest('a') })),
+      field,
+    );
   }
   const later = { consumedAt: '2026-01-01T10:00:02.001Z' };
   assert.ok(!agrees(terminalOf('committed'), terminalOf('committed', later)));
@@ -86,7 +111,10 @@ test('a permit that was consumed before its claim is a broken invariant, one at 
   assertAssured(terminalOf('committed'));
   assertAssured(terminalOf('committed', { consumedAt: claimedAt }));
   const before = terminalOf('committed', { consumedAt: '2026-01-01T10:00:00.999Z' });
-  assert.throws(() => assertAssured(before), { code: 'ERR_EM_INVARIANT', message: /after the claim/ });
+  assert.throws(() => assertAssured(before), {
+    code: 'ERR_EM_INVARIANT',
+    message: /after the claim/,
+  });
 });
 
 test('a diverged terminal with another outcome than DIVERGED is a broken invariant', () => {
@@ -96,7 +124,10 @@ test('a diverged terminal with another outcome than DIVERGED is a broken invaria
     { kind: 'INDETERMINATE', gaps: ['a channel was silent'] },
   ]) {
     const terminal = terminalOf('diverged', { outcome });
-    assert.throws(() => assertAssured(terminal), { code: 'ERR_EM_INVARIANT', message: /DIVERGED outcome/ });
+    assert.throws(() => assertAssured(terminal), {
+      code: 'ERR_EM_INVARIANT',
+      message: /DIVERGED outcome/,
+    });
   }
 });
 
@@ -106,13 +137,18 @@ test('a rejected attempt may carry any outcome, and an indeterminate one carries
 });
 
 test('only a committed terminal of the lineage presented releases, and only registered work', () => {
-  const asked = { continuation: 'reconcile', lineage: base.lineage, registered: ['notify', 'reconcile'] };
+  const asked = {
+    continuation: 'reconcile',
+    lineage: base.lineage,
+    registered: ['notify', 'reconcile'],
+  };
   const committed = terminalOf('committed');
   assert.deepEqual(continuationOf(committed, asked), { kind: 'release', terminal: committed });
   const halts = (why: string, terminal: Terminal | undefined, change: object = {}) =>
     assert.deepEqual(continuationOf(terminal, { ...asked, ...change }), { kind: 'halt', why });
   halts('no-terminal', undefined);
-  for (const kind of ['rejected', 'diverged', 'indeterminate'] as const) halts(kind, terminalOf(kind));
+  for (const kind of ['rejected', 'diverged', 'indeterminate'] as const)
+    halts(kind, terminalOf(kind));
   halts('lineage', terminalOf('committed'), { lineage: digest('a') });
   halts('unregistered', terminalOf('committed'), { continuation: 'launder' });
   halts('unregistered', terminalOf('committed'), { registered: [] });
@@ -121,7 +157,11 @@ test('only a committed terminal of the lineage presented releases, and only regi
 });
 
 test('a match of registered fields releases only work that is content with it; a match of effects needs no such consent', () => {
-  const asked = { continuation: 'notify', lineage: base.lineage, registered: ['notify', 'reconcile'] };
+  const asked = {
+    continuation: 'notify',
+    lineage: base.lineage,
+    registered: ['notify', 'reconcile'],
+  };
   const fields = terminalOf('committed', { match: 'registered-fields' });
   const ask = (terminal: Terminal, fieldMatch?: readonly string[]) =>
     continuationOf(terminal, { ...asked, fieldMatch });

@@ -57,7 +57,10 @@ for (const [what, value, message] of [
 test('a cycle is refused rather than followed', () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
-  assert.throws(() => fromJs(cycle), { code: 'ERR_EM_MANIFEST_INVALID', message: /deeper than 64/ });
+  assert.throws(() => fromJs(cycle), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+    message: /deeper than 64/,
+  });
 });
 
 const dollarKey = fc.constantFrom('$', '$$', '$int', '$$int', '$bytes', '$digest', 'a', '');
@@ -80,7 +83,10 @@ test('property: encoded data is a value, holds no tag, and different data stay d
     fc.property(json, json, (a, b) => {
       assert.ok(isValue(encodeData(a)));
       assert.ok(!holdsTag(encodeData(a)));
-      assert.equal(canonical(encodeData(a)) === canonical(encodeData(b)), canonical(a) === canonical(b));
+      assert.equal(
+        canonical(encodeData(a)) === canonical(encodeData(b)),
+        canonical(a) === canonical(b),
+      );
       assert.equal(canonical(fromJs(a)), canonical(encodeData(a)));
     }),
     { numRuns: 5_000 },
@@ -113,12 +119,25 @@ test('only a well-formed lone tag reads as a tag', () => {
 
 test('what is not a value is told apart', () => {
   for (const value of [{ $int: '1' }, [{ $$x: null }], 0, '', [], {}]) assert.ok(isValue(value));
-  const wrong = [undefined, 1n, -0, Number.NaN, '\udfff', { $x: 1 }, { a: { $int: 'x' } }, [undefined], new Array(1)];
-  for (const value of [...wrong, new Date(0), new Map(), { a: Symbol('s') }]) assert.ok(!isValue(value));
+  const wrong = [
+    undefined,
+    1n,
+    -0,
+    Number.NaN,
+    '\udfff',
+    { $x: 1 },
+    { a: { $int: 'x' } },
+    [undefined],
+    new Array(1),
+  ];
+  for (const value of [...wrong, new Date(0), new Map(), { a: Symbol('s') }])
+    assert.ok(!isValue(value));
 });
 
 const digits = (max: number): fc.Arbitrary<string> =>
-  fc.array(fc.constantFrom(...'0015799'), { minLength: 1, maxLength: max }).map((list) => list.join(''));
+  fc
+    .array(fc.constantFrom(...'0015799'), { minLength: 1, maxLength: max })
+    .map((list) => list.join(''));
 const decimal = fc
   .tuple(fc.constantFrom('', '-'), digits(25), fc.option(digits(25), { nil: undefined }))
   .map(([sign, whole, fraction]) => {
@@ -139,7 +158,10 @@ function sign(a: bigint | number, b: bigint | number): number {
 test('property: exact decimals order as BigInt arithmetic says', () => {
   fc.assert(
     fc.property(decimal, decimal, (a, b) => {
-      assert.equal(orderValues({ $dec: a.text }, { $dec: b.text }), sign(scaled(a.text), scaled(b.text)));
+      assert.equal(
+        orderValues({ $dec: a.text }, { $dec: b.text }),
+        sign(scaled(a.text), scaled(b.text)),
+      );
     }),
     { numRuns: 5_000 },
   );
@@ -160,7 +182,8 @@ test('property: integers and doubles order as the exact numbers they are', () =>
       const real = encodeReal(first);
       assert.equal(orderValues(encodeInteger(whole), real), sign(whole, first));
       assert.equal(orderValues(real, encodeReal(second)), sign(first, second));
-      if (Number.isFinite(first) && !Object.is(first, -0)) assert.equal(orderValues(first, real), 0);
+      if (Number.isFinite(first) && !Object.is(first, -0))
+        assert.equal(orderValues(first, real), 0);
     }),
     { numRuns: 10_000 },
   );

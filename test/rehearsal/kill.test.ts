@@ -22,14 +22,24 @@ for (const journal of ['wal', 'delete']) {
   for (const step of ['adapter:stage-opened', 'adapter:action-done']) {
     for (const nth of [1, 2]) {
       test(`${journal}: killed at ${step} of rehearsal ${nth}, nothing is durable and planning goes on`, async () => {
-        const at = (name: string) => join(folder, `${journal}-${step.replace(':', '-')}-${nth}-${name}`);
+        const at = (name: string) =>
+          join(folder, `${journal}-${step.replace(':', '-')}-${nth}-${name}`);
         const file = at('books.db');
         {
           using db = new DatabaseSync(file);
           db.exec(`pragma journal_mode = ${journal}; ${SCHEMA}`);
         }
         const before = readRows(file);
-        const places = [file, at('ledger.db'), at('keys.json'), KEY.publicKey, SQL, step, String(nth), at('log')];
+        const places = [
+          file,
+          at('ledger.db'),
+          at('keys.json'),
+          KEY.publicKey,
+          SQL,
+          step,
+          String(nth),
+          at('log'),
+        ];
         const run = spawnSync(process.execPath, [planner, ...places], { encoding: 'utf8' });
         assert.equal(run.signal, 'SIGKILL', run.stderr);
         assert.equal(readFileSync(at('log'), 'utf8'), `${step}\n`);
@@ -43,10 +53,22 @@ for (const journal of ['wal', 'delete']) {
           adapters: { books: sqlite({ file, relations: ['item', 'log', 'stock'] }) },
         });
         assert.deepEqual(await runtime.ledgers.unsettled({ includeLeased: true }), []);
-        assert.deepEqual(await runtime.ledgers.journal(), [], 'no claim and no verdict was recorded');
+        assert.deepEqual(
+          await runtime.ledgers.journal(),
+          [],
+          'no claim and no verdict was recorded',
+        );
         const action = { sql: SQL };
-        const proposal = await runtime.plan({ adapter: 'books', task: 'killed', planRevision: 1, action });
-        const terminal = await runtime.execute(approver(KEY).sign(proposal, { expiresIn: '10m' }), action);
+        const proposal = await runtime.plan({
+          adapter: 'books',
+          task: 'killed',
+          planRevision: 1,
+          action,
+        });
+        const terminal = await runtime.execute(
+          approver(KEY).sign(proposal, { expiresIn: '10m' }),
+          action,
+        );
         assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
         assert.equal(readRows(file).item.size, before.item.size + 1);
       });

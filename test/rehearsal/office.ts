@@ -24,7 +24,9 @@ export const SCHEMA = `
   insert into log (id, note) values (7, 'old');
 `;
 
-export type Rows = Readonly<Record<(typeof TABLES)[number], ReadonlyMap<unknown, Readonly<Record<string, unknown>>>>>;
+export type Rows = Readonly<
+  Record<(typeof TABLES)[number], ReadonlyMap<unknown, Readonly<Record<string, unknown>>>>
+>;
 
 /** Everything durable, read with a connection that knows nothing of the runtime. */
 export function readRows(file: string): Rows {
@@ -42,7 +44,9 @@ export function readRows(file: string): Rows {
 /** How many attempts left a marker. */
 export function countMarkers(file: string): number {
   using db = new DatabaseSync(file, { readOnly: true });
-  const table = db.prepare("select name from sqlite_schema where name like '%marker%' and type = 'table'").get()?.name;
+  const table = db
+    .prepare("select name from sqlite_schema where name like '%marker%' and type = 'table'")
+    .get()?.name;
   return Number(db.prepare(`select count(*) as count from "${String(table)}"`).get()?.count);
 }
 
@@ -54,7 +58,9 @@ export interface Office extends AsyncDisposable {
   sign(proposal: Awaited<ReturnType<Runtime['plan']>>): SignedLicense;
 }
 
-export const actionOf = (sql: readonly string[]) => ({ statements: sql.map((text) => ({ sql: text })) });
+export const actionOf = (sql: readonly string[]) => ({
+  statements: sql.map((text) => ({ sql: text })),
+});
 
 /** A database of its own with a runtime whose approver may sign what was rehearsed. */
 export async function openOffice(
@@ -74,7 +80,11 @@ export async function openOffice(
     keyring: testKeyring(),
     issuers: { 'ap-team': { key: KEY.publicKey, may: ['books'], sources: ['rehearsed'] } },
     adapters: {
-      books: sqlite({ file, values, relations: [{ name: 'item', volatile: [...volatile] }, 'log', 'stock'] }),
+      books: sqlite({
+        file,
+        values,
+        relations: [{ name: 'item', volatile: [...volatile] }, 'log', 'stock'],
+      }),
     },
   });
   return {

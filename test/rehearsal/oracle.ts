@@ -78,7 +78,9 @@ export function isWhatWasShown(
     const changed = Object.keys(difference.after ?? {}).filter(
       (column) => difference.before?.[column] !== difference.after?.[column],
     );
-    return changed.every((column) => Object.hasOwn(effect.after ?? {}, column)) ? labels : undefined;
+    return changed.every((column) => Object.hasOwn(effect.after ?? {}, column))
+      ? labels
+      : undefined;
   }
 
   function fits(cell: Cell, value: unknown, labels: Map<string, unknown>): boolean {
@@ -90,7 +92,8 @@ export function isWhatWasShown(
       return true;
     }
     if (!('now' in cell)) return false;
-    const ms = typeof value === 'string' ? Date.parse(`${value.replace(' ', 'T')}Z`) : Number(value) * 1000;
+    const ms =
+      typeof value === 'string' ? Date.parse(`${value.replace(' ', 'T')}Z`) : Number(value) * 1000;
     return ms >= ran.fromMs - 2500 && ms <= ran.toMs + 2500;
   }
 

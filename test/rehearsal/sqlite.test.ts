@@ -78,7 +78,9 @@ test('property: an approved rehearsal reproduces exactly what was shown, or is r
           assert.equal(terminal.kind, 'rejected');
           assert.deepEqual(after, before);
           if (disturbance === '' && !/random/.test(`${sql} ${triggers}`)) {
-            assert.fail(`an honest second run was refused: ${JSON.stringify(terminal)}\n${proposal.rendering}`);
+            assert.fail(
+              `an honest second run was refused: ${JSON.stringify(terminal)}\n${proposal.rendering}`,
+            );
           }
           tally.refused += 1;
           return;
@@ -86,23 +88,36 @@ test('property: an approved rehearsal reproduces exactly what was shown, or is r
         tally.committed += 1;
         if (disturbance !== '') tally.committedAfterChange += 1;
         const found = compareRows(before, after);
-        const shown = isWhatWasShown(proposal.approved.effects, found, { fromMs, toMs: Date.now() });
+        const shown = isWhatWasShown(proposal.approved.effects, found, {
+          fromMs,
+          toMs: Date.now(),
+        });
         assert.ok(shown, `shown:\n${proposal.rendering}\nfound: ${JSON.stringify(found)}`);
       },
     ),
     { numRuns: 120 },
   );
   const { unplannable, committed, committedAfterChange, refused } = tally;
-  assert.ok(committed > 5 && unplannable > 0 && refused > 0 && committedAfterChange > 0, JSON.stringify(tally));
+  assert.ok(
+    committed > 5 && unplannable > 0 && refused > 0 && committedAfterChange > 0,
+    JSON.stringify(tally),
+  );
 });
 
 test('identifiers that SQLite assigns are shown as generated, and what refers to them follows', async () => {
   await using office = await openOffice(TRIGGERS.logs);
   const proposal = await office.plan(["insert into item (name, qty) values ('a', 22)"]);
   assert.match(proposal.rendering, /\+ item id=<generated "new item.id 1">/);
-  assert.match(proposal.rendering, /qty=22/, 'a value of the row itself that happens to be equal stays what it is');
+  assert.match(
+    proposal.rendering,
+    /qty=22/,
+    'a value of the row itself that happens to be equal stays what it is',
+  );
   assert.match(proposal.rendering, /made=<now within 1s>/);
-  assert.match(proposal.rendering, /\+ log id=<generated "new log.id 1">.*item=<generated "new item.id 1">/);
+  assert.match(
+    proposal.rendering,
+    /\+ log id=<generated "new log.id 1">.*item=<generated "new item.id 1">/,
+  );
   assert.match(proposal.rendering, /at=<now within 1s, in seconds>/);
   office.change("insert into item (name) values ('other'), ('others')");
   const terminal = await office.runtime.execute(
@@ -136,7 +151,10 @@ test('an action that fails is refused with its own error', async () => {
 test('another action with the same outcome is refused: the approver was shown this one', async () => {
   await using office = await openOffice();
   const license = office.sign(await office.plan(['update stock set qty = 1 where id = 1']));
-  const terminal = await office.runtime.execute(license, actionOf(['update stock set qty = 1 where id < 2']));
+  const terminal = await office.runtime.execute(
+    license,
+    actionOf(['update stock set qty = 1 where id < 2']),
+  );
   assert.equal(terminal.kind === 'rejected' && terminal.reason, 'other-action');
 });
 
@@ -150,16 +168,22 @@ test('a row touched only where nothing is compared cannot be approved, so its re
   const proposal = await office.plan(sql);
   assert.match(proposal.rendering, /name: "old" -> "seen"\n/);
   assert.match(proposal.rendering, /Not compared: item.made, item.token/);
-  assert.equal((await office.runtime.execute(office.sign(proposal), actionOf(sql))).kind, 'committed');
+  assert.equal(
+    (await office.runtime.execute(office.sign(proposal), actionOf(sql))).kind,
+    'committed',
+  );
 });
 
 test('where values are not stored, what cannot be approved is refused without them', async () => {
   await using office = await openOffice('', ['made', 'token'], 'digest');
-  await assert.rejects(office.plan(['update item set token = 987654321 where id = 21']), (error: Error) => {
-    assert.match(error.message, /cannot be approved as a whole/);
-    assert.doesNotMatch(error.message, /987654321|extra/);
-    return true;
-  });
+  await assert.rejects(
+    office.plan(['update item set token = 987654321 where id = 21']),
+    (error: Error) => {
+      assert.match(error.message, /cannot be approved as a whole/);
+      assert.doesNotMatch(error.message, /987654321|extra/);
+      return true;
+    },
+  );
 });
 
 test('an identifier that the action chose is shown as it is, however much else the action writes', async () => {
@@ -169,22 +193,31 @@ test('an identifier that the action chose is shown as it is, however much else t
     `insert into item (id, name, made) values (${id}, 'x', '2020-01-01')`,
   ];
   assert.match((await office.plan(writing('24'))).rendering, /\+ item id=24 /);
-  assert.match((await office.plan(writing('null'))).rendering, /\+ item id=<generated "new item.id 1"> /);
+  assert.match(
+    (await office.plan(writing('null'))).rendering,
+    /\+ item id=<generated "new item.id 1"> /,
+  );
 });
 
 test('rehearsals that take too long to compare are refused with that reason', async () => {
   await using office = await openOffice();
   const rows = 'with recursive c (i) as (select 1 union all select i + 1 from c where i < 1000)';
   const alike = `${rows} insert into item (name, made) select 'same', '2020-01-01' from c`;
-  await assert.rejects(office.plan([alike, 'insert into log (item) select id from item where id > 21']), {
-    code: 'ERR_EM_REHEARSAL_REFUSED',
-    message: /cannot be approved as a whole: Comparison was given up/,
-  });
+  await assert.rejects(
+    office.plan([alike, 'insert into log (item) select id from item where id > 21']),
+    {
+      code: 'ERR_EM_REHEARSAL_REFUSED',
+      message: /cannot be approved as a whole: Comparison was given up/,
+    },
+  );
 });
 
 test('an action without effect can be planned, approved and reproduced', async () => {
   await using office = await openOffice();
   const license = office.sign(await office.plan(['update stock set qty = 1 where id = 99']));
-  const terminal = await office.runtime.execute(license, actionOf(['update stock set qty = 1 where id = 99']));
+  const terminal = await office.runtime.execute(
+    license,
+    actionOf(['update stock set qty = 1 where id = 99']),
+  );
   assert.equal(terminal.kind, 'committed');
 });

@@ -43,7 +43,9 @@ async function admitLiar(make: (world: World) => AdapterFactory): Promise<World>
   return world;
 }
 
-function lyingStages(change: (stage: Stage, world: World) => Partial<Stage>): (world: World) => AdapterFactory {
+function lyingStages(
+  change: (stage: Stage, world: World) => Partial<Stage>,
+): (world: World) => AdapterFactory {
   return (world) =>
     overlayAdapter(memoryAdapter(world.books), (adapter) =>
       overlayStages(adapter as PromotableAdapter, (stage) => change(stage, world)),
@@ -58,7 +60,8 @@ const lyingProbe = (world: World, change: Partial<RemoteAdapter['probe']>): Adap
 /** Makes durable what is held, and says nothing about it. */
 function leak(world: World): void {
   for (const { target, after } of world.books.writer?.log ?? []) {
-    if (target === PROBE_TARGET.name && after) world.books.write({ op: 'insert', target, row: after });
+    if (target === PROBE_TARGET.name && after)
+      world.books.write({ op: 'insert', target, row: after });
   }
 }
 
@@ -78,7 +81,8 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
       })),
   ],
   'observes-own-write': [
-    (world) => alterEvidence(memoryAdapter(world.books), (evidence) => ({ ...evidence, records: [] })),
+    (world) =>
+      alterEvidence(memoryAdapter(world.books), (evidence) => ({ ...evidence, records: [] })),
     (world) =>
       alterEvidence(memoryAdapter(world.books), (evidence) => ({
         ...evidence,
@@ -87,7 +91,8 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
   ],
   'channels-answer': MEMORY_CHANNELS.flatMap((channel) => [
     (world) => alterEvidence(memoryAdapter(world.books), (evidence) => silence(evidence, channel)),
-    (world) => alterEvidence(memoryAdapter(world.books), (evidence) => withoutChannel(evidence, channel)),
+    (world) =>
+      alterEvidence(memoryAdapter(world.books), (evidence) => withoutChannel(evidence, channel)),
   ]),
   'discard-leaves-nothing': [
     lyingStages((stage, world) => ({
@@ -128,9 +133,12 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
         registration: { ...registration, capability: 'MEDIATED' },
       })),
     (world) =>
-      overlayAdapter(remoteAdapter(world.bank), ({ registration: { profile, values, targets } }) => ({
-        registration: { profile, values, targets },
-      })),
+      overlayAdapter(
+        remoteAdapter(world.bank),
+        ({ registration: { profile, values, targets } }) => ({
+          registration: { profile, values, targets },
+        }),
+      ),
   ],
   'deterministic-request': [
     (world) => lyingProbe(world, { samples: () => [] }),
@@ -156,7 +164,9 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
       }));
     },
   ],
-  'exclusive-credential': [(world) => lyingProbe(world, { exclusiveCredential: async () => false })],
+  'exclusive-credential': [
+    (world) => lyingProbe(world, { exclusiveCredential: async () => false }),
+  ],
   'idempotent-service': [(world) => lyingProbe(world, { idempotent: async () => false })],
 };
 
@@ -167,7 +177,10 @@ for (const probe of PROBES) {
       await assert.rejects(admitLiar(liar), (error) => {
         assert.ok(error instanceof EffectMatchError, String(error));
         assert.equal(error.code, 'ERR_EM_ADAPTER_REFUSED');
-        assert.ok(error.message.includes(`adapter "liar" failed the admission probe ${probe}:`), error.message);
+        assert.ok(
+          error.message.includes(`adapter "liar" failed the admission probe ${probe}:`),
+          error.message,
+        );
         return true;
       });
     }
@@ -207,7 +220,9 @@ test('only what means nothing is turned round: lists, texts and nulls of an appr
       const { probe } = opened as RemoteAdapter;
       const effects = [{ op: 'insert' as const, target: 'invoice', after, count: 1 }];
       return {
-        probe: overlay(probe, { samples: () => probe.samples().map((sample) => ({ ...sample, effects })) }),
+        probe: overlay(probe, {
+          samples: () => probe.samples().map((sample) => ({ ...sample, effects })),
+        }),
         buildRequest: (approval: Approval) => ({ content: canonical(approval.effects) }),
       };
     }),
@@ -262,13 +277,17 @@ test('a probe marker that something keeps out for a while is tried again, and no
       const markers = overlay(adapter.markers, {
         async void(marker) {
           tries += 1;
-          return tries <= times ? { kind: 'busy', why: 'another process starts' } : adapter.markers.void(marker);
+          return tries <= times
+            ? { kind: 'busy', why: 'another process starts' }
+            : adapter.markers.void(marker);
         },
       });
       return { markers };
     });
   await admitLiar(keptOut(3));
-  await assert.rejects(admitLiar(keptOut(Number.POSITIVE_INFINITY)), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+  await assert.rejects(admitLiar(keptOut(Number.POSITIVE_INFINITY)), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+  });
 });
 
 test('a refused adapter is closed, and so is everything opened before it', async () => {
@@ -296,6 +315,8 @@ test('a refused adapter is closed, and so is everything opened before it', async
       });
     },
   };
-  await assert.rejects(deploy(world, { adapters, store: watched }), { code: 'ERR_EM_ADAPTER_REFUSED' });
+  await assert.rejects(deploy(world, { adapters, store: watched }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+  });
   assert.deepEqual(closed, ['bank', 'books', 'store']);
 });

@@ -4,7 +4,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Gate } from '../../src/protocol/terminal.ts';
 import { type Call, type Fault, FaultStruck } from '../../src/testing/world.ts';
-import { assertRejected, claimedOccurrence, deploy, interrupt, invoiceWorld, ofKind, onlyOne, PAY } from './deploy.ts';
+import {
+  assertRejected,
+  claimedOccurrence,
+  deploy,
+  interrupt,
+  invoiceWorld,
+  ofKind,
+  onlyOne,
+  PAY,
+} from './deploy.ts';
 
 const throws = (call: Call, nth = 1, when: 'before' | 'after' = 'before'): Fault => ({
   kind: 'call',
@@ -95,7 +104,10 @@ test('remote: a fault after the request left is indeterminate, and recovery read
 test('a discard that throws once is asked again, and the rejection keeps what was seen', async () => {
   for (const when of ['before', 'after'] as const) {
     const world = invoiceWorld();
-    world.books.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'x', text: 'y' } }];
+    world.books.logic = (write) => [
+      write,
+      { op: 'insert', target: 'audit', row: { id: 'x', text: 'y' } },
+    ];
     const { terminal } = await interrupt(world, throws('stage.discard', 1, when));
     const rejected = assertRejected(terminal, 'comparison', 'diverged');
     assert.equal(rejected.outcome?.kind, 'DIVERGED');
@@ -127,7 +139,8 @@ test('where the backend answers nobody the attempt is indeterminate, and recover
   let gone: 'no' | 'soon' | 'now' = 'no';
   const pause = async (call: string) => {
     if (gone === 'soon' && call === 'stage.observe') gone = 'now';
-    if (gone === 'now' && /^(adapter|stage|markers)\./.test(call)) throw new FaultStruck('the server is gone');
+    if (gone === 'now' && /^(adapter|stage|markers)\./.test(call))
+      throw new FaultStruck('the server is gone');
   };
   const world = invoiceWorld({ pause });
   await using deployed = await deploy(world);
@@ -149,7 +162,10 @@ test('a ledger that cannot record throws, and the lease is over: recovery need n
   await using first = await deploy(world);
   const license = await first.approve();
   world.arm(first.process, throws('ledgers.record'));
-  world.books.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'x', text: 'y' } }];
+  world.books.logic = (write) => [
+    write,
+    { op: 'insert', target: 'audit', row: { id: 'x', text: 'y' } },
+  ];
   await assert.rejects(first.runtime.execute(license, PAY), FaultStruck);
   const occurrence = await claimedOccurrence(first.runtime);
   assert.equal(await first.runtime.terminal(occurrence), undefined);

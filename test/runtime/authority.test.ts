@@ -19,8 +19,22 @@ import { isRegistered } from '../../src/runtime/authority.ts';
 import type { ExecuteOptions } from '../../src/runtime/execute.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import type { IssuerConfig } from '../../src/runtime/policy.ts';
-import { memoryAdapter, overlay, overlayAdapter, remoteAdapter, type World } from '../../src/testing/world.ts';
-import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY, PAYMENT } from './deploy.ts';
+import {
+  memoryAdapter,
+  overlay,
+  overlayAdapter,
+  remoteAdapter,
+  type World,
+} from '../../src/testing/world.ts';
+import {
+  assertRejected,
+  type Deployed,
+  deploy,
+  invoiceWorld,
+  ofKind,
+  PAY,
+  PAYMENT,
+} from './deploy.ts';
 import { multiply } from './multiply.ts';
 
 /** A second approver whose private key the test holds, so that it can sign what no honest approver would. */
@@ -31,16 +45,29 @@ const withOwn = (world: World, more: Partial<IssuerConfig> = {}) => {
 };
 
 /** Signs whatever is in the license, without the checks of an approver. */
-async function forge(deployed: Deployed, change: Partial<License>, approved?: SignedLicense['approved']) {
+async function forge(
+  deployed: Deployed,
+  change: Partial<License>,
+  approved?: SignedLicense['approved'],
+) {
   const signed = await deployed.approve();
   const key = parsePrivateKey(OWN.privateKey);
   const license = { ...signed.license, issuer: 'own', key: key.publicKey.id, ...change };
-  return { license, approved: approved ?? signed.approved, signature: signLicense(key.key, license) };
+  return {
+    license,
+    approved: approved ?? signed.approved,
+    signature: signLicense(key.key, license),
+  };
 }
 
 function booksWith(world: World, change: Parameters<typeof overlayAdapter>[1]) {
   const { adapters } = world.start().config;
-  return { adapters: { ...adapters, books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, change) } };
+  return {
+    adapters: {
+      ...adapters,
+      books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, change),
+    },
+  };
 }
 
 /** A license for a service that is not what its adapter declares. */
@@ -97,9 +124,15 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
     'what was handed over with it has patterns that cannot be compiled': async (world) => {
       const deployed = await deploy(world);
       const signed = await deployed.approve();
-      const effects = signed.approved.effects.map((effect) => ({ ...effect, after: { status: { matches: '(((' } } }));
+      const effects = signed.approved.effects.map((effect) => ({
+        ...effect,
+        after: { status: { matches: '(((' } },
+      }));
       const license = { ...signed.license, occurrences: 2 };
-      return { deployed, license: { ...signed, license, approved: { ...signed.approved, effects } } };
+      return {
+        deployed,
+        license: { ...signed, license, approved: { ...signed.approved, effects } },
+      };
     },
     'one bit of the signature was flipped': async (world) => {
       const deployed = await deploy(world);
@@ -126,7 +159,10 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       const rehearsed = { ...terms, rendering: renderingDigest(approved.salt, rendering) };
       return {
         deployed,
-        license: world.approver.sign({ approved, draft: rehearsed, rendering }, { expiresIn: '10m' }),
+        license: world.approver.sign(
+          { approved, draft: rehearsed, rendering },
+          { expiresIn: '10m' },
+        ),
       };
     },
   },
@@ -143,14 +179,22 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
   'operation-unknown': {
     'nobody configured the operation': async (world) => {
       const deployed = await deploy(world, withOwn(world));
-      return { deployed, license: await forge(deployed, { source: 'contract', operation: 'payInvoice' }) };
+      return {
+        deployed,
+        license: await forge(deployed, { source: 'contract', operation: 'payInvoice' }),
+      };
     },
     'the operation is named like a property of every object': async (world) => {
       const deployed = await deploy(world, withOwn(world));
-      return { deployed, license: await forge(deployed, { source: 'contract', operation: 'constructor' }) };
+      return {
+        deployed,
+        license: await forge(deployed, { source: 'contract', operation: 'constructor' }),
+      };
     },
     'the operation is one of another adapter': async (world) => {
-      const operations = { pay: defineOperation({ ...PAY_OPERATION, name: 'pay', adapter: 'bank' }) };
+      const operations = {
+        pay: defineOperation({ ...PAY_OPERATION, name: 'pay', adapter: 'bank' }),
+      };
       const deployed = await deploy(world, { ...withOwn(world), operations });
       return { deployed, license: await forge(deployed, { source: 'contract', operation: 'pay' }) };
     },
@@ -181,7 +225,11 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       const elsewhere = { ...approved, adapter: 'bank' };
       return {
         deployed,
-        license: await forge(deployed, { approved: digestRecord(approvedRecord, elsewhere) }, elsewhere),
+        license: await forge(
+          deployed,
+          { approved: digestRecord(approvedRecord, elsewhere) },
+          elsewhere,
+        ),
       };
     },
   },
@@ -189,16 +237,36 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
     'a pattern that is none': async (world) => {
       const deployed = await deploy(world, withOwn(world));
       const { approved } = await deployed.approve();
-      const effects = approved.effects.map((effect) => ({ ...effect, after: { status: { matches: '(((' } } }));
+      const effects = approved.effects.map((effect) => ({
+        ...effect,
+        after: { status: { matches: '(((' } },
+      }));
       const outcome = approvedRecord.parse({ ...approved, effects });
-      return { deployed, license: await forge(deployed, { approved: digestRecord(approvedRecord, outcome) }, outcome) };
+      return {
+        deployed,
+        license: await forge(
+          deployed,
+          { approved: digestRecord(approvedRecord, outcome) },
+          outcome,
+        ),
+      };
     },
     'a range from high to low': async (world) => {
       const deployed = await deploy(world, withOwn(world));
       const { approved } = await deployed.approve();
-      const effects = approved.effects.map((effect) => ({ ...effect, after: { amount: { between: [2, 1] } } }));
+      const effects = approved.effects.map((effect) => ({
+        ...effect,
+        after: { amount: { between: [2, 1] } },
+      }));
       const outcome = approvedRecord.parse({ ...approved, effects });
-      return { deployed, license: await forge(deployed, { approved: digestRecord(approvedRecord, outcome) }, outcome) };
+      return {
+        deployed,
+        license: await forge(
+          deployed,
+          { approved: digestRecord(approvedRecord, outcome) },
+          outcome,
+        ),
+      };
     },
   },
   'rendering-mismatch': {
@@ -218,7 +286,8 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
       return { deployed: await deploy(world), license: await other.approve() };
     },
     'the outcome was approved for fewer columns': async (world) => {
-      const [invoice, ...rest] = (await deploy(world).then(({ approve }) => approve())).approved.registration.targets;
+      const [invoice, ...rest] = (await deploy(world).then(({ approve }) => approve())).approved
+        .registration.targets;
       const targets = [{ ...(invoice ?? assert.fail()), columns: ['id', 'status'] }, ...rest];
       await using other = await deploy(
         world,
@@ -231,17 +300,25 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
     'one request is to make millions of changes': async (world) => {
       const deployed = await deploy(world);
       const proposal = await deployed.runtime.prepare({ ...PAYMENT, adapter: 'bank' });
-      return { deployed, license: world.approver.sign(multiply(proposal, 10_000_000), { expiresIn: '10m' }) };
+      return {
+        deployed,
+        license: world.approver.sign(multiply(proposal, 10_000_000), { expiresIn: '10m' }),
+      };
     },
     'one request is to make one change more than it may': async (world) => {
       const deployed = await deploy(world);
       const proposal = await deployed.runtime.prepare({ ...PAYMENT, adapter: 'bank' });
-      return { deployed, license: world.approver.sign(multiply(proposal, 10_001), { expiresIn: '10m' }) };
+      return {
+        deployed,
+        license: world.approver.sign(multiply(proposal, 10_001), { expiresIn: '10m' }),
+      };
     },
   },
   'service-unproven': {
-    'the service needs no credential': async (world) => unprovenBank(world, { exclusiveCredential: async () => false }),
-    'the service does everything twice': async (world) => unprovenBank(world, { idempotent: async () => false }),
+    'the service needs no credential': async (world) =>
+      unprovenBank(world, { exclusiveCredential: async () => false }),
+    'the service does everything twice': async (world) =>
+      unprovenBank(world, { idempotent: async () => false }),
     'the service does not answer': async (world) =>
       unprovenBank(world, {
         idempotent: async () => {
@@ -253,13 +330,17 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
     'the code of the adapter changed': async (world) => {
       await using before = await deploy(world);
       const license = await before.approve();
-      const changed = booksWith(world, ({ identity }) => ({ identity: { ...identity, code: 'another release' } }));
+      const changed = booksWith(world, ({ identity }) => ({
+        identity: { ...identity, code: 'another release' },
+      }));
       return { deployed: await deploy(world, changed), license };
     },
     'the license is for another database': async (world) => {
       await using before = await deploy(world);
       const license = await before.approve();
-      const changed = booksWith(world, ({ identity }) => ({ identity: { ...identity, backend: 'books-2' } }));
+      const changed = booksWith(world, ({ identity }) => ({
+        identity: { ...identity, backend: 'books-2' },
+      }));
       return { deployed: await deploy(world, changed), license };
     },
     'the adapter changed its identity while it was open': async (world) => {
@@ -313,7 +394,10 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
   'not-yet-valid': {
     'a millisecond too early': async (world) => {
       const deployed = await deploy(world);
-      return { deployed, license: await deployed.approve({}, { notBefore: world.clock.now() + 1 }) };
+      return {
+        deployed,
+        license: await deployed.approve({}, { notBefore: world.clock.now() + 1 }),
+      };
     },
   },
   expired: {
@@ -386,7 +470,11 @@ for (const [reason, cases] of Object.entries(CASES)) {
       const { ledgers } = deployed.runtime;
       assert.deepEqual(await ledgers.attempts(terminal.occurrence), [terminal]);
       assert.equal(await ledgers.holder(terminal.occurrence), undefined, 'nothing was claimed');
-      assert.equal(await deployed.runtime.terminal(terminal.occurrence), undefined, 'and so nothing was decided');
+      assert.equal(
+        await deployed.runtime.terminal(terminal.occurrence),
+        undefined,
+        'and so nothing was decided',
+      );
       assert.ok(!deployed.process.trace.includes('adapter.stage'));
     });
   }
@@ -396,7 +484,9 @@ for (const [reason, cases] of Object.entries(CASES)) {
 const AT_CLAIM = ['plan-superseded', 'spent', 'nonce-reused'];
 
 test('every refusal of authority has a case above', () => {
-  const source = ['authority', 'signed'].map((name) => readFileSync(`src/runtime/${name}.ts`, 'utf8')).join('\n');
+  const source = ['authority', 'signed']
+    .map((name) => readFileSync(`src/runtime/${name}.ts`, 'utf8'))
+    .join('\n');
   const reasons = [...source.matchAll(/refuse\(\s*'([a-z-]+)'/g)].map(([, reason]) => reason);
   assert.ok(reasons.length > 10, 'the refusals were not found in the source');
   const others = AT_CLAIM.filter((reason) => reason in CASES);
@@ -429,7 +519,11 @@ test('nonce-reused: one nonce is good for one license', async () => {
   const second = await deployed.approve({ task: 'another task' }, { nonce });
   ofKind('committed', await deployed.runtime.execute(first, PAY));
   const after = world.books.rows();
-  const refused = assertRejected(await deployed.runtime.execute(second, PAY), 'authority', 'nonce-reused');
+  const refused = assertRejected(
+    await deployed.runtime.execute(second, PAY),
+    'authority',
+    'nonce-reused',
+  );
   assert.deepEqual(world.books.rows(), after);
   assert.deepEqual(await deployed.runtime.ledgers.attempts(refused.occurrence), [refused]);
 });
@@ -438,7 +532,10 @@ test('a license for two occurrences buys two executions and no third', async () 
   const world = invoiceWorld();
   const again = { writes: [{ op: 'insert', target: 'audit', row: { id: 'a', text: 'x' } }] };
   await using deployed = await deploy(world);
-  const license = await deployed.approve({ occurrences: 2, effects: [insert('audit', { id: 'a', text: 'x' })] });
+  const license = await deployed.approve({
+    occurrences: 2,
+    effects: [insert('audit', { id: 'a', text: 'x' })],
+  });
   const first = ofKind('committed', await deployed.runtime.execute(license, again));
   world.books.write({ op: 'delete', target: 'audit', key: { id: 'a' } });
   const second = ofKind('committed', await deployed.runtime.execute(license, again));
@@ -465,7 +562,9 @@ test('what is no license is thrown back before anything is recorded', async () =
   const { runtime } = deployed;
   const license = await deployed.approve();
   await assert.rejects(runtime.execute('not a license', PAY), { code: 'ERR_EM_RECORD_INVALID' });
-  await assert.rejects(runtime.execute({ ...license, more: 1 }, PAY), { code: 'ERR_EM_RECORD_INVALID' });
+  await assert.rejects(runtime.execute({ ...license, more: 1 }, PAY), {
+    code: 'ERR_EM_RECORD_INVALID',
+  });
   const elsewhere = { ...license, license: { ...license.license, adapter: 'nowhere' } };
   await assert.rejects(runtime.execute(elsewhere, PAY), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
   assert.deepEqual(await runtime.ledgers.journal(), []);
@@ -478,9 +577,16 @@ test('a broken precondition says what was required and found, and only names col
     await using deployed = await deploy(world);
     const license = await deployed.approve();
     world.disturb('state');
-    const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'authority', 'precondition-broken');
+    const { detail } = assertRejected(
+      await deployed.runtime.execute(license, PAY),
+      'authority',
+      'precondition-broken',
+    );
     if (values === 'plain')
-      assert.match(detail, /vendor \{"id":1\} must be \{"blocked":false\}, and it is .*"blocked":true/);
+      assert.match(
+        detail,
+        /vendor \{"id":1\} must be \{"blocked":false\}, and it is .*"blocked":true/,
+      );
     else assert.match(detail, /^what was required of vendor \(blocked\) no longer holds/);
   }
 });

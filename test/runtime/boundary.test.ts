@@ -36,7 +36,10 @@ async function outletsOf(deployment: Deployment, outlets: readonly Outlet[]): Pr
     credentials: 'credentials',
     enforcement: 'enforcement',
   };
-  const admitted = { identityDigest: fixtureDigest('identity'), adapter: { survey: async () => survey } };
+  const admitted = {
+    identityDigest: fixtureDigest('identity'),
+    adapter: { survey: async () => survey },
+  };
   const boundary = await certify(deployment, admitted as unknown as Admitted, claim);
   assert.ok(boundary.kind === 'certified');
   return boundary.certificate.record.outlets;
@@ -47,7 +50,8 @@ test('every store keeps the list behind its certificates, also one that another 
   const [one, two] = [store(), store()];
   const digest = await outletsOf(one.deployment, outlets);
   assert.equal(await outletsOf(two.deployment, outlets), digest);
-  for (const { documents } of [one, two]) assert.deepEqual(JSON.parse(documents.get(digest) ?? ''), outlets);
+  for (const { documents } of [one, two])
+    assert.deepEqual(JSON.parse(documents.get(digest) ?? ''), outlets);
 });
 
 test('a frozen list is kept once, however often it is surveyed', async () => {
@@ -68,7 +72,11 @@ test('a list that changes between two surveys changes the certificate', async ()
 });
 
 test('one unclassified outlet among others refuses, and only it is named', async () => {
-  const open: Outlet = { outlet: 'a webhook', disposition: 'unclassified', by: 'nothing observes it' };
+  const open: Outlet = {
+    outlet: 'a webhook',
+    disposition: 'unclassified',
+    by: 'nothing observes it',
+  };
   const survey = { outlets: [table, open, denied] };
   const admitted = { adapter: { survey: async () => survey } } as unknown as Admitted;
   const boundary = await certify(store().deployment, admitted, claim);
@@ -85,7 +93,10 @@ test('a later survey confirms a certificate only where everything that it binds 
     enforcement: 'enforcement',
   };
   const survey = told as unknown as Survey;
-  const admitted = { identityDigest: fixtureDigest('identity'), adapter: { survey: async () => survey } };
+  const admitted = {
+    identityDigest: fixtureDigest('identity'),
+    adapter: { survey: async () => survey },
+  };
   const boundary = await certify(store().deployment, admitted as unknown as Admitted, claim);
   assert.ok(boundary.kind === 'certified');
   const confirmed = (now: Survey) => isConfirmed(boundary.certificate, boundary.survey, now);
@@ -107,10 +118,22 @@ test('a later survey confirms a certificate only where everything that it binds 
 test('a frozen list whose entries an adapter has changed is not confirmed once one of them is unclassified', async () => {
   const entry = { ...table };
   const outlets = Object.freeze([entry]);
-  const survey = { backend: 'b', executor: 'e', outlets, configuration: 'c', credentials: 'd', enforcement: 'f' };
-  const admitted = { identityDigest: fixtureDigest('identity'), adapter: { survey: async () => survey } };
+  const survey = {
+    backend: 'b',
+    executor: 'e',
+    outlets,
+    configuration: 'c',
+    credentials: 'd',
+    enforcement: 'f',
+  };
+  const admitted = {
+    identityDigest: fixtureDigest('identity'),
+    adapter: { survey: async () => survey },
+  };
   const boundary = await certify(store().deployment, admitted as unknown as Admitted, claim);
-  assert.ok(boundary.kind === 'certified' && isConfirmed(boundary.certificate, boundary.survey, survey));
+  assert.ok(
+    boundary.kind === 'certified' && isConfirmed(boundary.certificate, boundary.survey, survey),
+  );
   Object.assign(entry, { disposition: 'unclassified' });
   assert.ok(!isConfirmed(boundary.certificate, boundary.survey, survey));
 });

@@ -23,7 +23,9 @@ import { sqliteKit } from '../adapters/sqlite-kit.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 /** The adapters with a real backend, and the channels each of them declares. */
-const KITS: Readonly<Record<string, { readonly kit: AdapterKit; readonly channels: readonly string[] }>> = {
+const KITS: Readonly<
+  Record<string, { readonly kit: AdapterKit; readonly channels: readonly string[] }>
+> = {
   sqlite: { kit: sqliteKit, channels: SQLITE_CHANNELS },
   files: { kit: filesKit, channels: FILES_CHANNELS },
   snapshot: { kit: snapshotKit, channels: SNAPSHOT_CHANNELS },
@@ -39,24 +41,32 @@ const LOSSES = { silenced: silence, removed: withoutChannel, repeated: repeatCha
 function repeatChannel(evidence: Evidence, channel: string): Evidence {
   return {
     ...evidence,
-    channels: evidence.channels.flatMap((report) => (report.channel === channel ? [report, report] : [report])),
+    channels: evidence.channels.flatMap((report) =>
+      report.channel === channel ? [report, report] : [report],
+    ),
   };
 }
 
 /** An observer that is honest while it is admitted and loses a channel afterwards. */
 function losing<A>(factory: AdapterFactory<A>, lose: (evidence: Evidence) => Evidence) {
   const state = { admitted: false };
-  const losingFactory = alterEvidence(factory, (evidence) => (state.admitted ? lose(evidence) : evidence));
+  const losingFactory = alterEvidence(factory, (evidence) =>
+    state.admitted ? lose(evidence) : evidence,
+  );
   return { state, factory: losingFactory as AdapterFactory };
 }
 
 async function executeLosing(adapter: 'books' | 'bank', lose: (evidence: Evidence) => Evidence) {
   const world = invoiceWorld();
   const { state, factory } = losing(
-    (adapter === 'books' ? memoryAdapter(world.books) : remoteAdapter(world.bank)) as AdapterFactory,
+    (adapter === 'books'
+      ? memoryAdapter(world.books)
+      : remoteAdapter(world.bank)) as AdapterFactory,
     lose,
   );
-  await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, [adapter]: factory } });
+  await using deployed = await deploy(world, {
+    adapters: { ...world.start().config.adapters, [adapter]: factory },
+  });
   state.admitted = true;
   const terminal = await deployed.runtime.execute(await deployed.approve({ adapter }), PAY);
   return { world, terminal };
@@ -65,7 +75,9 @@ async function executeLosing(adapter: 'books' | 'bank', lose: (evidence: Evidenc
 for (const [how, lose] of Object.entries(LOSSES)) {
   for (const channel of MEMORY_CHANNELS) {
     test(`memory: ${channel} ${how} leaves the outcome INDETERMINATE, and the candidate is discarded`, async () => {
-      const { world, terminal } = await executeLosing('books', (evidence) => lose(evidence, channel));
+      const { world, terminal } = await executeLosing('books', (evidence) =>
+        lose(evidence, channel),
+      );
       const { outcome } = assertRejected(terminal, 'comparison', 'incomplete');
       assert.ok(outcome?.kind === 'INDETERMINATE');
       assert.ok(
@@ -79,7 +91,9 @@ for (const [how, lose] of Object.entries(LOSSES)) {
 
   for (const channel of REMOTE_CHANNELS) {
     test(`remote: ${channel} ${how} leaves the terminal indeterminate, because the request was sent`, async () => {
-      const { world, terminal } = await executeLosing('bank', (evidence) => lose(evidence, channel));
+      const { world, terminal } = await executeLosing('bank', (evidence) =>
+        lose(evidence, channel),
+      );
       const { gap } = ofKind('indeterminate', terminal);
       assert.ok(gap.includes(`"${channel}"`), gap);
       assert.equal(world.bank.backend.rows().invoice?.[0]?.status, 'paid');
@@ -93,7 +107,9 @@ for (const [how, lose] of Object.entries(LOSSES)) {
         const before = await specimen.readDurable();
         const { state, factory } = losing(specimen.factory, (evidence) => lose(evidence, channel));
         const world = invoiceWorld();
-        await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, books: factory } });
+        await using deployed = await deploy(world, {
+          adapters: { ...world.start().config.adapters, books: factory },
+        });
         state.admitted = true;
         const license = await deployed.approve({ effects: specimen.effect.leaves, requires: [] });
         const terminal = await deployed.runtime.execute(license, specimen.effect.action);
@@ -124,22 +140,34 @@ test('an adapter that no longer declares a channel after it was admitted still o
   const [channel] = MEMORY_CHANNELS;
   const world = invoiceWorld();
   const honest = memoryAdapter(world.books);
-  const { state, factory } = losing(honest as AdapterFactory, (evidence) => withoutChannel(evidence, channel));
+  const { state, factory } = losing(honest as AdapterFactory, (evidence) =>
+    withoutChannel(evidence, channel),
+  );
   const forgetful: AdapterFactory = {
     async open(context) {
       const adapter = await factory.open(context);
       const declared = adapter.channels;
-      const channels = () => (state.admitted ? declared.filter((name) => name !== channel) : declared);
+      const channels = () =>
+        state.admitted ? declared.filter((name) => name !== channel) : declared;
       return Object.defineProperty(adapter, 'channels', { get: channels });
     },
   };
-  await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, books: forgetful } });
+  await using deployed = await deploy(world, {
+    adapters: { ...world.start().config.adapters, books: forgetful },
+  });
   state.admitted = true;
-  assertRejected(await deployed.runtime.execute(await deployed.approve(), PAY), 'comparison', 'incomplete');
+  assertRejected(
+    await deployed.runtime.execute(await deployed.approve(), PAY),
+    'comparison',
+    'incomplete',
+  );
 });
 
 const CONTRADICTIONS: Readonly<Record<string, (evidence: Evidence) => Evidence>> = {
-  'the observer drops a record': (evidence) => ({ ...evidence, records: evidence.records.slice(1) }),
+  'the observer drops a record': (evidence) => ({
+    ...evidence,
+    records: evidence.records.slice(1),
+  }),
   'the observer reports a record twice': (evidence) => ({
     ...evidence,
     records: evidence.records.flatMap((record) => [record, record]),
@@ -168,12 +196,16 @@ test('a schema that changes, or a target that is touched without a record, leave
   const touched = await executeLosing('books', (evidence) => ({
     ...evidence,
     channels: evidence.channels.map((report) =>
-      report.kind === 'touched' ? { ...report, targets: [...report.targets, 'unregistered'] } : report,
+      report.kind === 'touched'
+        ? { ...report, targets: [...report.targets, 'unregistered'] }
+        : report,
     ),
   }));
   assertRejected(touched.terminal, 'comparison', 'incomplete');
   const world = invoiceWorld();
-  await using deployed = await deploy(world, { at: { 'path:staged': () => world.disturb('schema') } });
+  await using deployed = await deploy(world, {
+    at: { 'path:staged': () => world.disturb('schema') },
+  });
   const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
   assertRejected(terminal, 'comparison', 'incomplete');
 });

@@ -14,7 +14,10 @@ const usable = {
   issuers: { alice: { key, may: ['books'] } },
   adapters: { books: { open } },
 };
-const issuer = (fields: object) => ({ ...usable, issuers: { alice: { ...usable.issuers.alice, ...fields } } });
+const issuer = (fields: object) => ({
+  ...usable,
+  issuers: { alice: { ...usable.issuers.alice, ...fields } },
+});
 
 const WRONG: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /it is no object/],
@@ -30,26 +33,50 @@ const WRONG: readonly (readonly [unknown, RegExp])[] = [
   [{ ...usable, operations: 5 }, /`operations` must name/],
   [{ ...usable, operations: { pay: null } }, /`operations` must name/],
   [{ ...usable, leaseMs: 0 }, /leaseMs must be/],
-  [{ ...usable, operator: {} }, /unknown option "operator" \(did you mean "operators".*\); there are store, keyring/],
-  [{ ...usable, operators: { night: { key, may: [] } } }, /operator "night".*unknown option "may".*; there are key$/],
-  [issuer({ limit: { maxEffects: 1 } }), /issuer "alice".*unknown option "limit" \(did you mean "limits"\?\)/],
-  [issuer({ source: ['contract'] }), /issuer "alice".*unknown option "source" \(did you mean "sources"\?\)/],
+  [
+    { ...usable, operator: {} },
+    /unknown option "operator" \(did you mean "operators".*\); there are store, keyring/,
+  ],
+  [
+    { ...usable, operators: { night: { key, may: [] } } },
+    /operator "night".*unknown option "may".*; there are key$/,
+  ],
+  [
+    issuer({ limit: { maxEffects: 1 } }),
+    /issuer "alice".*unknown option "limit" \(did you mean "limits"\?\)/,
+  ],
+  [
+    issuer({ source: ['contract'] }),
+    /issuer "alice".*unknown option "source" \(did you mean "sources"\?\)/,
+  ],
   [issuer({ limits: { maxEffect: 1 } }), /issuer "alice", limits: unknown option "maxEffect"/],
-  [issuer({ limits: Object.create({ maxEffects: 1 }) }), /issuer "alice", limits: options must be a plain object/],
+  [
+    issuer({ limits: Object.create({ maxEffects: 1 }) }),
+    /issuer "alice", limits: options must be a plain object/,
+  ],
   [issuer({ limits: new Map([['maxEffects', 1]]) }), /limits: options must be a plain object$/],
   [issuer({ limits: [{ maxEffects: 1 }] }), /limits: options must be a plain/],
   [issuer({ limits: true }), /limits: options must be an object/],
   [issuer({ limits: null }), /limits: options must be an object$/],
   [
-    { ...usable, issuers: { alice: Object.assign(Object.create({ limit: {} }), usable.issuers.alice) } },
+    {
+      ...usable,
+      issuers: { alice: Object.assign(Object.create({ limit: {} }), usable.issuers.alice) },
+    },
     /issuer "alice": options must be a plain object/,
   ],
-  [Object.assign(Object.create({ leaseMS: 1 }), usable), /^the configuration: options must be a plain object/],
+  [
+    Object.assign(Object.create({ leaseMS: 1 }), usable),
+    /^the configuration: options must be a plain object/,
+  ],
 ];
 
 for (const [config, what] of WRONG) {
   test(`refused: ${what.source}`, async () => {
-    await assert.rejects(createRuntime(config as RuntimeConfig), { code: 'ERR_EM_CONFIG_INVALID', message: what });
+    await assert.rejects(createRuntime(config as RuntimeConfig), {
+      code: 'ERR_EM_CONFIG_INVALID',
+      message: what,
+    });
   });
 }
 

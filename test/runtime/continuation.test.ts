@@ -12,13 +12,23 @@ import { overlay } from '../../src/testing/world.ts';
 import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';
 
 async function commit(deployed: Deployed, adapter = 'books') {
-  return ofKind('committed', await deployed.runtime.execute(await deployed.approve({ adapter }), PAY));
+  return ofKind(
+    'committed',
+    await deployed.runtime.execute(await deployed.approve({ adapter }), PAY),
+  );
 }
 
 /** Asks, and asserts that no work runs and nothing is acknowledged. */
-async function assertHalts(deployed: Deployed, why: Halt, from: Lineage, name = 'reconcile'): Promise<void> {
+async function assertHalts(
+  deployed: Deployed,
+  why: Halt,
+  from: Lineage,
+  name = 'reconcile',
+): Promise<void> {
   const before = await deployed.runtime.ledgers.acknowledgements(from.occurrence);
-  const result = await deployed.runtime.continuation(from, name).release(() => assert.fail('the work ran'));
+  const result = await deployed.runtime
+    .continuation(from, name)
+    .release(() => assert.fail('the work ran'));
   assert.deepEqual(result, { kind: 'halted', why });
   assert.deepEqual(await deployed.runtime.ledgers.acknowledgements(from.occurrence), before);
 }
@@ -28,8 +38,13 @@ test('a committed occurrence releases its registered work once', async () => {
     await using deployed = await deploy(invoiceWorld());
     const terminal = await commit(deployed, adapter);
     const continuation = deployed.runtime.continuation(terminal, 'reconcile');
-    assert.deepEqual(await continuation.release(async () => 'done'), { kind: 'released', value: 'done' });
-    const states = (await deployed.runtime.ledgers.acknowledgements(terminal.occurrence)).map(({ state }) => state);
+    assert.deepEqual(await continuation.release(async () => 'done'), {
+      kind: 'released',
+      value: 'done',
+    });
+    const states = (await deployed.runtime.ledgers.acknowledgements(terminal.occurrence)).map(
+      ({ state }) => state,
+    );
     assert.deepEqual(states, ['released', 'completed']);
     await assertHalts(deployed, 'already-released', terminal);
   }
@@ -71,14 +86,24 @@ test('a license names every occurrence that it buys, in the order in which they 
     bought,
   );
   assert.notEqual(first.occurrence, second.occurrence);
-  assert.equal((await deployed.runtime.continuation(bought[0], 'reconcile').release(() => {})).kind, 'released');
+  assert.equal(
+    (await deployed.runtime.continuation(bought[0], 'reconcile').release(() => {})).kind,
+    'released',
+  );
 });
 
 test('no-terminal: an occurrence nobody knows, and one whose attempt was interrupted', async () => {
   const world = invoiceWorld();
-  const { license } = await interrupt(world, { kind: 'step', step: 'path:promoted', ending: 'die' });
+  const { license } = await interrupt(world, {
+    kind: 'step',
+    step: 'path:promoted',
+    ending: 'die',
+  });
   await using deployed = await deploy(world);
-  const unknown = { occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId, lineage: digestText('x/v1', '') };
+  const unknown = {
+    occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId,
+    lineage: digestText('x/v1', ''),
+  };
   await assertHalts(deployed, 'no-terminal', unknown);
   const [claim] = await deployed.runtime.ledgers.unsettled({ includeLeased: true });
   const { occurrence, license: lineage } = claim?.claim.record ?? assert.fail();
@@ -90,7 +115,10 @@ test('rejected, diverged and indeterminate halt as what they are', async () => {
   const world = invoiceWorld();
   await using deployed = await deploy(world);
   const wrong = { writes: [{ op: 'delete', target: 'invoice', key: { id: 2 } }] };
-  const rejected = ofKind('rejected', await deployed.runtime.execute(await deployed.approve(), wrong));
+  const rejected = ofKind(
+    'rejected',
+    await deployed.runtime.execute(await deployed.approve(), wrong),
+  );
   await assertHalts(deployed, 'rejected', rejected);
   world.arm(deployed.process, { kind: 'network', how: 'lost-request' });
   const lost = ofKind(
@@ -99,7 +127,10 @@ test('rejected, diverged and indeterminate halt as what they are', async () => {
   );
   await assertHalts(deployed, 'indeterminate', lost);
   world.arm(deployed.process, { kind: 'logic', how: 'add' });
-  const diverged = ofKind('diverged', await deployed.runtime.execute(await deployed.approve({ adapter: 'bank' }), PAY));
+  const diverged = ofKind(
+    'diverged',
+    await deployed.runtime.execute(await deployed.approve({ adapter: 'bank' }), PAY),
+  );
   await assertHalts(deployed, 'diverged', diverged);
 });
 
@@ -131,7 +162,10 @@ test('state-missing: the backend was restored to before the commit', async () =>
     await assertHalts(deployed, 'state-missing', terminal);
   }
   world.books.markers.set(terminal.occurrence, marker);
-  assert.equal((await deployed.runtime.continuation(terminal, 'reconcile').release(() => 1)).kind, 'released');
+  assert.equal(
+    (await deployed.runtime.continuation(terminal, 'reconcile').release(() => 1)).kind,
+    'released',
+  );
 });
 
 test('state-missing: a marker counts only if it is the marker of this very commit', async () => {
@@ -151,7 +185,10 @@ test('state-missing: a marker counts only if it is the marker of this very commi
     await assertHalts(deployed, 'state-missing', terminal);
   }
   world.books.markers.set(terminal.occurrence, reseal(world, JSON.parse(text)));
-  assert.equal((await deployed.runtime.continuation(terminal, 'reconcile').release(() => 1)).kind, 'released');
+  assert.equal(
+    (await deployed.runtime.continuation(terminal, 'reconcile').release(() => 1)).kind,
+    'released',
+  );
 });
 
 test('state-missing: the adapter is not configured where the work asks', async () => {
@@ -225,7 +262,9 @@ test('work that fails or dies is not run again: it was released', async () => {
   });
   await assert.rejects(failing, /printer/);
   await assertHalts(first, 'already-released', terminal);
-  const states = (await first.runtime.ledgers.acknowledgements(terminal.occurrence)).map(({ state }) => state);
+  const states = (await first.runtime.ledgers.acknowledgements(terminal.occurrence)).map(
+    ({ state }) => state,
+  );
   assert.deepEqual(states, ['released'], 'and the journal shows that it did not complete');
 });
 
@@ -234,7 +273,9 @@ test('a process that dies in front of the acknowledgement leaves the work to ano
   const first = await deploy(world);
   const terminal = await commit(first);
   world.arm(first.process, { kind: 'step', step: 'continuation:checked', ending: 'die' });
-  await assert.rejects(first.runtime.continuation(terminal, 'reconcile').release(() => assert.fail()));
+  await assert.rejects(
+    first.runtime.continuation(terminal, 'reconcile').release(() => assert.fail()),
+  );
   await using second = await deploy(world);
   const released = await second.runtime.continuation(terminal, 'reconcile').release(() => 'done');
   assert.deepEqual(released, { kind: 'released', value: 'done' });
@@ -251,7 +292,9 @@ test('whoever asks without an occurrence, a lineage or a name is told so', async
   ];
   for (const [from, name] of questions) {
     const asked = async () =>
-      deployed.runtime.continuation(from as Lineage, name as string).release(() => assert.fail('the work ran'));
+      deployed.runtime
+        .continuation(from as Lineage, name as string)
+        .release(() => assert.fail('the work ran'));
     await assert.rejects(asked, { code: 'ERR_EM_USAGE' });
   }
 });
@@ -259,6 +302,8 @@ test('whoever asks without an occurrence, a lineage or a name is told so', async
 test('whoever asks without work is told so, and the release is still there for whoever has some', async () => {
   await using deployed = await deploy(invoiceWorld());
   const continuation = deployed.runtime.continuation(await commit(deployed), 'reconcile');
-  await assert.rejects(continuation.release(undefined as unknown as () => string), { code: 'ERR_EM_USAGE' });
+  await assert.rejects(continuation.release(undefined as unknown as () => string), {
+    code: 'ERR_EM_USAGE',
+  });
   assert.deepEqual(await continuation.release(() => 'done'), { kind: 'released', value: 'done' });
 });

@@ -12,7 +12,12 @@ import type { Gate, Terminal, TerminalOf } from '../../src/protocol/terminal.ts'
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
-import { type Fault, type MemoryProcess, World, type WorldOptions } from '../../src/testing/world.ts';
+import {
+  type Fault,
+  type MemoryProcess,
+  World,
+  type WorldOptions,
+} from '../../src/testing/world.ts';
 
 export const LEASE_MS = 60_000;
 
@@ -31,7 +36,9 @@ export function invoiceWorld(options: Partial<WorldOptions> = {}): World {
 }
 
 /** The action that pays invoice 1, and what somebody asks to have approved for it. */
-export const PAY = { writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid' } }] };
+export const PAY = {
+  writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid' } }],
+};
 export const PAYMENT: PrepareRequest = {
   adapter: 'books',
   task: 'invoice 1',
@@ -85,13 +92,20 @@ export async function deploy(world: World, options: DeployOptions = {}): Promise
 }
 
 /** The terminal, which must be of this kind. */
-export function ofKind<K extends Terminal['kind']>(kind: K, terminal: Terminal | undefined): TerminalOf<K> {
+export function ofKind<K extends Terminal['kind']>(
+  kind: K,
+  terminal: Terminal | undefined,
+): TerminalOf<K> {
   assert.equal(terminal?.kind, kind, JSON.stringify(terminal));
   return terminal as TerminalOf<K>;
 }
 
 /** Asserts a rejection at this gate for this reason. */
-export function assertRejected(terminal: Terminal | undefined, at: Gate, reason: string): TerminalOf<'rejected'> {
+export function assertRejected(
+  terminal: Terminal | undefined,
+  at: Gate,
+  reason: string,
+): TerminalOf<'rejected'> {
   const rejected = ofKind('rejected', terminal);
   assert.deepEqual({ at: rejected.at, reason: rejected.reason }, { at, reason }, rejected.detail);
   return rejected;
@@ -102,7 +116,11 @@ export async function interrupt(
   world: World,
   fault: Fault,
   request: Partial<PrepareRequest> = {},
-): Promise<{ readonly license: SignedLicense; readonly process: MemoryProcess; readonly terminal?: Terminal }> {
+): Promise<{
+  readonly license: SignedLicense;
+  readonly process: MemoryProcess;
+  readonly terminal?: Terminal;
+}> {
   const first = await deploy(world);
   const license = await first.approve(request);
   world.arm(first.process, fault);
@@ -124,7 +142,8 @@ export function onlyOne(recovered: readonly Recovered[]): Recovered {
 export async function claimedOccurrence(runtime: Runtime): Promise<OccurrenceId> {
   const claims = (await runtime.ledgers.journal()).filter(({ kind }) => kind === 'claim');
   assert.equal(claims.length, 1);
-  return (claims[0] as { readonly record: { readonly occurrence: OccurrenceId } }).record.occurrence;
+  return (claims[0] as { readonly record: { readonly occurrence: OccurrenceId } }).record
+    .occurrence;
 }
 
 /** For `pause`: does the work in front of the first such call, and nothing otherwise. */
@@ -139,7 +158,10 @@ export function once(at: string, work: () => Promise<void>): (call: string) => P
 
 /** A committed marker with other content, sealed with the keys of the world. */
 export function reseal(world: World, content: unknown): MarkerText {
-  const { text, seal } = createSealer(world.start().config.keyring).seal(markerRecord, markerRecord.parse(content));
+  const { text, seal } = createSealer(world.start().config.keyring).seal(
+    markerRecord,
+    markerRecord.parse(content),
+  );
   const { occurrence } = content as { readonly occurrence: string };
   return { occurrence, disposition: 'committed', text, sealKey: seal.key, sealMac: seal.mac };
 }

@@ -33,7 +33,11 @@ for (const adapter of ['books', 'bank']) {
     assert.equal(holder?.claim.record.execution, terminal.execution);
     assert.deepEqual(approvedRecord.parseText(holder?.approvedText ?? ''), license.approved);
     assert.deepEqual(await deployed.runtime.terminal(terminal.occurrence), terminal);
-    assert.deepEqual(await deployed.runtime.recover({ now: true }), [], 'nothing is left to settle');
+    assert.deepEqual(
+      await deployed.runtime.recover({ now: true }),
+      [],
+      'nothing is left to settle',
+    );
     assert.equal((await deployed.runtime.verifyJournal()).kind, 'intact');
   });
 }
@@ -41,29 +45,53 @@ for (const adapter of ['books', 'bank']) {
 test('the marker is durable with the state and names the same verdict as the terminal', async () => {
   const world = invoiceWorld();
   await using deployed = await deploy(world);
-  const terminal = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+  const terminal = ofKind(
+    'committed',
+    await deployed.runtime.execute(await deployed.approve(), PAY),
+  );
   const stored = world.books.markers.get(terminal.occurrence);
   const marker = JSON.parse(stored?.text ?? '');
-  const { occurrence, execution, approved, observed, certificate, claim, permit, consumedAt } = terminal;
-  const said = { occurrence, execution, approved, observed, certificate, claim, permit, consumedAt };
+  const { occurrence, execution, approved, observed, certificate, claim, permit, consumedAt } =
+    terminal;
+  const said = {
+    occurrence,
+    execution,
+    approved,
+    observed,
+    certificate,
+    claim,
+    permit,
+    consumedAt,
+  };
   assert.deepEqual(marker, { version: 1, disposition: 'committed', ...said });
 });
 
 test('a candidate that differs is discarded before the rejection is recorded, and the diff says how', async () => {
   const world = invoiceWorld();
-  world.books.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'a', text: 'trigger' } }];
+  world.books.logic = (write) => [
+    write,
+    { op: 'insert', target: 'audit', row: { id: 'a', text: 'trigger' } },
+  ];
   await using deployed = await deploy(world);
   const license = await deployed.approve();
   world.arm(deployed.process, { kind: 'none' });
-  const terminal = assertRejected(await deployed.runtime.execute(license, PAY), 'comparison', 'diverged');
+  const terminal = assertRejected(
+    await deployed.runtime.execute(license, PAY),
+    'comparison',
+    'diverged',
+  );
   assert.ok(terminal.outcome?.kind === 'DIVERGED');
   const { extra, missing, altered } = terminal.outcome.diff;
   assert.deepEqual({ missing, altered }, { missing: [], altered: [] });
-  assert.deepEqual(extra, [{ op: 'insert', target: 'audit', key: { id: 'a' }, after: { text: 'trigger' }, count: 1 }]);
+  assert.deepEqual(extra, [
+    { op: 'insert', target: 'audit', key: { id: 'a' }, after: { text: 'trigger' }, count: 1 },
+  ]);
   assert.deepEqual(world.books.rows().invoice?.[0], PENDING);
   assert.deepEqual(world.books.rows().audit, []);
   const { trace } = deployed.process;
-  const order = trace.filter((entry) => ['stage.discard', 'path:discarded', 'ledgers.record'].includes(entry));
+  const order = trace.filter((entry) =>
+    ['stage.discard', 'path:discarded', 'ledgers.record'].includes(entry),
+  );
   assert.deepEqual(order, ['stage.discard', 'path:discarded', 'ledgers.record']);
 });
 
@@ -74,8 +102,14 @@ test('a diff that is too long to store keeps its entries, and says how long the 
     [10, true],
   ] as const) {
     const world = invoiceWorld();
-    const rows = Array.from({ length: 12 }, (_, id) => ({ id: `${id}`, text: 'x'.repeat(characters) }));
-    world.books.logic = (write) => [write, ...rows.map((row) => ({ op: 'insert' as const, target: 'audit', row }))];
+    const rows = Array.from({ length: 12 }, (_, id) => ({
+      id: `${id}`,
+      text: 'x'.repeat(characters),
+    }));
+    world.books.logic = (write) => [
+      write,
+      ...rows.map((row) => ({ op: 'insert' as const, target: 'audit', row })),
+    ];
     await using deployed = await deploy(world);
     const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
     const { outcome } = assertRejected(terminal, 'comparison', 'diverged');
@@ -114,14 +148,19 @@ test('an action that fails is rejected at the stage and leaves nothing', async (
 
 test('a request that was answered by other effects is diverged: durable, and wrong', async () => {
   const world = invoiceWorld();
-  world.bank.backend.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'a', text: 'server' } }];
+  world.bank.backend.logic = (write) => [
+    write,
+    { op: 'insert', target: 'audit', row: { id: 'a', text: 'server' } },
+  ];
   await using deployed = await deploy(world);
   const license = await deployed.approve({ adapter: 'bank' });
   const terminal = ofKind('diverged', await deployed.runtime.execute(license, PAY));
   assert.ok(terminal.outcome.kind === 'DIVERGED');
   assert.equal(terminal.outcome.diff.extra.length, 1);
   assert.deepEqual(world.bank.backend.rows().audit, [{ id: 'a', text: 'server' }]);
-  const released = await deployed.runtime.continuation(terminal, 'reconcile').release(() => assert.fail());
+  const released = await deployed.runtime
+    .continuation(terminal, 'reconcile')
+    .release(() => assert.fail());
   assert.deepEqual(released, { kind: 'halted', why: 'diverged' });
 });
 
@@ -166,18 +205,33 @@ test('network: a request that provably never left is rejected, anything less cer
     ofKind(kind, terminal);
     const paid = world.bank.backend.rows().invoice?.[0]?.status === 'paid';
     assert.equal(paid, how === 'lost-reply', how);
-    assert.equal(deployed.process.trace.filter((call) => call === 'adapter.dispatch').length, 1, 'sent once');
+    assert.equal(
+      deployed.process.trace.filter((call) => call === 'adapter.dispatch').length,
+      1,
+      'sent once',
+    );
   }
 });
 
 test('values that are not to be stored are in neither journal nor ledger', async () => {
   const world = invoiceWorld({ values: 'digest' });
-  world.books.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'a', text: 'geheim-1' } }];
+  world.books.logic = (write) => [
+    write,
+    { op: 'insert', target: 'audit', row: { id: 'a', text: 'geheim-1' } },
+  ];
   await using deployed = await deploy(world);
-  const secretive = { effects: [update('invoice', { id: 1 }, { status: ['pending', 'geheim-2'] })] };
+  const secretive = {
+    effects: [update('invoice', { id: 1 }, { status: ['pending', 'geheim-2'] })],
+  };
   const license = await deployed.approve(secretive);
-  const action = { writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'geheim-3' } }] };
-  const terminal = assertRejected(await deployed.runtime.execute(license, action), 'comparison', 'diverged');
+  const action = {
+    writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'geheim-3' } }],
+  };
+  const terminal = assertRejected(
+    await deployed.runtime.execute(license, action),
+    'comparison',
+    'diverged',
+  );
   const holder = await deployed.runtime.ledgers.holder(terminal.occurrence);
   const kept = JSON.stringify([terminal, holder, await deployed.runtime.ledgers.journal()]);
   assert.doesNotMatch(kept, /geheim|pending/);
@@ -192,10 +246,16 @@ test('what was observed is kept as a digest, and where values are not stored as 
     before: { status: 'pending' },
     after: { status: 'paid' },
   };
-  const guess = digestText('effectmatch/observed/v1', [...observedLines([effect as Effect])].join(''));
+  const guess = digestText(
+    'effectmatch/observed/v1',
+    [...observedLines([effect as Effect])].join(''),
+  );
   for (const values of ['plain', 'digest'] as const) {
     await using deployed = await deploy(invoiceWorld({ values }));
-    const terminal = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+    const terminal = ofKind(
+      'committed',
+      await deployed.runtime.execute(await deployed.approve(), PAY),
+    );
     assert.equal(terminal.observed === guess, values === 'plain');
   }
 });
@@ -208,7 +268,9 @@ test('a plan revision is announced by preparing, and a requirement that does not
   world.disturb('state');
   await assert.rejects(deployed.approve({ planRevision: 8 }), { code: 'ERR_EM_MANIFEST_INVALID' });
   assert.equal(await announcedPlan(deployed.runtime.ledgers, 'invoice 1'), 7);
-  await assert.rejects(deployed.approve({ adapter: 'nowhere' }), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+  await assert.rejects(deployed.approve({ adapter: 'nowhere' }), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+  });
 });
 
 test("two adapters of one deployment do not spend each other's licenses", async () => {
@@ -228,7 +290,10 @@ test('closing a runtime twice is closing it once', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-close-'));
   const world = invoiceWorld();
   const adapters = { ...world.start().config.adapters, books: specimen.factory };
-  const { runtime } = await deploy(world, { adapters, store: sqliteLedgers(join(folder, 'store.db')) });
+  const { runtime } = await deploy(world, {
+    adapters,
+    store: sqliteLedgers(join(folder, 'store.db')),
+  });
   await runtime.close();
   await runtime[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });

@@ -12,11 +12,21 @@ import { type Change, play } from './play.ts';
 
 const change = (id: number): fc.Arbitrary<Change> =>
   fc.oneof(
-    fc.record({ op: fc.constant('update' as const), id: fc.constant(id), status: fc.constantFrom('paid', 'late') }),
+    fc.record({
+      op: fc.constant('update' as const),
+      id: fc.constant(id),
+      status: fc.constantFrom('paid', 'late'),
+    }),
     fc.record({ op: fc.constant('delete' as const), id: fc.constant(id) }),
-    fc.record({ op: fc.constant('insert' as const), id: fc.constant(id + 3), status: fc.constantFrom('paid', 'late') }),
+    fc.record({
+      op: fc.constant('insert' as const),
+      id: fc.constant(id + 3),
+      status: fc.constantFrom('paid', 'late'),
+    }),
   );
-const changes = fc.tuple(fc.subarray([1, 2, 3], { minLength: 1 })).chain(([ids]) => fc.tuple(...ids.map(change)));
+const changes = fc
+  .tuple(fc.subarray([1, 2, 3], { minLength: 1 }))
+  .chain(([ids]) => fc.tuple(...ids.map(change)));
 const fault = fc.constantFrom(...everyFault());
 
 test('property: after any three faults, release, rejection, commit and recovery agree with the durable state', async () => {
@@ -47,7 +57,13 @@ test('property: the same with ledgers in a file', async () => {
         async (adapter, approved, faults) => {
           files += 1;
           const file = join(folder, `${files}.db`);
-          await play({ adapter, approved, written: approved, faults, ledgers: () => sqliteLedgers(file) });
+          await play({
+            adapter,
+            approved,
+            written: approved,
+            faults,
+            ledgers: () => sqliteLedgers(file),
+          });
         },
       ),
       { numRuns: 25 },

@@ -25,7 +25,9 @@ const seen = new Set<string>();
 for (const adapter of ['books', 'bank'] as const) {
   test(`${adapter}: every fault in an execution that would be exact`, async () => {
     for (const fault of FAULTS) {
-      const { struck } = await named(fault, () => play({ adapter, approved: PAY, written: PAY, faults: [fault] }));
+      const { struck } = await named(fault, () =>
+        play({ adapter, approved: PAY, written: PAY, faults: [fault] }),
+      );
       if (struck[0]) seen.add(JSON.stringify(fault));
     }
   });
@@ -40,11 +42,16 @@ for (const adapter of ['books', 'bank'] as const) {
     }
   });
 
-  for (const step of ['path:claimed', adapter === 'books' ? 'path:promoted' : 'path:dispatched'] as const) {
+  for (const step of [
+    'path:claimed',
+    adapter === 'books' ? 'path:promoted' : 'path:dispatched',
+  ] as const) {
     test(`${adapter}: every fault in the recovery of a process that died at ${step}`, async () => {
       for (const fault of FAULTS.filter(concernsRecovery)) {
         const faults = [diesAt(step), fault, fault];
-        const { struck } = await named(fault, () => play({ adapter, approved: PAY, written: PAY, faults }));
+        const { struck } = await named(fault, () =>
+          play({ adapter, approved: PAY, written: PAY, faults }),
+        );
         assert.equal(struck[0], true);
         if (struck[1]) seen.add(JSON.stringify(fault));
       }

@@ -46,7 +46,9 @@ const meet = (thrown: unknown, stored: Terminal | undefined, terminal: Terminal)
 test('a terminal that is not assured is not handed to the ledger', async () => {
   const untimely = terminalOf('committed', { consumedAt: '2026-01-01T09:00:00.000Z' });
   const record = () => assert.fail('it was handed over');
-  await assert.rejects(recordTerminal(deployment({ record }), untimely, 'flushed'), { code: 'ERR_EM_INVARIANT' });
+  await assert.rejects(recordTerminal(deployment({ record }), untimely, 'flushed'), {
+    code: 'ERR_EM_INVARIANT',
+  });
 });
 
 test('"not established" takes the verdict on its own attempt that stands already', async () => {
@@ -92,7 +94,10 @@ test('a rejection says what is known and nothing about what is not', () => {
     outcome: { kind: 'INDETERMINATE' as const, gaps: ['a channel was silent'] },
   };
   const full = rejection(deployment({}), attempt, 'comparison', refusal, known);
-  assert.deepEqual({ claim: full.claim, certificate: full.certificate, outcome: full.outcome }, known);
+  assert.deepEqual(
+    { claim: full.claim, certificate: full.certificate, outcome: full.outcome },
+    known,
+  );
 });
 
 test('a reason that is no name is not recorded as one', () => {
@@ -107,6 +112,9 @@ test('an uncertainty keeps its reason, and says so where none was given', () => 
     permit: fixtureDigest('permit'),
     consumedAt: '2026-01-01T10:00:01.000Z',
   };
-  assert.equal(uncertainty(deployment({}), attempt, consumed, 'the reply was lost').gap, 'the reply was lost');
+  assert.equal(
+    uncertainty(deployment({}), attempt, consumed, 'the reply was lost').gap,
+    'the reply was lost',
+  );
   assert.equal(uncertainty(deployment({}), attempt, consumed, '').gap, 'no reason was given');
 });

@@ -8,8 +8,23 @@ import type { Ledgers, LedgersFactory } from '../../src/contract/ledgers.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { read } from '../../src/protocol/draft.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
-import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
-import { assertRejected, type DeployOptions, deploy, invoiceWorld, ofKind, once, onlyOne, PAY } from './deploy.ts';
+import {
+  memoryAdapter,
+  overlay,
+  overlayAdapter,
+  overlayStages,
+  type World,
+} from '../../src/testing/world.ts';
+import {
+  assertRejected,
+  type DeployOptions,
+  deploy,
+  invoiceWorld,
+  ofKind,
+  once,
+  onlyOne,
+  PAY,
+} from './deploy.ts';
 
 interface Case {
   readonly deploy?: (world: World) => DeployOptions;
@@ -27,10 +42,16 @@ const ledgersWith = (change: (ledgers: Ledgers) => Partial<Ledgers>) => (world: 
 
 /** Every one of these holds for a held candidate and for a request. */
 const BOTH: Readonly<Record<string, Case>> = {
-  'boundary-changed': { deploy: (world) => ({ at: { 'path:certified': () => world.disturb('schema') } }) },
+  'boundary-changed': {
+    deploy: (world) => ({ at: { 'path:certified': () => world.disturb('schema') } }),
+  },
   expired: { deploy: (world) => ({ at: { 'path:certified': () => world.advance(600_000) } }) },
-  'not-yet-valid': { deploy: (world) => ({ at: { 'path:certified': () => world.advance(-600_000) } }) },
-  'precondition-broken': { deploy: (world) => ({ at: { 'path:certified': () => world.disturb('state') } }) },
+  'not-yet-valid': {
+    deploy: (world) => ({ at: { 'path:certified': () => world.advance(-600_000) } }),
+  },
+  'precondition-broken': {
+    deploy: (world) => ({ at: { 'path:certified': () => world.disturb('state') } }),
+  },
   'stale-state': {
     deploy: (world) => ({ at: { 'path:certified': () => world.disturb('state') } }),
     request: { requires: [], watch: [read('vendor', { id: 1 })] },
@@ -46,12 +67,18 @@ const BOTH: Readonly<Record<string, Case>> = {
   },
   'claim-lost': {
     deploy: ledgersWith((ledgers) => ({
-      standing: async (task, attempt) => ({ ...(await ledgers.standing(task, attempt)), holds: false }),
+      standing: async (task, attempt) => ({
+        ...(await ledgers.standing(task, attempt)),
+        holds: false,
+      }),
     })),
   },
 };
 
-const booksWith = (world: World, change: (adapter: PromotableAdapter) => Partial<PromotableAdapter>) => ({
+const booksWith = (
+  world: World,
+  change: (adapter: PromotableAdapter) => Partial<PromotableAdapter>,
+) => ({
   adapters: {
     ...world.start().config.adapters,
     books: overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) =>
@@ -92,7 +119,11 @@ const STAGE: Readonly<Record<string, Case>> = {
     deploy: (world) => ({
       at: {
         'path:observed': () =>
-          world.books.writer?.write({ op: 'insert', target: 'audit', row: { id: 'late', text: 'write' } }),
+          world.books.writer?.write({
+            op: 'insert',
+            target: 'audit',
+            row: { id: 'late', text: 'write' },
+          }),
       },
     }),
   },
@@ -133,10 +164,20 @@ for (const [adapter, cases] of Object.entries({ books: STAGE, bank: REQUEST })) 
       assert.ok(rejected.claim !== undefined && rejected.certificate !== undefined);
       assert.equal(rejected.outcome?.kind, adapter === 'books' ? 'EXACT' : undefined);
       assert.deepEqual(await deployed.runtime.ledgers.attempts(terminal.occurrence), [terminal]);
-      assert.ok(!deployed.process.trace.some((call) => ['stage.promote', 'adapter.dispatch'].includes(call)));
-      const released = await deployed.runtime.continuation(terminal, 'reconcile').release(() => assert.fail());
+      assert.ok(
+        !deployed.process.trace.some((call) =>
+          ['stage.promote', 'adapter.dispatch'].includes(call),
+        ),
+      );
+      const released = await deployed.runtime
+        .continuation(terminal, 'reconcile')
+        .release(() => assert.fail());
       assert.equal(released.kind, 'halted');
-      assertRejected(await deployed.runtime.execute(license, PAY), 'authority', reasonOfReplay(reason));
+      assertRejected(
+        await deployed.runtime.execute(license, PAY),
+        'authority',
+        reasonOfReplay(reason),
+      );
     });
   }
 }
@@ -172,7 +213,13 @@ for (const adapter of ['books', 'bank']) {
 
 /** Whatever was wrong at the gate, the occurrence is spent; some of it is found before the claim the next time. */
 function reasonOfReplay(reason: string): string {
-  const before = ['expired', 'not-yet-valid', 'precondition-broken', 'stale-state', 'adapter-changed'];
+  const before = [
+    'expired',
+    'not-yet-valid',
+    'precondition-broken',
+    'stale-state',
+    'adapter-changed',
+  ];
   return before.includes(reason) ? reason : 'spent';
 }
 
@@ -189,7 +236,11 @@ for (const part of ['kind', 'backend', 'code'] as const) {
       added = '2';
     };
     await using deployed = await deploy(world, { ...changing, at: { 'path:observed': change } });
-    assertRejected(await deployed.runtime.execute(await deployed.approve(), PAY), 'final-gate', 'adapter-changed');
+    assertRejected(
+      await deployed.runtime.execute(await deployed.approve(), PAY),
+      'final-gate',
+      'adapter-changed',
+    );
     assert.equal(world.books.markers.size, 0);
   });
 }
@@ -197,7 +248,9 @@ for (const part of ['kind', 'backend', 'code'] as const) {
 test('every refusal of the final gate has a case above', () => {
   const source = readFileSync('src/runtime/gate.ts', 'utf8');
   const own = [...source.matchAll(/reason: '([a-z-]+)'/g)].map(([, reason]) => reason ?? '');
-  const fence = /reason: `permit-\$\{fence\.kind\}`/.test(source) ? ['permit-void', 'permit-spent'] : [];
+  const fence = /reason: `permit-\$\{fence\.kind\}`/.test(source)
+    ? ['permit-void', 'permit-spent']
+    : [];
   assert.ok(own.length >= 4 && fence.length === 2, 'the refusals were not found in the source');
   const covered = new Set([...Object.keys(STAGE), ...Object.keys(REQUEST)]);
   assert.deepEqual(
@@ -211,14 +264,19 @@ test('a survey shows the outlets as they are now, and changes nothing', async ()
   await using deployed = await deploy(world);
   const open = async () => {
     const { outlets } = await deployed.runtime.survey('books');
-    return outlets.filter(({ disposition }) => disposition === 'unclassified').map(({ outlet }) => outlet);
+    return outlets
+      .filter(({ disposition }) => disposition === 'unclassified')
+      .map(({ outlet }) => outlet);
   };
   assert.deepEqual(await open(), []);
   world.books.unclassified = 'a foreign data wrapper';
   assert.deepEqual(await open(), ['a foreign data wrapper']);
   world.books.unclassified = undefined;
   assert.deepEqual(await open(), []);
-  await assert.rejects(deployed.runtime.survey('bocks'), { code: 'ERR_EM_ADAPTER_UNAVAILABLE', message: /"bocks"/ });
+  await assert.rejects(deployed.runtime.survey('bocks'), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+    message: /"bocks"/,
+  });
   ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
 });
 
@@ -229,18 +287,28 @@ test('a boundary with an unclassified outlet is refused before anything is stage
     const license = await deployed.approve({ adapter });
     world.books.unclassified = 'a foreign data wrapper';
     world.bank.backend.unclassified = 'a webhook';
-    const terminal = assertRejected(await deployed.runtime.execute(license, PAY), 'boundary', 'outlet-unclassified');
+    const terminal = assertRejected(
+      await deployed.runtime.execute(license, PAY),
+      'boundary',
+      'outlet-unclassified',
+    );
     assert.match(terminal.detail, adapter === 'books' ? /foreign data wrapper/ : /webhook/);
-    assert.ok(!deployed.process.trace.some((call) => ['adapter.stage', 'adapter.dispatch'].includes(call)));
+    assert.ok(
+      !deployed.process.trace.some((call) => ['adapter.stage', 'adapter.dispatch'].includes(call)),
+    );
   }
 });
 
 test('a candidate that the gate refuses is discarded before its rejection is recorded', async () => {
   const world = invoiceWorld();
-  await using deployed = await deploy(world, { at: { 'path:observed': () => world.disturb('schema') } });
+  await using deployed = await deploy(world, {
+    at: { 'path:observed': () => world.disturb('schema') },
+  });
   const license = await deployed.approve();
   assertRejected(await deployed.runtime.execute(license, PAY), 'final-gate', 'boundary-changed');
-  const order = deployed.process.trace.filter((call) => ['stage.discard', 'ledgers.record'].includes(call));
+  const order = deployed.process.trace.filter((call) =>
+    ['stage.discard', 'ledgers.record'].includes(call),
+  );
   assert.deepEqual(order, ['stage.discard', 'ledgers.record']);
 });
 
@@ -259,7 +327,10 @@ test('an outlet that opens while a candidate is held is a changed boundary', asy
 
 test('a refusal says what the adapter found changed, and without its words which part of the certificate changed', async () => {
   const another = "the backend's configuration changed";
-  const explanations: readonly (readonly [said: string, explainChange?: () => Promise<readonly string[]>])[] = [
+  const explanations: readonly (readonly [
+    said: string,
+    explainChange?: () => Promise<readonly string[]>,
+  ])[] = [
     ['table invoice: owner "a" → "b"', async () => ['table invoice: owner "a" → "b"']],
     [another],
     [another, () => Promise.reject(new Error('the connection was lost'))],
@@ -278,15 +349,25 @@ test('a refusal says what the adapter found changed, and without its words which
 
 test('a clock that steps back between claim and gate does not make the permit older than the claim', async () => {
   const world = invoiceWorld();
-  await using deployed = await deploy(world, { at: { 'path:certified': () => world.advance(-1000) } });
-  const committed = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+  await using deployed = await deploy(world, {
+    at: { 'path:certified': () => world.advance(-1000) },
+  });
+  const committed = ofKind(
+    'committed',
+    await deployed.runtime.execute(await deployed.approve(), PAY),
+  );
   assert.equal(committed.consumedAt, committed.claimedAt);
 });
 
 test('a permit carries the time of its gate, not that of the claim', async () => {
   const world = invoiceWorld();
-  await using deployed = await deploy(world, { at: { 'path:certified': () => world.advance(1000) } });
-  const committed = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+  await using deployed = await deploy(world, {
+    at: { 'path:certified': () => world.advance(1000) },
+  });
+  const committed = ofKind(
+    'committed',
+    await deployed.runtime.execute(await deployed.approve(), PAY),
+  );
   assert.equal(Date.parse(committed.consumedAt) - Date.parse(committed.claimedAt), 1000);
 });
 

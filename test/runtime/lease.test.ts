@@ -19,7 +19,8 @@ test('every attempt under way is renewed three times per lease, until it ends or
     return true;
   };
   const leases = openLeases({ renew } as unknown as Ledgers, 3000, clock);
-  const attempt = (occurrence: string) => ({ occurrence, execution: `of ${occurrence}` }) as unknown as AttemptFacts;
+  const attempt = (occurrence: string) =>
+    ({ occurrence, execution: `of ${occurrence}` }) as unknown as AttemptFacts;
   const pass = (ms: number) => {
     t.mock.timers.tick(ms);
     return renewed.splice(0);

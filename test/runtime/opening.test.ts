@@ -22,7 +22,12 @@ async function lateWorld() {
   for (let at = 0; at < OPEN; at += 1) {
     const sign = { adapter: 'bank', task: `payment ${at}` };
     await interrupt(world, { kind: 'step', step: 'path:dispatched', ending: 'die' }, sign);
-    world.bank.backend.write({ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'pending' } });
+    world.bank.backend.write({
+      op: 'update',
+      target: 'invoice',
+      key: { id: 1 },
+      set: { status: 'pending' },
+    });
   }
   world.advance(LEASE_MS);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -38,7 +43,10 @@ test('opening waits neither for the sum of what hangs nor for one of it, and rec
   const { world, asking, answer } = await lateWorld();
   const startedMs = performance.now();
   await using opened = await openIn(world);
-  assert.ok(performance.now() - startedMs < 10_000, 'it does not wait for an answer that never comes');
+  assert.ok(
+    performance.now() - startedMs < 10_000,
+    'it does not wait for an answer that never comes',
+  );
   assert.ok(asking.most > 1 && asking.most <= 8, `${asking.most} were asked at the same time`);
   assert.equal((await opened.runtime.ledgers.unsettled({ includeLeased: true })).length, OPEN);
 
@@ -76,7 +84,13 @@ test('a store that cannot list what is open is refused at opening', async () => 
   const store = {
     open: async (context: Parameters<typeof config.store.open>[0]) => {
       const ledgers = await config.store.open(context);
-      world.arm(process, { kind: 'call', call: 'ledgers.unsettled', when: 'before', ending: 'throw', nth: 1 });
+      world.arm(process, {
+        kind: 'call',
+        call: 'ledgers.unsettled',
+        when: 'before',
+        ending: 'throw',
+        nth: 1,
+      });
       return ledgers;
     },
   };

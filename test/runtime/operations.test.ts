@@ -7,9 +7,18 @@ import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { insert, read, row, update } from '../../src/protocol/draft.ts';
 import { LIMIT_REASONS } from '../../src/protocol/limits.ts';
-import { defineOperation, identifyOperations, type Operation } from '../../src/runtime/operation.ts';
+import {
+  defineOperation,
+  identifyOperations,
+  type Operation,
+} from '../../src/runtime/operation.ts';
 import type { IssuerConfig, LimitsConfig } from '../../src/runtime/policy.ts';
-import { memoryAdapter, overlayAdapter, remoteAdapter, type World } from '../../src/testing/world.ts';
+import {
+  memoryAdapter,
+  overlayAdapter,
+  remoteAdapter,
+  type World,
+} from '../../src/testing/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const payInvoice = defineOperation({
@@ -18,7 +27,8 @@ const payInvoice = defineOperation({
   input: z.strictObject({ invoice: z.int().positive() }),
   reads: ({ invoice }) => [read('invoice', { id: invoice }), read('vendor', { id: 1 })],
   approve({ invoice }, [found, vendor]) {
-    if (found === null || found?.status !== 'pending') throw new Error(`invoice ${invoice} is not open`);
+    if (found === null || found?.status !== 'pending')
+      throw new Error(`invoice ${invoice} is not open`);
     if (vendor?.blocked !== false) throw new Error('the vendor is blocked');
     return {
       effects: [update('invoice', { id: invoice }, { status: ['pending', 'paid'] })],
@@ -28,7 +38,9 @@ const payInvoice = defineOperation({
   },
   action: ({ invoice }) => pay(invoice),
 });
-const pay = (id: number) => ({ writes: [{ op: 'update', target: 'invoice', key: { id }, set: { status: 'paid' } }] });
+const pay = (id: number) => ({
+  writes: [{ op: 'update', target: 'invoice', key: { id }, set: { status: 'paid' } }],
+});
 const TASK = { task: 'invoice 1', planRevision: 1 };
 
 const withOperation = (world: World, operation: Operation = payInvoice) =>
@@ -52,12 +64,17 @@ test('a proposal names its operation, is bound to the action, and commits', asyn
 
 test('an operation may leave its action open: then the outcome alone decides', async () => {
   const world = invoiceWorld();
-  await using deployed = await withOperation(world, defineOperation({ ...payInvoice, bindAction: false }));
+  await using deployed = await withOperation(
+    world,
+    defineOperation({ ...payInvoice, bindAction: false }),
+  );
   const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
   assert.equal(proposal.draft.action, undefined);
   const license = world.approver.sign(proposal, { expiresIn: '10m' });
   const roundabout = {
-    writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid', amount: 35 } }],
+    writes: [
+      { op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid', amount: 35 } },
+    ],
   };
   ofKind('committed', await deployed.runtime.execute(license, roundabout));
 });
@@ -97,13 +114,19 @@ test('state that changes while the rule is thinking makes the approval stale, no
       const text = `amount ${found?.amount}`;
       return { effects: [insert('audit', { id: 'a', text })] };
     },
-    action: () => ({ writes: [{ op: 'insert', target: 'audit', row: { id: 'a', text: 'amount 35' } }] }),
+    action: () => ({
+      writes: [{ op: 'insert', target: 'audit', row: { id: 'a', text: 'amount 35' } }],
+    }),
   });
   await using deployed = await withOperation(world, slow);
   const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
   assert.match(proposal.rendering, /amount 35/);
   const license = world.approver.sign(proposal, { expiresIn: '10m' });
-  assertRejected(await deployed.runtime.execute(license, slow.action({ invoice: 1 })), 'authority', 'stale-state');
+  assertRejected(
+    await deployed.runtime.execute(license, slow.action({ invoice: 1 })),
+    'authority',
+    'stale-state',
+  );
 });
 
 test('input that does not fit the schema never reaches the rule', async () => {
@@ -111,9 +134,14 @@ test('input that does not fit the schema never reaches the rule', async () => {
   await using deployed = await withOperation(world);
   const { runtime } = deployed;
   for (const input of [{ invoice: '1' }, {}, { invoice: 1, more: 1 }, null, { invoice: -1 }]) {
-    await assert.rejects(runtime.propose('payInvoice', input, TASK), { code: 'ERR_EM_INPUT_INVALID' });
+    await assert.rejects(runtime.propose('payInvoice', input, TASK), {
+      code: 'ERR_EM_INPUT_INVALID',
+    });
   }
-  await assert.rejects(runtime.propose('payInvoice', { invoice: '1' }, TASK), /"payInvoice".*invoice: /);
+  await assert.rejects(
+    runtime.propose('payInvoice', { invoice: '1' }, TASK),
+    /"payInvoice".*invoice: /,
+  );
   await assert.rejects(runtime.propose('payInvoices', {}, TASK), { code: 'ERR_EM_NOT_FOUND' });
   await assert.rejects(runtime.propose('payInvoices', {}, TASK), /configured: payInvoice\)/);
   await using bare = await deploy(invoiceWorld());
@@ -123,39 +151,82 @@ test('input that does not fit the schema never reaches the rule', async () => {
 
 test('issues of any Standard Schema are told with their place', async () => {
   const issues = [{ message: 'odd' }, { message: 'even', path: ['lines', { key: 0 }, 'price'] }];
-  const input = { '~standard': { version: 1 as const, vendor: 'own', validate: () => ({ issues }) } };
-  await using deployed = await withOperation(invoiceWorld(), defineOperation<never>({ ...payInvoice, input }));
-  await assert.rejects(deployed.runtime.propose('payInvoice', {}, TASK), /is not usable: odd; lines\.0\.price: even$/);
+  const input = {
+    '~standard': { version: 1 as const, vendor: 'own', validate: () => ({ issues }) },
+  };
+  await using deployed = await withOperation(
+    invoiceWorld(),
+    defineOperation<never>({ ...payInvoice, input }),
+  );
+  await assert.rejects(
+    deployed.runtime.propose('payInvoice', {}, TASK),
+    /is not usable: odd; lines\.0\.price: even$/,
+  );
 });
 
 test('what goes wrong in a contract is said with the name of the operation and the function', async () => {
   const failing: readonly (readonly [Partial<Operation<never>>, string, RegExp])[] = [
-    [{ approve: () => assert.fail('not open') }, 'ERR_EM_OPERATION_FAILED', /"payInvoice".*"approve" threw: not open/],
-    [{ reads: () => assert.fail('no reads') }, 'ERR_EM_OPERATION_FAILED', /"reads" threw: no reads/],
-    [{ action: () => assert.fail('no action') }, 'ERR_EM_OPERATION_FAILED', /"action" threw: no action/],
-    [{ approve: async () => Promise.reject(new Error('later')) }, 'ERR_EM_OPERATION_FAILED', /"approve" threw: later/],
+    [
+      { approve: () => assert.fail('not open') },
+      'ERR_EM_OPERATION_FAILED',
+      /"payInvoice".*"approve" threw: not open/,
+    ],
+    [
+      { reads: () => assert.fail('no reads') },
+      'ERR_EM_OPERATION_FAILED',
+      /"reads" threw: no reads/,
+    ],
+    [
+      { action: () => assert.fail('no action') },
+      'ERR_EM_OPERATION_FAILED',
+      /"action" threw: no action/,
+    ],
+    [
+      { approve: async () => Promise.reject(new Error('later')) },
+      'ERR_EM_OPERATION_FAILED',
+      /"approve" threw: later/,
+    ],
     [{ approve: () => undefined as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
     [{ approve: () => null as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
     [{ approve: () => 'effects' as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
-    [{ approve: () => ({ effects: 5 }) as never }, 'ERR_EM_OPERATION_FAILED', /must return \{ effects/],
-    [{ approve: () => Promise.reject('words') }, 'ERR_EM_OPERATION_FAILED', /"approve" threw: words/],
-    [{ approve: () => ({ effects: [], watch: [] }) as never }, 'ERR_EM_OPERATION_FAILED', /unknown field "watch"/],
+    [
+      { approve: () => ({ effects: 5 }) as never },
+      'ERR_EM_OPERATION_FAILED',
+      /must return \{ effects/,
+    ],
+    [
+      { approve: () => Promise.reject('words') },
+      'ERR_EM_OPERATION_FAILED',
+      /"approve" threw: words/,
+    ],
+    [
+      { approve: () => ({ effects: [], watch: [] }) as never },
+      'ERR_EM_OPERATION_FAILED',
+      /unknown field "watch"/,
+    ],
     [
       { approve: () => ({ effects: [insert('nowhere', { id: 1 })] }) },
       'ERR_EM_MANIFEST_INVALID',
       /operation "payInvoice".*nowhere/,
     ],
-    [{ reads: () => [read('nowhere', { id: 1 })] }, 'ERR_EM_MANIFEST_INVALID', /operation "payInvoice".*nowhere/],
+    [
+      { reads: () => [read('nowhere', { id: 1 })] },
+      'ERR_EM_MANIFEST_INVALID',
+      /operation "payInvoice".*nowhere/,
+    ],
     [{ action: () => 'drop table' }, 'ERR_EM_ACTION_INVALID', /^(?!operation).*action/],
   ];
   for (const [change, code, message] of failing) {
     const operation = defineOperation({ ...payInvoice, ...change });
     await using deployed = await withOperation(invoiceWorld(), operation);
-    await assert.rejects(deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK), (error: Error) => {
-      assert.equal((error as { code?: string }).code, code, error.message);
-      assert.match(error.message, message);
-      return true;
-    });
+    await assert.rejects(
+      deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK),
+      (error: Error) => {
+        assert.equal((error as { code?: string }).code, code, error.message);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
     assert.deepEqual(await deployed.runtime.ledgers.journal(), []);
   }
 });
@@ -163,7 +234,11 @@ test('what goes wrong in a contract is said with the name of the operation and t
 test('another rule is another frame: what the old one approved is refused', async () => {
   const world = invoiceWorld();
   const changes: readonly Partial<Operation<{ invoice: number }>>[] = [
-    { approve: ({ invoice }) => ({ effects: [update('invoice', { id: invoice }, { status: 'paid' })] }) },
+    {
+      approve: ({ invoice }) => ({
+        effects: [update('invoice', { id: invoice }, { status: 'paid' })],
+      }),
+    },
     { reads: () => [] },
     { action: () => pay(2) },
     { version: '2' },
@@ -200,13 +275,21 @@ test('what is said about one use of an operation is in its proposal', async () =
   });
   await using deployed = await withOperation(world, blind);
   const { runtime } = deployed;
-  const proposal = await runtime.propose('payInvoice', {}, { ...TASK, revision: 'r7', occurrences: 2 });
+  const proposal = await runtime.propose(
+    'payInvoice',
+    {},
+    { ...TASK, revision: 'r7', occurrences: 2 },
+  );
   assert.equal(proposal.draft.occurrences, 2);
   assert.deepEqual(proposal.draft.continuations, []);
   assert.deepEqual(proposal.approved.watch, []);
   const license = world.approver.sign(proposal, { expiresIn: '10m' });
   assertRejected(await runtime.execute(license, pay(1)), 'authority', 'stale-state');
-  assertRejected(await runtime.execute(license, pay(1), { revision: 'r8' }), 'authority', 'stale-state');
+  assertRejected(
+    await runtime.execute(license, pay(1), { revision: 'r8' }),
+    'authority',
+    'stale-state',
+  );
   ofKind('committed', await runtime.execute(license, pay(1), { revision: 'r7' }));
 });
 
@@ -223,7 +306,10 @@ test('a fault of the backend is not taken for one of the operation', async () =>
     const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => ({
       read: async (reads) => (down ? Promise.reject(fault) : adapter.read(reads)),
     }));
-    await using deployed = await deploy(world, { adapters: { ...adapters, books }, operations: { payInvoice } });
+    await using deployed = await deploy(world, {
+      adapters: { ...adapters, books },
+      operations: { payInvoice },
+    });
     down = true;
     await assert.rejects(
       deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK),
@@ -305,7 +391,11 @@ for (const reason of LIMIT_REASONS) {
     await using deployed = await limited(world, { ...WITHIN, ...BEYOND[reason] });
     const proposal = await deployed.runtime.propose('payInvoice', { invoice: 1 }, TASK);
     const license = world.approver.sign(proposal, { expiresIn: '10m' });
-    const terminal = assertRejected(await deployed.runtime.execute(license, pay(1)), 'authority', reason);
+    const terminal = assertRejected(
+      await deployed.runtime.execute(license, pay(1)),
+      'authority',
+      reason,
+    );
     assert.equal(terminal.claim, undefined);
     assert.equal(await deployed.runtime.ledgers.holder(terminal.occurrence), undefined);
     assert.deepEqual(world.books.rows(), before);
@@ -323,8 +413,15 @@ test('hours are those of the execution: a window that closes while the candidate
     at: { 'path:observed': () => world.advance(5 * 60_000) },
   });
   const license = await deployed.approve({}, { expiresIn: '1d' });
-  const { detail } = assertRejected(await deployed.runtime.execute(license, PAY), 'final-gate', 'limit-hours');
-  assert.equal(detail, 'it is thu 10:05 in UTC; approvals of this issuer run only daily 10:00-10:05 (UTC)');
+  const { detail } = assertRejected(
+    await deployed.runtime.execute(license, PAY),
+    'final-gate',
+    'limit-hours',
+  );
+  assert.equal(
+    detail,
+    'it is thu 10:05 in UTC; approvals of this issuer run only daily 10:00-10:05 (UTC)',
+  );
   assert.deepEqual(world.books.rows(), before);
 });
 
@@ -344,11 +441,14 @@ test('hours in a zone that does not exist, or that never come, stop the deployme
     [{ to: '08:00' }, /from and to are the same/],
     [{ until: '19:00' }, /not usable/],
   ] as const) {
-    await assert.rejects(limited(invoiceWorld(), { hours: { ...good, ...wrong } }), (error: EffectMatchError) => {
-      assert.equal(error.code, 'ERR_EM_CONFIG_INVALID');
-      assert.match(error.message, message);
-      return true;
-    });
+    await assert.rejects(
+      limited(invoiceWorld(), { hours: { ...good, ...wrong } }),
+      (error: EffectMatchError) => {
+        assert.equal(error.code, 'ERR_EM_CONFIG_INVALID');
+        assert.match(error.message, message);
+        return true;
+      },
+    );
   }
 });
 
@@ -380,7 +480,10 @@ test('a limit is for what the issuer may approve: a relation of another adapter 
   const bank = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ registration }) => ({
     registration: {
       ...registration,
-      targets: [...registration.targets, { name: 'transfer', columns: ['id'], key: ['id'], volatile: [] }],
+      targets: [
+        ...registration.targets,
+        { name: 'transfer', columns: ['id'], key: ['id'], volatile: [] },
+      ],
     },
   }));
   const limitedTo = (may: readonly string[]) =>
@@ -388,7 +491,10 @@ test('a limit is for what the issuer may approve: a relation of another adapter 
       adapters: { ...adapters, bank },
       issuers: { 'ap-team': { ...team, may, limits: { relations: ['transfer'] } } },
     });
-  await assert.rejects(limitedTo(['books']), { code: 'ERR_EM_CONFIG_INVALID', message: /"transfer".*not registered/ });
+  await assert.rejects(limitedTo(['books']), {
+    code: 'ERR_EM_CONFIG_INVALID',
+    message: /"transfer".*not registered/,
+  });
   await using _ = await limitedTo(['books', 'bank']);
 });
 
@@ -399,7 +505,10 @@ test('what an object of the configuration throws is not taken for a fault of the
       throw fault;
     },
   });
-  await assert.rejects(limited(invoiceWorld(), { relations: [hostile] }), (error) => error === fault);
+  await assert.rejects(
+    limited(invoiceWorld(), { relations: [hostile] }),
+    (error) => error === fault,
+  );
 });
 
 test('issuers that are described wrongly stop the deployment', async () => {
@@ -421,11 +530,14 @@ test('issuers that are described wrongly stop the deployment', async () => {
     [{ ...team, limits: { operations: ['payInvoice'] } }, /"payInvoice", but none of that name/],
   ];
   for (const [issuer, message] of wrong) {
-    await assert.rejects(deploy(world, { issuers: { 'ap-team': issuer as IssuerConfig } }), (error: Error) => {
-      assert.equal((error as { code?: string }).code, 'ERR_EM_CONFIG_INVALID', error.message);
-      assert.match(error.message, message);
-      return true;
-    });
+    await assert.rejects(
+      deploy(world, { issuers: { 'ap-team': issuer as IssuerConfig } }),
+      (error: Error) => {
+        assert.equal((error as { code?: string }).code, 'ERR_EM_CONFIG_INVALID', error.message);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
   }
 });
 

@@ -8,7 +8,13 @@ import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Row } from '../../src/protocol/value.ts';
-import { type Fault, FaultStruck, type MemoryBackend, World, type Write } from '../../src/testing/world.ts';
+import {
+  type Fault,
+  FaultStruck,
+  type MemoryBackend,
+  World,
+  type Write,
+} from '../../src/testing/world.ts';
 import { type Deployed, deploy, LEASE_MS } from './deploy.ts';
 
 /** A change of one invoice, from which approval, action and expected state are derived independently. */
@@ -34,7 +40,11 @@ export interface Played {
   readonly paid: boolean;
 }
 
-export const INITIAL: readonly Row[] = [1, 2, 3].map((id) => ({ id, status: 'pending', amount: 10 * id }));
+export const INITIAL: readonly Row[] = [1, 2, 3].map((id) => ({
+  id,
+  status: 'pending',
+  amount: 10 * id,
+}));
 
 /** Plays a scenario to its end and asserts after every process that no record contradicts what is durable. */
 export async function play(scenario: Scenario): Promise<Played> {
@@ -95,8 +105,14 @@ class Stage {
   async recover(deployed: Deployed, last: boolean): Promise<void> {
     const recovered = await survive(() => deployed.runtime.recover(last ? { now: true } : {}));
     for (const one of recovered ?? []) {
-      if ('why' in one) assert.doesNotMatch(one.why, /invariant|TypeError|CONFLICT|unreachable/, 'a bug, not a fault');
-      if (last && this.#scenario.adapter === 'books') assert.equal(one.kind, 'settled', JSON.stringify(one));
+      if ('why' in one)
+        assert.doesNotMatch(
+          one.why,
+          /invariant|TypeError|CONFLICT|unreachable/,
+          'a bug, not a fault',
+        );
+      if (last && this.#scenario.adapter === 'books')
+        assert.equal(one.kind, 'settled', JSON.stringify(one));
     }
   }
 
@@ -107,7 +123,11 @@ class Stage {
     await survive(() =>
       deployed.runtime.continuation({ occurrence, lineage }, 'reconcile').release(() => {
         this.#ran += 1;
-        assert.deepEqual(this.#durable(), this.#approved, 'released work implies the approved state');
+        assert.deepEqual(
+          this.#durable(),
+          this.#approved,
+          'released work implies the approved state',
+        );
       }),
     );
     assert.ok(this.#ran <= 1, 'no continuation is released twice');
@@ -119,13 +139,21 @@ class Stage {
     assert.equal((await ledgers.verify()).kind, 'intact');
     const claim = (await ledgers.journal()).find(({ kind }) => kind === 'claim');
     const durable = this.#durable();
-    if (claim === undefined) return assert.deepEqual(durable, this.#before, 'nothing happens without a claim');
-    const { occurrence, execution } = claim.record as { occurrence: Terminal['occurrence']; execution: string };
+    if (claim === undefined)
+      return assert.deepEqual(durable, this.#before, 'nothing happens without a claim');
+    const { occurrence, execution } = claim.record as {
+      occurrence: Terminal['occurrence'];
+      execution: string;
+    };
     const terminal = await ledgers.terminal(occurrence);
     const marker = this.#world.books.markers.get(occurrence);
     if (this.#scenario.adapter === 'books') {
       const expected = marker?.disposition === 'committed' ? this.#approved : this.#before;
-      assert.deepEqual(durable, expected, 'state and marker are durable together, and only ever the approved state');
+      assert.deepEqual(
+        durable,
+        expected,
+        'state and marker are durable together, and only ever the approved state',
+      );
     }
     if (this.#returned?.execution === execution && this.#returned.kind !== 'indeterminate') {
       assert.deepEqual(terminal, this.#returned, 'a verdict that was returned never changes');
@@ -146,12 +174,17 @@ class Stage {
         return;
       case 'rejected':
         this.#world.bank.deliver(); // not even what is still on its way
-        assert.deepEqual(this.#durable(), this.#before, 'rejected implies that nothing became durable');
+        assert.deepEqual(
+          this.#durable(),
+          this.#before,
+          'rejected implies that nothing became durable',
+        );
         assert.notEqual(marker, 'committed');
         return;
       case 'diverged':
         assert.ok(!held, 'a held candidate that differs is discarded');
-        if (!this.#observerLies()) assert.notDeepEqual(durable, this.#approved, 'diverged implies another state');
+        if (!this.#observerLies())
+          assert.notDeepEqual(durable, this.#approved, 'diverged implies another state');
     }
   }
 
@@ -169,18 +202,29 @@ class Stage {
     if (this.#ran > 0) assert.equal(terminal?.kind, 'committed');
     if (claim) {
       const before = this.#durable();
-      const replay = await deployed.runtime.execute(license, { writes: this.#scenario.written.map(writeOf) });
+      const replay = await deployed.runtime.execute(license, {
+        writes: this.#scenario.written.map(writeOf),
+      });
       assert.equal(replay.kind, 'rejected', 'a replay gets nothing');
       assert.deepEqual(this.#durable(), before);
-      assert.deepEqual(await ledgers.terminal(claim.record.occurrence), terminal, 'and shadows nothing');
+      assert.deepEqual(
+        await ledgers.terminal(claim.record.occurrence),
+        terminal,
+        'and shadows nothing',
+      );
     }
-    return { struck, terminal, paid: JSON.stringify(this.#durable()) === JSON.stringify(this.#approved) };
+    return {
+      struck,
+      terminal,
+      paid: JSON.stringify(this.#durable()) === JSON.stringify(this.#approved),
+    };
   }
 
   /** What changed before the final gate was seen at it. */
   #assertUndisturbed(terminal: Terminal | undefined, struck: boolean): void {
     const [fault] = this.#scenario.faults;
-    if (!struck || fault === undefined || !('at' in fault) || !SEEN_AT_GATE.includes(fault.at)) return;
+    if (!struck || fault === undefined || !('at' in fault) || !SEEN_AT_GATE.includes(fault.at))
+      return;
     // A boundary is certified after the claim, so that a change up to then belongs to it.
     if (fault.kind === 'schema' && fault.at === 'path:claimed') return;
     assert.notEqual(terminal?.kind, 'committed', `${fault.kind} changed at ${fault.at}`);
@@ -213,7 +257,8 @@ async function survive<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
-    for (let at: unknown = error; at !== undefined; at = inner(at)) if (at instanceof FaultStruck) return undefined;
+    for (let at: unknown = error; at !== undefined; at = inner(at))
+      if (at instanceof FaultStruck) return undefined;
     throw error;
   }
 }
@@ -228,9 +273,16 @@ function changed(rows: readonly Row[], changes: readonly Change[]): readonly Row
   const byId = new Map(rows.map((invoice) => [Number(invoice.id), invoice]));
   for (const change of changes) {
     if (change.op === 'delete') byId.delete(change.id);
-    else byId.set(change.id, { id: change.id, status: change.status, amount: byId.get(change.id)?.amount ?? null });
+    else
+      byId.set(change.id, {
+        id: change.id,
+        status: change.status,
+        amount: byId.get(change.id)?.amount ?? null,
+      });
   }
-  return [...byId].sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)).map(([, invoice]) => invoice);
+  return [...byId]
+    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
+    .map(([, invoice]) => invoice);
 }
 
 function effectOf(change: Change): ApprovedEffect {
@@ -247,5 +299,7 @@ function writeOf(change: Change): Write {
   const target = 'invoice';
   if (op === 'delete') return { op, target, key: { id } };
   const { status } = change;
-  return op === 'insert' ? { op, target, row: { id, status } } : { op, target, key: { id }, set: { status } };
+  return op === 'insert'
+    ? { op, target, row: { id, status } }
+    : { op, target, key: { id }, set: { status } };
 }

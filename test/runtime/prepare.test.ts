@@ -13,7 +13,10 @@ const request = {
 
 const WRONG: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /must be an object/],
-  [{ ...request, continuation: ['reconcile'] }, /unknown option "continuation" \(did you mean "continuations"\?\)/],
+  [
+    { ...request, continuation: ['reconcile'] },
+    /unknown option "continuation" \(did you mean "continuations"\?\)/,
+  ],
   [
     Object.assign(Object.create({ requires: [row('vendor', { id: 8 }, { blocked: 0 })] }), request),
     /must be a plain object/,
@@ -26,7 +29,10 @@ const WRONG: readonly (readonly [unknown, RegExp])[] = [
     { ...request, requires: [row('invoice', { id: 1 }, { status: 'paid' })] },
     /must be \{"status":"paid"\}, and it is \{"status":"pending"\}/,
   ],
-  [{ ...request, requires: [absent('invoice', { id: 1 })] }, /"id":1\} must not exist, and it is \{.*\}/],
+  [
+    { ...request, requires: [absent('invoice', { id: 1 })] },
+    /"id":1\} must not exist, and it is \{.*\}/,
+  ],
 ];
 
 for (const [wrong, what] of WRONG) {

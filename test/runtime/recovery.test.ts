@@ -87,7 +87,11 @@ for (const step of ['adapter:commit-returned', 'path:promoted'] as const) {
 }
 
 test('recovery that died after its void marker is finished by the next one', async () => {
-  for (const step of ['adapter:void-written', 'adapter:void-committed', 'recovery:settled'] as const) {
+  for (const step of [
+    'adapter:void-written',
+    'adapter:void-committed',
+    'recovery:settled',
+  ] as const) {
     const world = invoiceWorld();
     await interrupt(world, diesAt('path:staged'));
     const second = await succeed(world);
@@ -160,9 +164,12 @@ test('without the adapter, or with another backend under its name, nothing is de
   assert.ok(first.kind === 'unresolved');
   assert.match(first.why, /not configured/);
 
-  const elsewhere = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, ({ identity }) => ({
-    identity: { ...identity, backend: 'books-2' },
-  }));
+  const elsewhere = overlayAdapter(
+    memoryAdapter(world.books) as AdapterFactory,
+    ({ identity }) => ({
+      identity: { ...identity, backend: 'books-2' },
+    }),
+  );
   await using replaced = await deploy(world, { adapters: { ...adapters, books: elsewhere } });
   const second = onlyOne(await replaced.runtime.recover());
   assert.ok(second.kind === 'unresolved');
@@ -205,7 +212,9 @@ test('a marker of another execution means that this attempt left nothing', async
   const terminal = assertRejected(await settledTerminal(other), 'recovery', 'decided-elsewhere');
   assert.equal(terminal.occurrence, committed.occurrence);
   assert.notEqual(terminal.execution, committed.execution);
-  const halted = await other.runtime.continuation(terminal, 'reconcile').release(() => assert.fail());
+  const halted = await other.runtime
+    .continuation(terminal, 'reconcile')
+    .release(() => assert.fail());
   assert.deepEqual(halted, { kind: 'halted', why: 'rejected' });
 });
 
@@ -216,7 +225,12 @@ test('two machines with stores of their own commit an occurrence once', async ()
   const license = await here.approve();
   ofKind('committed', await here.runtime.execute(license, PAY));
   // Somebody takes the payment back by hand, so that only the marker stands in the way of a second one.
-  world.books.write({ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'pending' } });
+  world.books.write({
+    op: 'update',
+    target: 'invoice',
+    key: { id: 1 },
+    set: { status: 'pending' },
+  });
   const second = await there.runtime.execute(license, PAY);
   assertRejected(second, 'promotion', 'marker-exists');
   assert.equal(world.books.markers.size, 1);
@@ -229,7 +243,10 @@ const FOREIGN: Readonly<Record<string, readonly [why: RegExp, spoil: Spoil]>> = 
   'its key is unknown': [/does not verify/, (marker) => ({ ...marker, sealKey: 'nobody' })],
   'its text was changed': [
     /does not verify/,
-    (marker) => ({ ...marker, text: marker.text.replace(/"consumedAt":"2026/, '"consumedAt":"2027') }),
+    (marker) => ({
+      ...marker,
+      text: marker.text.replace(/"consumedAt":"2026/, '"consumedAt":"2027'),
+    }),
   ],
   'its digests disagree with the claim': [
     /digests disagree/,
@@ -241,7 +258,8 @@ const FOREIGN: Readonly<Record<string, readonly [why: RegExp, spoil: Spoil]>> = 
   ],
   'it names another occurrence': [
     /another occurrence/,
-    (marker, world) => reseal(world, { ...JSON.parse(marker.text), occurrence: `occ_${'0'.repeat(40)}` }),
+    (marker, world) =>
+      reseal(world, { ...JSON.parse(marker.text), occurrence: `occ_${'0'.repeat(40)}` }),
   ],
 };
 
@@ -307,7 +325,10 @@ test('remote: a request that arrives late is found by a later recovery, right or
     const world = invoiceWorld();
     await interrupt(world, { kind: 'network', how: 'in-flight' }, { adapter: 'bank' });
     if (logic === 'add') {
-      world.bank.backend.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'a', text: 'late' } }];
+      world.bank.backend.logic = (write) => [
+        write,
+        { op: 'insert', target: 'audit', row: { id: 'a', text: 'late' } },
+      ];
     }
     await using fresh = await succeed(world);
     assert.equal(onlyOne(await fresh.runtime.recover()).kind, 'unresolved');
@@ -337,7 +358,10 @@ test('remote: a permit for another outcome than the license is not compared with
       return overlay(ledgers, {
         async unsettled(options) {
           const entries = await ledgers.unsettled(options);
-          return entries.map((entry) => ({ ...entry, license: { ...entry.license, approved: entry.license.policy } }));
+          return entries.map((entry) => ({
+            ...entry,
+            license: { ...entry.license, approved: entry.license.policy },
+          }));
         },
       });
     },
@@ -351,12 +375,18 @@ test('remote: a permit for another outcome than the license is not compared with
 test('remote: what was approved for other registered targets is not compared by who does not see them', async () => {
   const world = invoiceWorld();
   // The service wrote more than was approved, in a target that whoever recovers has not registered.
-  world.bank.backend.logic = (write) => [write, { op: 'insert', target: 'audit', row: { id: 'a', text: 'extra' } }];
+  world.bank.backend.logic = (write) => [
+    write,
+    { op: 'insert', target: 'audit', row: { id: 'a', text: 'extra' } },
+  ];
   await interrupt(world, diesAt('path:dispatched'), { adapter: 'bank' });
   const { adapters } = world.start().config;
   const blind = alterEvidence(
     overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ registration }) => ({
-      registration: { ...registration, targets: registration.targets.filter(({ name }) => name !== 'audit') },
+      registration: {
+        ...registration,
+        targets: registration.targets.filter(({ name }) => name !== 'audit'),
+      },
     })),
     (evidence) => {
       const records = evidence.records.filter(({ target }) => target !== 'audit');
@@ -382,7 +412,9 @@ test('recovery of one license leaves every other attempt as it is', async () => 
   await interrupt(world, diesAt('path:staged'));
   const { license } = await interrupt(world, diesAt('path:staged'), { task: 'another' });
   await using fresh = await succeed(world);
-  const recovered = onlyOne(await fresh.runtime.recover({ license: digestRecord(licenseRecord, license.license) }));
+  const recovered = onlyOne(
+    await fresh.runtime.recover({ license: digestRecord(licenseRecord, license.license) }),
+  );
   assert.deepEqual([recovered.kind, recovered.task], ['settled', 'another']);
   assert.equal(world.books.markers.size, 1);
   const rest = onlyOne(await fresh.runtime.recover());
@@ -394,7 +426,13 @@ test('a fault in one recovery does not keep the others from being settled', asyn
   const first = await interrupt(world, diesAt('path:staged'));
   await interrupt(world, diesAt('path:staged'), { task: 'another' });
   await using fresh = await succeed(world);
-  world.arm(fresh.process, { kind: 'call', call: 'markers.void', when: 'before', ending: 'throw', nth: 1 });
+  world.arm(fresh.process, {
+    kind: 'call',
+    call: 'markers.void',
+    when: 'before',
+    ending: 'throw',
+    nth: 1,
+  });
   const [one, two] = await fresh.runtime.recover();
   assert.equal(one?.task, first.license.license.task);
   assert.deepEqual([one?.kind, two?.kind], ['unresolved', 'settled']);
@@ -402,7 +440,13 @@ test('a fault in one recovery does not keep the others from being settled', asyn
 });
 
 test('remote: whoever could not establish the outcome takes the verdict of who could', async () => {
-  const lost = { kind: 'call', call: 'adapter.readBack', when: 'before', ending: 'throw', nth: 1 } as const;
+  const lost = {
+    kind: 'call',
+    call: 'adapter.readBack',
+    when: 'before',
+    ending: 'throw',
+    nth: 1,
+  } as const;
   for (const loser of ['the attempt', 'recovery']) {
     let meanwhile = async (_call: string): Promise<void> => {};
     const world = invoiceWorld({ pause: (call) => meanwhile(call) });
@@ -454,7 +498,9 @@ test('two verdicts that contradict each other are a fault: the first one stands'
       meanwhile = once('ledgers.record', async () => {
         assert.equal(onlyOne(await other.runtime.recover({ now: true })).kind, 'settled');
       });
-      await assert.rejects(live.runtime.execute(license, PAY), { code: 'ERR_EM_TERMINAL_CONFLICT' });
+      await assert.rejects(live.runtime.execute(license, PAY), {
+        code: 'ERR_EM_TERMINAL_CONFLICT',
+      });
     } else {
       world.arm(other.process, lies);
       // The attempt is about to record what it knows; recovery waits with what it believes until it has.

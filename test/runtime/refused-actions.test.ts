@@ -14,13 +14,18 @@ import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from
 
 const BAD = { writes: [{ op: 'explode', target: 'invoice' }] };
 const terminals = async ({ runtime }: Deployed) =>
-  (await runtime.ledgers.journal({ limit: 10_000 })).filter(({ kind }) => kind === 'terminal').length;
+  (await runtime.ledgers.journal({ limit: 10_000 })).filter(({ kind }) => kind === 'terminal')
+    .length;
 
 test('an action that does not parse is a rejection in the journal, and the license stays good', async () => {
   for (const adapter of ['books', 'bank']) {
     await using deployed = await deploy(invoiceWorld({ remote: 'OPAQUE' }));
     const license = await deployed.approve({ adapter });
-    const refused = assertRejected(await deployed.runtime.execute(license, BAD), 'action', 'action-invalid');
+    const refused = assertRejected(
+      await deployed.runtime.execute(license, BAD),
+      'action',
+      'action-invalid',
+    );
     assert.equal(refused.claim, undefined);
     assert.match(refused.detail, /action/);
     assert.match(refused.detail, /explode/, 'what was tried is part of it');
@@ -48,12 +53,27 @@ test('an action that SQLite is never asked about is in the journal of a real dat
   });
   try {
     const effects = [insert('note', { id: 1 })];
-    const proposal = await runtime.prepare({ adapter: 'notes', task: 'note', planRevision: 1, effects });
+    const proposal = await runtime.prepare({
+      adapter: 'notes',
+      task: 'note',
+      planRevision: 1,
+      effects,
+    });
     const license = await approver(key).sign(proposal, { expiresIn: '10m' });
     const action = { sql: 'drop table note', force: true };
-    const refused = assertRejected(await runtime.execute(license, action), 'action', 'action-invalid');
-    assert.match(refused.detail, /unknown field "force".*; it tried: \{"force":true,"sql":"drop table note"\}/);
-    assert.equal((await runtime.execute(license, { sql: 'insert into note values (1)' })).kind, 'committed');
+    const refused = assertRejected(
+      await runtime.execute(license, action),
+      'action',
+      'action-invalid',
+    );
+    assert.match(
+      refused.detail,
+      /unknown field "force".*; it tried: \{"force":true,"sql":"drop table note"\}/,
+    );
+    assert.equal(
+      (await runtime.execute(license, { sql: 'insert into note values (1)' })).kind,
+      'committed',
+    );
   } finally {
     await runtime.close();
     rmSync(folder, { recursive: true });
@@ -97,7 +117,9 @@ test('under a license that no designated issuer signed, nobody reads the action'
 test('a flood of refusals under one license is answered and counted, and the journal keeps the first of them', async () => {
   await using deployed = await deploy(invoiceWorld());
   const license = await deployed.approve();
-  const flood = await Promise.all(Array.from({ length: 100 }, () => deployed.runtime.execute(license, BAD)));
+  const flood = await Promise.all(
+    Array.from({ length: 100 }, () => deployed.runtime.execute(license, BAD)),
+  );
   assert.equal(await terminals(deployed), 32);
   const unkept = flood.filter((terminal) =>
     /not recorded/.test(assertRejected(terminal, 'action', 'action-invalid').detail),
@@ -117,10 +139,17 @@ test('a flood of forged licenses is answered, and the journal keeps some of it e
   const world = invoiceWorld();
   await using deployed = await deploy(world);
   const license = await deployed.approve();
-  const forge = (at: number) => ({ ...license, license: { ...license.license, nonce: `${at}`.padStart(20, 'n') } });
+  const forge = (at: number) => ({
+    ...license,
+    license: { ...license.license, nonce: `${at}`.padStart(20, 'n') },
+  });
   const present = async (from: number) => {
     for (let at = from; at < from + 150; at += 1) {
-      assertRejected(await deployed.runtime.execute(forge(at), PAY), 'authority', 'signature-invalid');
+      assertRejected(
+        await deployed.runtime.execute(forge(at), PAY),
+        'authority',
+        'signature-invalid',
+      );
     }
   };
   await present(0);
@@ -142,7 +171,14 @@ test('a license that is presented again and again with a broken signature is kep
     world.advance(60_000);
   }
   assert.equal(await terminals(deployed), 32);
-  const tried = assertRejected(await deployed.runtime.execute(license, BAD), 'action', 'action-invalid');
+  const tried = assertRejected(
+    await deployed.runtime.execute(license, BAD),
+    'action',
+    'action-invalid',
+  );
   assert.equal(await terminals(deployed), 33);
-  assert.equal((await deployed.runtime.ledgers.attempts(tried.occurrence)).at(-1)?.execution, tried.execution);
+  assert.equal(
+    (await deployed.runtime.ledgers.attempts(tried.occurrence)).at(-1)?.execution,
+    tried.execution,
+  );
 });

@@ -15,7 +15,15 @@ import {
   silence,
   type World,
 } from '../../src/testing/world.ts';
-import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, once, PAY } from './deploy.ts';
+import {
+  assertRejected,
+  type Deployed,
+  deploy,
+  invoiceWorld,
+  ofKind,
+  once,
+  PAY,
+} from './deploy.ts';
 
 const PLAN: PlanRequest = {
   adapter: 'books',
@@ -25,10 +33,15 @@ const PLAN: PlanRequest = {
   requires: [row('vendor', { id: 1 }, { blocked: false })],
   continuations: ['reconcile'],
 };
-const CREATE = { writes: [{ op: 'insert', target: 'invoice', row: { id: 'new', status: 'pending', amount: 12 } }] };
+const CREATE = {
+  writes: [{ op: 'insert', target: 'invoice', row: { id: 'new', status: 'pending', amount: 12 } }],
+};
 
 /** A deployment whose approver may sign rehearsals, with the observer altered. */
-async function office(world: World, alter: (evidence: Evidence) => Evidence = (evidence) => evidence) {
+async function office(
+  world: World,
+  alter: (evidence: Evidence) => Evidence = (evidence) => evidence,
+) {
   const { issuers, adapters } = world.start().config;
   const team = issuers['ap-team'] ?? assert.fail();
   const books = alterEvidence(memoryAdapter(world.books) as AdapterFactory, alter);
@@ -51,14 +64,23 @@ function numbering(): { readonly logic: Logic; readonly alter: (evidence: Eviden
       ];
     },
     alter(evidence) {
-      const ids = evidence.records.filter((record) => record.target === 'invoice').map(({ key }) => Number(key?.id));
+      const ids = evidence.records
+        .filter((record) => record.target === 'invoice')
+        .map(({ key }) => Number(key?.id));
       const above = String(Math.min(last, ...ids) - 1);
-      return { ...evidence, assigned: [{ target: 'invoice', column: 'id', above, upTo: String(last) }] };
+      return {
+        ...evidence,
+        assigned: [{ target: 'invoice', column: 'id', above, upTo: String(last) }],
+      };
     },
   };
 }
 
-async function refusal(deployed: Deployed, request: Partial<PlanRequest>, message: RegExp): Promise<void> {
+async function refusal(
+  deployed: Deployed,
+  request: Partial<PlanRequest>,
+  message: RegExp,
+): Promise<void> {
   const { world, runtime } = deployed;
   await assert.rejects(runtime.plan({ ...PLAN, ...request }), (error: Error) => {
     assert.equal((error as { code?: string }).code, 'ERR_EM_REHEARSAL_REFUSED', error.message);
@@ -136,7 +158,9 @@ test('identifiers that differ in every run are generated, and what refers to the
   const { logic, alter } = numbering();
   world.books.logic = logic;
   await using deployed = await office(world, alter);
-  const action = { writes: [...CREATE.writes, { ...CREATE.writes[0], row: { id: 'n2', status: 'x', amount: 13 } }] };
+  const action = {
+    writes: [...CREATE.writes, { ...CREATE.writes[0], row: { id: 'n2', status: 'x', amount: 13 } }],
+  };
   const proposal = await deployed.runtime.plan({ ...PLAN, action });
   assert.match(proposal.rendering, /\+ invoice id=<generated "new invoice.id 1"> {2}amount=12/);
   assert.match(proposal.rendering, /\+ audit id="log 12" {2}text=<generated "new invoice.id 1">/);
@@ -151,7 +175,11 @@ test('the same identifiers without evidence that the backend assigned them are a
   const world = invoiceWorld();
   world.books.logic = numbering().logic;
   await using deployed = await office(world);
-  await refusal(deployed, { action: CREATE }, /insert "invoice", column "id": 101 in the first rehearsal, 102 in the/);
+  await refusal(
+    deployed,
+    { action: CREATE },
+    /insert "invoice", column "id": 101 in the first rehearsal, 102 in the/,
+  );
 });
 
 test('a reference to another row than in the rehearsal does not reproduce', async () => {
@@ -159,11 +187,15 @@ test('a reference to another row than in the rehearsal does not reproduce', asyn
   const { logic, alter } = numbering();
   world.books.logic = logic;
   await using deployed = await office(world, alter);
-  const license = world.approver.sign(await deployed.runtime.plan({ ...PLAN, action: CREATE }), { expiresIn: '10m' });
+  const license = world.approver.sign(await deployed.runtime.plan({ ...PLAN, action: CREATE }), {
+    expiresIn: '10m',
+  });
   const before = world.books.rows();
   world.books.logic = (write) =>
     logic(write).map((made) =>
-      made.op === 'insert' && made.target === 'audit' ? { ...made, row: { ...made.row, text: 1 } } : made,
+      made.op === 'insert' && made.target === 'audit'
+        ? { ...made, row: { ...made.row, text: 1 } }
+        : made,
     );
   assertRejected(await deployed.runtime.execute(license, CREATE), 'comparison', 'diverged');
   assert.deepEqual(world.books.rows(), before);
@@ -178,7 +210,9 @@ test('times at which the action ran become now, and old times do not', async () 
   ];
   for (const time of times) {
     world.books.logic = (write) =>
-      write.target === 'invoice' && write.op === 'update' ? [{ ...write, set: { status: time() } }] : [write];
+      write.target === 'invoice' && write.op === 'update'
+        ? [{ ...write, set: { status: time() } }]
+        : [write];
     await using deployed = await office(world, (evidence) => {
       world.advance(1500);
       return evidence;
@@ -197,7 +231,9 @@ test('times at which the action ran become now, and old times do not', async () 
 test('a literal time from before the rehearsal stays what it is', async () => {
   const world = invoiceWorld();
   const literal = new Date(world.clock.now() - 1).toISOString();
-  const action = { writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: literal } }] };
+  const action = {
+    writes: [{ op: 'update', target: 'invoice', key: { id: 1 }, set: { status: literal } }],
+  };
   await using deployed = await office(world);
   const proposal = await deployed.runtime.plan({ ...PLAN, action });
   assert.ok(proposal.rendering.includes(`-> "${literal}"`), proposal.rendering);
@@ -244,7 +280,9 @@ test('values stay out of the message where they may not be stored', async () => 
 test('an incomplete observation, an open boundary, a failing action and a remote adapter are refused', async () => {
   const world = invoiceWorld();
   let silent = false; // admission asks that every channel answers
-  await using deployed = await office(world, (evidence) => (silent ? silence(evidence, 'tally') : evidence));
+  await using deployed = await office(world, (evidence) =>
+    silent ? silence(evidence, 'tally') : evidence,
+  );
   silent = true;
   await refusal(deployed, {}, /could not be established.*"tally"/);
   silent = false;
@@ -254,10 +292,15 @@ test('an incomplete observation, an open boundary, a failing action and a remote
   const gone = { writes: [{ op: 'delete', target: 'invoice', key: { id: 99 } }] };
   await refusal(deployed, { action: gone }, /action failed.*does not exist/);
   await refusal(deployed, { adapter: 'bank' }, /cannot hold a change back/);
-  await assert.rejects(deployed.runtime.plan({ ...PLAN, action: 'x' }), { code: 'ERR_EM_ACTION_INVALID' });
-  await assert.rejects(deployed.runtime.plan({ ...PLAN, requires: [row('vendor', { id: 1 }, { blocked: true })] }), {
-    code: 'ERR_EM_MANIFEST_INVALID',
+  await assert.rejects(deployed.runtime.plan({ ...PLAN, action: 'x' }), {
+    code: 'ERR_EM_ACTION_INVALID',
   });
+  await assert.rejects(
+    deployed.runtime.plan({ ...PLAN, requires: [row('vendor', { id: 1 }, { blocked: true })] }),
+    {
+      code: 'ERR_EM_MANIFEST_INVALID',
+    },
+  );
   const stray = { ...PLAN, effects: [] } as PlanRequest;
   assert.equal(
     (await deployed.runtime.plan(stray)).approved.effects.length,
@@ -283,7 +326,9 @@ test('state that changes between the rehearsals, or after them, makes the plan v
   await refusal(deployed, { watch }, /declared state changed between the two rehearsals/);
 
   await using later = await office(world);
-  const license = world.approver.sign(await later.runtime.plan({ ...PLAN, watch }), { expiresIn: '10m' });
+  const license = world.approver.sign(await later.runtime.plan({ ...PLAN, watch }), {
+    expiresIn: '10m',
+  });
   world.books.write({ op: 'update', target: 'invoice', key: { id: 2 }, set: { amount: 72 } });
   assertRejected(await later.runtime.execute(license, PAY), 'authority', 'stale-state');
 });
@@ -301,7 +346,9 @@ test('state that changes before the proposal is made is not taken for what the r
     },
   });
   const team = world.start().config.issuers['ap-team'] ?? assert.fail();
-  await using deployed = await deploy(world, { issuers: { 'ap-team': { ...team, sources: ['rehearsed'] } } });
+  await using deployed = await deploy(world, {
+    issuers: { 'ap-team': { ...team, sources: ['rehearsed'] } },
+  });
   const proposal = await deployed.runtime.plan({ ...PLAN, watch });
   assert.equal(world.books.find('invoice', { id: 2 })?.amount, 71, 'the change came in between');
   const license = world.approver.sign(proposal, { expiresIn: '10m' });
@@ -311,7 +358,9 @@ test('state that changes before the proposal is made is not taken for what the r
 test('continuations are a list of names, and a text is not taken apart into some', async () => {
   await using deployed = await office(invoiceWorld());
   const continuations = 'reconcile' as unknown as readonly string[];
-  await assert.rejects(deployed.runtime.plan({ ...PLAN, continuations }), { code: 'ERR_EM_MANIFEST_INVALID' });
+  await assert.rejects(deployed.runtime.plan({ ...PLAN, continuations }), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
   const { action: _, ...request } = PLAN;
   await assert.rejects(deployed.runtime.prepare({ ...request, effects: [], continuations }), {
     code: 'ERR_EM_MANIFEST_INVALID',
@@ -326,7 +375,8 @@ test('continuations are a list of names, and a text is not taken apart into some
   const misnamed = { ...request, effects: [], continuations: ['reconcile', 'write a letter'] };
   await assert.rejects(deployed.runtime.prepare(misnamed), {
     code: 'ERR_EM_MANIFEST_INVALID',
-    message: /^"write a letter" cannot name a continuation: a name has 1 to 128 letters, digits and /,
+    message:
+      /^"write a letter" cannot name a continuation: a name has 1 to 128 letters, digits and /,
   });
 });
 
@@ -348,7 +398,9 @@ test('an earlier plan revision cannot be planned past a later one', async () => 
 });
 
 /** What a plan tells about sequences that each run of it moved, run by run. */
-async function toldOf(runs: readonly (readonly Residue[] | undefined)[]): Promise<readonly (readonly Residue[])[]> {
+async function toldOf(
+  runs: readonly (readonly Residue[] | undefined)[],
+): Promise<readonly (readonly Residue[])[]> {
   const left = [...runs];
   const told: (readonly Residue[])[] = [];
   let planning = false; // admission observes as well

@@ -7,7 +7,13 @@ import type { AdapterFactory, Evidence, RemoteAdapter } from '../../src/contract
 import { EffectMatchError } from '../../src/errors.ts';
 import { insert } from '../../src/protocol/draft.ts';
 import { renderTerminal } from '../../src/protocol/render-terminal.ts';
-import { alterEvidence, overlayAdapter, remoteAdapter, silence, type World } from '../../src/testing/world.ts';
+import {
+  alterEvidence,
+  overlayAdapter,
+  remoteAdapter,
+  silence,
+  type World,
+} from '../../src/testing/world.ts';
 import { assertRejected, deploy, invoiceWorld, LEASE_MS, ofKind, onlyOne, PAY } from './deploy.ts';
 
 /** A deployment whose bank is this adapter. */
@@ -35,18 +41,28 @@ test('a refusal for good, with complete evidence of nothing, is rejected', async
   const world = invoiceWorld();
   await using bank = await deployBank(world, refuses(world, nothing));
   const license = await bank.approve({ adapter: 'bank' });
-  const rejected = assertRejected(await bank.runtime.execute(license, PAY), 'dispatch', 'refused-by-backend');
+  const rejected = assertRejected(
+    await bank.runtime.execute(license, PAY),
+    'dispatch',
+    'refused-by-backend',
+  );
   assert.equal(rejected.detail, 'the account is closed');
 });
 
 test('nothing without a refusal is diverged, and a refusal of what was done as approved contradicts itself', async () => {
   const cases = [
-    { alter: (evidence: Evidence) => ({ ...nothing(evidence), refused: undefined }), kind: 'diverged' },
+    {
+      alter: (evidence: Evidence) => ({ ...nothing(evidence), refused: undefined }),
+      kind: 'diverged',
+    },
     { alter: (evidence: Evidence) => evidence, kind: 'indeterminate' },
   ];
   for (const { alter, kind } of cases) {
     const world = invoiceWorld();
-    await using bank = await deployBank(world, refuses(world, alter as (evidence: Evidence) => Evidence));
+    await using bank = await deployBank(
+      world,
+      refuses(world, alter as (evidence: Evidence) => Evidence),
+    );
     const terminal = await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY);
     assert.equal(terminal.kind, kind);
   }
@@ -60,7 +76,10 @@ test('a refusal of a service that did something all the same is diverged: someth
     channels: evidence.channels.map((report) => {
       if (report.kind === 'records') return { ...report, count: 2 * report.count };
       if (report.kind !== 'counts') return report;
-      return { ...report, counts: report.counts.map((counted) => ({ ...counted, count: 2 * counted.count })) };
+      return {
+        ...report,
+        counts: report.counts.map((counted) => ({ ...counted, count: 2 * counted.count })),
+      };
     }),
   });
   await using bank = await deployBank(world, refuses(world, twice));
@@ -87,7 +106,11 @@ test('recovery believes a refusal on the same terms', async () => {
   ofKind('indeterminate', await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY));
   reading = true;
   const recovered = onlyOne(await bank.runtime.recover({ now: true }));
-  assertRejected(recovered.kind === 'settled' ? recovered.terminal : undefined, 'dispatch', 'refused-by-backend');
+  assertRejected(
+    recovered.kind === 'settled' ? recovered.terminal : undefined,
+    'dispatch',
+    'refused-by-backend',
+  );
 });
 
 test('a permit that is as old as its lease is never used; one that is a millisecond younger still is', async () => {
@@ -97,7 +120,9 @@ test('a permit that is as old as its lease is never used; one that is a millisec
   ] as const) {
     const world = invoiceWorld();
     const before = world.bank.backend.rows();
-    await using bank = await deploy(world, { at: { 'path:permit-consumed': () => world.advance(slept) } });
+    await using bank = await deploy(world, {
+      at: { 'path:permit-consumed': () => world.advance(slept) },
+    });
     const terminal = await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY);
     if (kind === 'committed') {
       ofKind('committed', terminal);
@@ -117,7 +142,8 @@ test('a request that cannot be built is refused when it is prepared, and never s
     const remote = opened as RemoteAdapter;
     return {
       buildRequest(...parameters: Parameters<RemoteAdapter['buildRequest']>) {
-        if (broken) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'no request follows from this');
+        if (broken)
+          throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'no request follows from this');
         return remote.buildRequest(...parameters);
       },
       async dispatch(...parameters: Parameters<RemoteAdapter['dispatch']>) {
@@ -155,17 +181,22 @@ test('an adapter that fails otherwise while it builds a request is a fault, and 
 
 test('a match of registered fields says so, and releases only continuations that opted in', async () => {
   const world = invoiceWorld();
-  const adapter = overlayAdapter(remoteAdapter(world.bank) as AdapterFactory, ({ registration }) => ({
-    profiles: ['registered-fields'],
-    registration: { ...registration, profile: 'registered-fields' },
-  }));
+  const adapter = overlayAdapter(
+    remoteAdapter(world.bank) as AdapterFactory,
+    ({ registration }) => ({
+      profiles: ['registered-fields'],
+      registration: { ...registration, profile: 'registered-fields' },
+    }),
+  );
   await using bank = await deployBank(world, adapter);
   const request = {
     adapter: 'bank',
     effects: [insert('invoice', { id: 9, status: 'paid', amount: 1 })],
     continuations: ['reconcile', 'notify'],
   };
-  await assert.rejects(bank.approve({ ...request, fieldMatch: ['other'] }), { code: 'ERR_EM_MANIFEST_INVALID' });
+  await assert.rejects(bank.approve({ ...request, fieldMatch: ['other'] }), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
   const license = await bank.approve({ ...request, fieldMatch: ['notify'] });
   const terminal = ofKind('committed', await bank.runtime.execute(license, PAY));
   assert.equal(terminal.match, 'registered-fields');
@@ -178,7 +209,10 @@ test('a match of registered fields says so, and releases only continuations that
 test('a verdict about effects is not about fields', async () => {
   const world = invoiceWorld();
   await using bank = await deploy(world);
-  const terminal = ofKind('committed', await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY));
+  const terminal = ofKind(
+    'committed',
+    await bank.runtime.execute(await bank.approve({ adapter: 'bank' }), PAY),
+  );
   assert.equal('match' in terminal, false);
   assert.match(renderTerminal(terminal), /^committed: what became durable is what was approved/);
 });

@@ -4,19 +4,32 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Stage } from '../../src/contract/adapter.ts';
 import type { Residue } from '../../src/protocol/residue.ts';
-import { memoryAdapter, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
+import {
+  memoryAdapter,
+  overlayAdapter,
+  overlayStages,
+  type World,
+} from '../../src/testing/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
-const MOVED: readonly Residue[] = [{ kind: 'sequence', name: 'invoice_id_seq', from: '7', to: '9' }];
+const MOVED: readonly Residue[] = [
+  { kind: 'sequence', name: 'invoice_id_seq', from: '7', to: '9' },
+];
 const PAY_BOTH = {
-  writes: [1, 2].map((id) => ({ op: 'update', target: 'invoice', key: { id }, set: { status: 'paid' } })),
+  writes: [1, 2].map((id) => ({
+    op: 'update',
+    target: 'invoice',
+    key: { id },
+    set: { status: 'paid' },
+  })),
 };
 
 /** Books whose stages report this residue, and are changed in whatever else a case wants. */
 function booksWith(
   world: World,
   residue: readonly Residue[] | undefined,
-  change: (adapter: PromotableAdapter) => Partial<PromotableAdapter> = (adapter) => withStages(adapter, residue),
+  change: (adapter: PromotableAdapter) => Partial<PromotableAdapter> = (adapter) =>
+    withStages(adapter, residue),
 ) {
   const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) =>
     change(adapter as PromotableAdapter),
@@ -65,7 +78,9 @@ test('a rejection at the promotion reports it', async () => {
   const refusing = (adapter: PromotableAdapter) =>
     withStages(adapter, MOVED, (stage) => ({
       promote: async (permit) =>
-        refuses ? { kind: 'refused', reason: 'serialization', detail: 'try later' } : stage.promote(permit),
+        refuses
+          ? { kind: 'refused', reason: 'serialization', detail: 'try later' }
+          : stage.promote(permit),
     }));
   await using books = await deploy(world, booksWith(world, MOVED, refusing));
   refuses = true;
@@ -88,11 +103,18 @@ test('a stage that failed reports it', async () => {
   });
   await using books = await deploy(world, booksWith(world, MOVED, failing));
   fails = true;
-  const rejected = assertRejected(await books.runtime.execute(await books.approve(), PAY), 'stage', 'constraint');
+  const rejected = assertRejected(
+    await books.runtime.execute(await books.approve(), PAY),
+    'stage',
+    'constraint',
+  );
   assert.deepEqual(rejected.residue, MOVED);
 });
 
-for (const [name, residue] of Object.entries({ 'nothing to say about it': undefined, 'an empty list': [] })) {
+for (const [name, residue] of Object.entries({
+  'nothing to say about it': undefined,
+  'an empty list': [],
+})) {
   test(`a backend with ${name} leaves the field out`, async () => {
     const world = invoiceWorld();
     await using books = await deploy(world, booksWith(world, residue));

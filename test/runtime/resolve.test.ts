@@ -11,11 +11,27 @@ import { type Decision, signResolution } from '../../src/crypto/resolution.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
-import { MemoryBackend, memoryAdapter, PROBE_TARGET, WORLD_TARGETS, type World } from '../../src/testing/world.ts';
+import {
+  MemoryBackend,
+  memoryAdapter,
+  PROBE_TARGET,
+  WORLD_TARGETS,
+  type World,
+} from '../../src/testing/world.ts';
 import { openRig, type Rig } from '../adapters/http/rig.ts';
 import { runCommand } from '../cli/command.ts';
 import { testKeyring } from '../keyring.ts';
-import { claimedOccurrence, deploy, interrupt, invoiceWorld, LEASE_MS, ofKind, once, onlyOne, PAY } from './deploy.ts';
+import {
+  claimedOccurrence,
+  deploy,
+  interrupt,
+  invoiceWorld,
+  LEASE_MS,
+  ofKind,
+  once,
+  onlyOne,
+  PAY,
+} from './deploy.ts';
 
 const operator = generateApprover('night-shift');
 const stranger = generateApprover('night-shift');
@@ -23,7 +39,9 @@ const operators = { 'night-shift': { key: operator.publicKey } };
 const EVIDENCE = 'The statement of the bank of today shows no such payment.';
 
 /** A payment that is indeterminate, and the decision that it did not happen. */
-async function lose(rig: Rig): Promise<{ runtime: Runtime; terminal: Terminal; decision: Decision }> {
+async function lose(
+  rig: Rig,
+): Promise<{ runtime: Runtime; terminal: Terminal; decision: Decision }> {
   const runtime = await rig.start({ operators });
   const license = await rig.approve(runtime);
   rig.faults.arm('drop-before');
@@ -65,28 +83,49 @@ test('strangers, other evidence, altered decisions and second thoughts are refus
   await assert.rejects(runtime.resolve(unknown, EVIDENCE), refused);
   await assert.rejects(runtime.resolve(good, 'something else'), refused);
   await assert.rejects(runtime.resolve({ ...good, finding: 'happened' }, EVIDENCE), refused);
-  await assert.rejects(runtime.resolve({ ...good, more: true }, EVIDENCE), { code: 'ERR_EM_RECORD_INVALID' });
+  await assert.rejects(runtime.resolve({ ...good, more: true }, EVIDENCE), {
+    code: 'ERR_EM_RECORD_INVALID',
+  });
   const elsewhere = { ...decision, occurrence: `occ_${'0'.repeat(40)}` as Decision['occurrence'] };
   await assert.rejects(runtime.resolve(signAs(operator, elsewhere), EVIDENCE), refused);
-  await assert.rejects(runtime.resolve(signAs(operator, { ...decision, evidence: ' ' }), ' '), refused);
+  await assert.rejects(
+    runtime.resolve(signAs(operator, { ...decision, evidence: ' ' }), ' '),
+    refused,
+  );
   assert.equal(await runtime.ledgers.resolution(decision.occurrence), undefined);
   await runtime.resolve(good, EVIDENCE);
-  await assert.rejects(runtime.resolve(signAs(operator, { ...decision, finding: 'happened' }), EVIDENCE), refused);
+  await assert.rejects(
+    runtime.resolve(signAs(operator, { ...decision, finding: 'happened' }), EVIDENCE),
+    refused,
+  );
 });
 
 test('what has a verdict is not resolved', async () => {
   await using rig = await openRig();
   const runtime = await rig.start({ operators });
-  const { occurrence, execution, lineage, kind } = await runtime.execute(await rig.approve(runtime), {});
+  const { occurrence, execution, lineage, kind } = await runtime.execute(
+    await rig.approve(runtime),
+    {},
+  );
   assert.equal(kind, 'committed');
-  const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
+  const decision = {
+    occurrence,
+    execution,
+    lineage,
+    finding: 'did-not-happen' as const,
+    evidence: EVIDENCE,
+  };
   await assert.rejects(runtime.resolve(signAs(operator, decision), EVIDENCE), /it is committed/);
 });
 
 /** A world whose payment was sent by a process that died, and how to decide about it from a fresh one. */
 async function abandon(values: 'plain' | 'digest') {
   const world = invoiceWorld({ values });
-  await interrupt(world, { kind: 'step', step: 'path:dispatched', ending: 'die' }, { adapter: 'bank' });
+  await interrupt(
+    world,
+    { kind: 'step', step: 'path:dispatched', ending: 'die' },
+    { adapter: 'bank' },
+  );
   const fresh = await deploy(world, { operators });
   const occurrence = await claimedOccurrence(fresh.runtime);
   const { record } = (await fresh.runtime.ledgers.holder(occurrence))?.claim ?? assert.fail();
@@ -106,7 +145,10 @@ test('an attempt that may still be running is not resolved, and evidence has its
   world.advance(LEASE_MS - 1);
   await assert.rejects(resolve(EVIDENCE), { ...refused, message: /may still be running/ });
   world.advance(1);
-  await assert.rejects(resolve('x'.repeat(1_000_001)), { ...refused, message: /1 to 1000000 characters/ });
+  await assert.rejects(resolve('x'.repeat(1_000_001)), {
+    ...refused,
+    message: /1 to 1000000 characters/,
+  });
   const longest = 'x'.repeat(1_000_000);
   const resolution = await resolve(longest);
   assert.equal(await fresh.runtime.ledgers.document(resolution.evidence), longest);
@@ -118,8 +160,17 @@ test('an attempt that lives is not resolved, also after it was recovered before 
     await using other = await deploy(world, { operators });
     const open = onlyOne(await other.runtime.recover({ now: true }));
     assert.equal(open.kind, 'unresolved');
-    const { occurrence, execution, lineage } = ofKind('indeterminate', await other.runtime.terminal(open.occurrence));
-    const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
+    const { occurrence, execution, lineage } = ofKind(
+      'indeterminate',
+      await other.runtime.terminal(open.occurrence),
+    );
+    const decision = {
+      occurrence,
+      execution,
+      lineage,
+      finding: 'did-not-happen' as const,
+      evidence: EVIDENCE,
+    };
     resolving = other.runtime.resolve(signAs(operator, decision), EVIDENCE);
     await resolving.catch(() => {});
   };
@@ -127,7 +178,10 @@ test('an attempt that lives is not resolved, also after it was recovered before 
   await using first = await deploy(world);
   const license = await first.approve({ adapter: 'bank' });
   const terminal = await first.runtime.execute(license, PAY);
-  await assert.rejects(resolving, { code: 'ERR_EM_RESOLUTION_REFUSED', message: /may still be running/ });
+  await assert.rejects(resolving, {
+    code: 'ERR_EM_RESOLUTION_REFUSED',
+    message: /may still be running/,
+  });
   ofKind('committed', terminal);
 });
 
@@ -153,17 +207,35 @@ test('the command resolves without any backend, tells so, and show and journal t
   const call = (...args: string[]) => runCommand(args, { cwd: rig.folder });
   const resolving = ['resolve', terminal.occurrence.slice(0, 14), '--key', 'operator.key.json'];
 
-  assert.equal((await call(...resolving, '--finding', 'perhaps', '--evidence', 'statement.txt')).code, 1);
-  assert.equal((await call(...resolving, '--finding', 'did-not-happen', '--evidence', 'nowhere.txt')).code, 1);
-  const done = await call(...resolving, '--finding', 'did-not-happen', '--evidence', 'statement.txt');
+  assert.equal(
+    (await call(...resolving, '--finding', 'perhaps', '--evidence', 'statement.txt')).code,
+    1,
+  );
+  assert.equal(
+    (await call(...resolving, '--finding', 'did-not-happen', '--evidence', 'nowhere.txt')).code,
+    1,
+  );
+  const done = await call(
+    ...resolving,
+    '--finding',
+    'did-not-happen',
+    '--evidence',
+    'statement.txt',
+  );
   assert.equal(done.code, 0, done.stderr);
-  assert.match(done.stdout, /^resolved {2}occ_[0-9a-f]{40} {2}did-not-happen, says night-shift\nNothing was sent/);
+  assert.match(
+    done.stdout,
+    /^resolved {2}occ_[0-9a-f]{40} {2}did-not-happen, says night-shift\nNothing was sent/,
+  );
 
   const shown = await call('show', terminal.occurrence);
   assert.equal(shown.code, 4);
   assert.match(shown.stdout, /Resolution\n {2}\S+ {2}did-not-happen, says night-shift/);
   const listed = await call('journal', '--kind', 'resolution');
-  assert.match(listed.stdout, /resolution +resolved +occ_\S+ +pay acme +did-not-happen, says night-shift/);
+  assert.match(
+    listed.stdout,
+    /resolution +resolved +occ_\S+ +pay acme +did-not-happen, says night-shift/,
+  );
   assert.equal((await call('journal', '--verify')).code, 0);
   assert.ok(!readFileSync(path('ledger.db')).includes(operator.privateKey));
 });
@@ -197,13 +269,24 @@ test('an attempt whose database was replaced by another one is closed by an oper
   world.advance(LEASE_MS);
   const replacement = new MemoryBackend('books-2', [...WORLD_TARGETS, PROBE_TARGET], {});
   const adapters = { books: memoryAdapter(replacement, { values: 'plain' }) };
-  const issuers = { 'ap-team': { ...world.start().config.issuers['ap-team'], may: ['books'] } } as never;
+  const issuers = {
+    'ap-team': { ...world.start().config.issuers['ap-team'], may: ['books'] },
+  } as never;
   await using here = await deploy(world, { operators, adapters, issuers });
   const open = onlyOne(await here.runtime.recover());
   assert.ok(open.kind === 'unresolved');
   assert.match(open.why, /another backend/);
-  const { occurrence, execution, lineage } = ofKind('indeterminate', await here.runtime.terminal(open.occurrence));
-  const decision = { occurrence, execution, lineage, finding: 'did-not-happen' as const, evidence: EVIDENCE };
+  const { occurrence, execution, lineage } = ofKind(
+    'indeterminate',
+    await here.runtime.terminal(open.occurrence),
+  );
+  const decision = {
+    occurrence,
+    execution,
+    lineage,
+    finding: 'did-not-happen' as const,
+    evidence: EVIDENCE,
+  };
   await here.runtime.resolve(signAs(operator, decision), EVIDENCE);
   assert.deepEqual(await here.runtime.recover({ now: true }), []);
 });

@@ -13,7 +13,16 @@ import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { plainSchema } from '../../src/backend/manifest-schema.ts';
 import { normaliseManifest } from '../../src/backend/normalise.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
-import { between, draftManifest, insert, oneOf, real, row, to, update } from '../../src/protocol/draft.ts';
+import {
+  between,
+  draftManifest,
+  insert,
+  oneOf,
+  real,
+  row,
+  to,
+  update,
+} from '../../src/protocol/draft.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { ofKind } from './deploy.ts';
@@ -34,17 +43,23 @@ test('effects, constraints and requirements refuse numbers beyond 2^53 and name 
     assert.throws(() => between(0, value), refusal);
     assert.throws(() => row('t', { id: value }, { v: 1 }), refusal);
   }
-  for (const value of [2 ** 53 - 1, -(2 ** 53) + 1, 2n ** 53n, 1.5, 0.1 + 0.2]) insert('t', { id: value });
+  for (const value of [2 ** 53 - 1, -(2 ** 53) + 1, 2n ** 53n, 1.5, 0.1 + 0.2])
+    insert('t', { id: value });
 });
 
 test('real() states a floating-point number of any size', () => {
   const target = { name: 't', columns: ['id', 'v'], key: ['id'], volatile: [] };
   const registration = { profile: 'row-event', values: 'plain', targets: [target] } as const;
   const effects = [insert('t', { id: 1, v: real(1e20) })];
-  assert.deepEqual(effects[0]?.after, { id: { is: 1 }, v: { is: { $real: '100000000000000000000' } } });
+  assert.deepEqual(effects[0]?.after, {
+    id: { is: 1 },
+    v: { is: { $real: '100000000000000000000' } },
+  });
   const manifest = draftManifest({ adapter: 'a', task: 't', planRevision: 1, effects });
   // JSON has one kind of number, so this is the number that a service or a document would hold.
-  assert.deepEqual(normaliseManifest(plainSchema(registration), manifest).effects[0]?.after, { v: { is: 1e20 } });
+  assert.deepEqual(normaliseManifest(plainSchema(registration), manifest).effects[0]?.after, {
+    v: { is: 1e20 },
+  });
 });
 
 test('calls of tools refuse numbers beyond 2^53', () => {
@@ -100,7 +115,10 @@ test('what is refused for its values or their number spends no license', async (
     const refused = ofKind('rejected', await runtime.execute(license, { sql, values }));
     assert.deepEqual([refused.at, refused.reason], ['action', 'action-invalid']);
   }
-  ofKind('committed', await runtime.execute(license, { sql, values: [id, 'x', { $real: '1e20' }] }));
+  ofKind(
+    'committed',
+    await runtime.execute(license, { sql, values: [id, 'x', { $real: '1e20' }] }),
+  );
   using db = new DatabaseSync(file);
   assert.deepEqual(
     { ...db.prepare('select cast(id as text) as id, v, r from t').get() },

@@ -2,7 +2,13 @@
 // Method: promotions that answer `unknown` or throw, having committed or not, with the void marker possible or not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AdapterFactory, PromotableAdapter, Promotion, Stage, VoidResult } from '../../src/contract/adapter.ts';
+import type {
+  AdapterFactory,
+  PromotableAdapter,
+  Promotion,
+  Stage,
+  VoidResult,
+} from '../../src/contract/adapter.ts';
 import type { LedgersFactory } from '../../src/contract/ledgers.ts';
 import type { ConsumedPermit } from '../../src/contract/proof.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
@@ -10,12 +16,20 @@ import { EffectMatchError } from '../../src/errors.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Deployment } from '../../src/runtime/deployment.ts';
 import { openMarker } from '../../src/runtime/settle.ts';
-import { memoryAdapter, overlay, overlayAdapter, overlayStages, type World } from '../../src/testing/world.ts';
+import {
+  memoryAdapter,
+  overlay,
+  overlayAdapter,
+  overlayStages,
+  type World,
+} from '../../src/testing/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY, reseal } from './deploy.ts';
 
 type Promote = (stage: Stage, permit: ConsumedPermit) => Promise<Promotion>;
 
-const UNKNOWN: Readonly<Record<string, { readonly committed: boolean; readonly promote: Promote }>> = {
+const UNKNOWN: Readonly<
+  Record<string, { readonly committed: boolean; readonly promote: Promote }>
+> = {
   'the reply to a commit was lost': {
     committed: true,
     async promote(stage, permit) {
@@ -52,7 +66,8 @@ function booksWith(world: World, promote: Promote, answer?: () => Promise<VoidRe
         const adapter = opened as PromotableAdapter;
         // Admission promotes over a void marker, which must be refused as ever.
         const staging = overlayStages(adapter, (stage) => ({
-          promote: (permit) => (/"0{64}"/.test(permit.marker.text) ? stage.promote(permit) : promote(stage, permit)),
+          promote: (permit) =>
+            /"0{64}"/.test(permit.marker.text) ? stage.promote(permit) : promote(stage, permit),
         }));
         let admitted = 0;
         const markers = overlay(adapter.markers, {
@@ -93,15 +108,25 @@ for (const [what, { committed, promote }] of Object.entries(UNKNOWN)) {
     test(`${what}, and ${why}: indeterminate, until recovery settles it`, async () => {
       const world = invoiceWorld();
       await using deployed = await deploy(world, booksWith(world, promote, answer));
-      const terminal = ofKind('indeterminate', await deployed.runtime.execute(await deployed.approve(), PAY));
+      const terminal = ofKind(
+        'indeterminate',
+        await deployed.runtime.execute(await deployed.approve(), PAY),
+      );
       assert.match(terminal.gap, /connection reset/);
-      const halted = await deployed.runtime.continuation(terminal, 'reconcile').release(() => assert.fail());
+      const halted = await deployed.runtime
+        .continuation(terminal, 'reconcile')
+        .release(() => assert.fail());
       assert.deepEqual(halted, { kind: 'halted', why: 'indeterminate' });
 
       const receipted = async () => {
         const { runtime } = deployed;
-        const verified = verifyReceipt(runtime.receiptKeys, await runtime.receipt(terminal.occurrence));
-        return verified.kind === 'receipt' ? verified.receipt.terminal : assert.fail('not a receipt');
+        const verified = verifyReceipt(
+          runtime.receiptKeys,
+          await runtime.receipt(terminal.occurrence),
+        );
+        return verified.kind === 'receipt'
+          ? verified.receipt.terminal
+          : assert.fail('not a receipt');
       };
       assert.deepEqual(await receipted(), terminal);
 
@@ -111,14 +136,22 @@ for (const [what, { committed, promote }] of Object.entries(UNKNOWN)) {
       assert.deepEqual(await receipted(), settled.terminal, 'the settlement is what counts');
       if (committed) {
         const { permit, consumedAt, reconciled } = ofKind('committed', settled.terminal);
-        assert.deepEqual({ permit, consumedAt, reconciled }, { ...pick(terminal), reconciled: true });
+        assert.deepEqual(
+          { permit, consumedAt, reconciled },
+          { ...pick(terminal), reconciled: true },
+        );
       } else {
         assertRejected(settled.terminal, 'recovery', 'interrupted');
       }
       assert.equal(world.books.rows().invoice?.[0]?.status, committed ? 'paid' : 'pending');
       assert.deepEqual(await fresh.runtime.terminal(terminal.occurrence), settled.terminal);
-      assert.deepEqual(await fresh.runtime.ledgers.attempts(terminal.occurrence), [terminal, settled.terminal]);
-      const released = await fresh.runtime.continuation(terminal, 'reconcile').release(() => 'done');
+      assert.deepEqual(await fresh.runtime.ledgers.attempts(terminal.occurrence), [
+        terminal,
+        settled.terminal,
+      ]);
+      const released = await fresh.runtime
+        .continuation(terminal, 'reconcile')
+        .release(() => 'done');
       assert.equal(released.kind, committed ? 'released' : 'halted');
       assert.deepEqual(await fresh.runtime.recover({ now: true }), [], 'and once is enough');
     });
@@ -127,7 +160,11 @@ for (const [what, { committed, promote }] of Object.entries(UNKNOWN)) {
 
 test('a promotion that proves that nothing became durable is rejected for its reason', async () => {
   const world = invoiceWorld();
-  const refused = async (): Promise<Promotion> => ({ kind: 'refused', reason: 'deferred-constraint', detail: 'no' });
+  const refused = async (): Promise<Promotion> => ({
+    kind: 'refused',
+    reason: 'deferred-constraint',
+    detail: 'no',
+  });
   await using deployed = await deploy(world, booksWith(world, refused));
   const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
   assertRejected(terminal, 'promotion', 'deferred-constraint');
@@ -164,7 +201,10 @@ test('a lost reply that meets the marker of another execution left nothing of it
   const world = invoiceWorld();
   const promote: Promote = async (_stage, permit) => {
     const execution = `exe_${'0'.repeat(32)}`;
-    world.books.markers.set(permit.marker.occurrence, reseal(world, { ...JSON.parse(permit.marker.text), execution }));
+    world.books.markers.set(
+      permit.marker.occurrence,
+      reseal(world, { ...JSON.parse(permit.marker.text), execution }),
+    );
     throw new Error('connection reset');
   };
   await using deployed = await deploy(world, booksWith(world, promote));
@@ -177,11 +217,17 @@ test('a lost reply that meets a marker which does not verify stays indeterminate
   const world = invoiceWorld();
   const promote: Promote = async (stage, permit) => {
     await stage.promote(permit);
-    world.books.markers.set(permit.marker.occurrence, { ...permit.marker, sealMac: '0'.repeat(64) });
+    world.books.markers.set(permit.marker.occurrence, {
+      ...permit.marker,
+      sealMac: '0'.repeat(64),
+    });
     throw new Error('connection reset');
   };
   await using deployed = await deploy(world, booksWith(world, promote));
-  const terminal = ofKind('indeterminate', await deployed.runtime.execute(await deployed.approve(), PAY));
+  const terminal = ofKind(
+    'indeterminate',
+    await deployed.runtime.execute(await deployed.approve(), PAY),
+  );
   assert.match(terminal.gap, /seal/);
   const recovered = onlyOne(await deployed.runtime.recover({ now: true }));
   assert.equal(recovered.kind, 'unresolved');
@@ -197,7 +243,10 @@ test('a marker that does not verify is an answer, a bug while it is opened is no
     };
     return () => openMarker({ sealer } as unknown as Deployment, stored);
   };
-  assert.equal(opening(new EffectMatchError('ERR_EM_RECORD_INVALID', 'not a marker'))().kind, 'invalid');
+  assert.equal(
+    opening(new EffectMatchError('ERR_EM_RECORD_INVALID', 'not a marker'))().kind,
+    'invalid',
+  );
   assert.throws(opening(new TypeError('a bug')), TypeError);
 });
 

@@ -10,7 +10,10 @@ const calls = globSync('src/**/*.ts')
   .filter((file) => !file.startsWith('src/testing/'))
   .flatMap((file) => {
     const text = readFileSync(file, 'utf8');
-    return [...text.matchAll(/\breached\(([^)]*)\)(?!\s*\{)/g)].map(([, argument = '']) => ({ file, argument }));
+    return [...text.matchAll(/\breached\(([^)]*)\)(?!\s*\{)/g)].map(([, argument = '']) => ({
+      file,
+      argument,
+    }));
   });
 
 test('every call of reached names a step by a literal, and the step is listed', () => {
@@ -18,7 +21,10 @@ test('every call of reached names a step by a literal, and the step is listed', 
   const listed = new Set<string>(STEPS);
   for (const { file, argument } of calls) {
     const step = /^'([^']+)'$/.exec(argument)?.[1];
-    assert.ok(step !== undefined, `${file}: reached(${argument}) is not a literal, so no crash test can find it`);
+    assert.ok(
+      step !== undefined,
+      `${file}: reached(${argument}) is not a literal, so no crash test can find it`,
+    );
     assert.ok(listed.has(step), `${file}: ${step} is not in STEPS`);
   }
 });

@@ -65,7 +65,10 @@ test('a state that moved while a candidate was held leaves no digest of it in th
   });
   const license = await approver(key).sign(proposal, { expiresIn: '10m' });
   armed = true;
-  const rejected = ofKind('rejected', await runtime.execute(license, { calls: [{ tool: 'rename' }] }));
+  const rejected = ofKind(
+    'rejected',
+    await runtime.execute(license, { calls: [{ tool: 'rename' }] }),
+  );
   assert.equal(rejected.reason, 'incomplete');
   assert.match(JSON.stringify(rejected), /isolation/);
   const stored = readdirSync(folder)
@@ -81,7 +84,9 @@ test('a state that moved while a candidate was held leaves no digest of it in th
 test('where values are not stored, what a channel saw before and after is not stored either', async () => {
   for (const values of ['digest', 'plain'] as const) {
     const world = invoiceWorld({ values });
-    await using books = await deploy(world, { at: { 'path:staged': () => (world.books.schema += 4711) } });
+    await using books = await deploy(world, {
+      at: { 'path:staged': () => (world.books.schema += 4711) },
+    });
     const terminal = ofKind('rejected', await books.runtime.execute(await books.approve(), PAY));
     const text = JSON.stringify(terminal);
     assert.match(text, /Channel \\"schema\\" changed while the operation ran/);
@@ -101,7 +106,9 @@ test('equal requests under two licenses are bound by different digests', async (
       },
     };
   });
-  await using deployed = await deploy(world, { adapters: { ...world.start().config.adapters, bank } });
+  await using deployed = await deploy(world, {
+    adapters: { ...world.start().config.adapters, bank },
+  });
   for (const task of ['first', 'second']) {
     await deployed.runtime.execute(await deployed.approve({ adapter: 'bank', task }), PAY);
   }

@@ -27,9 +27,12 @@ async function notebook(values: 'plain' | 'digest') {
   });
   const effects = [insert('note', { id: 1, text: 'short' })];
   const license = async () =>
-    approver(key).sign(await runtime.prepare({ adapter: 'notes', task: 'note', planRevision: 1, effects }), {
-      expiresIn: '10m',
-    });
+    approver(key).sign(
+      await runtime.prepare({ adapter: 'notes', task: 'note', planRevision: 1, effects }),
+      {
+        expiresIn: '10m',
+      },
+    );
   const close = async () => {
     await runtime.close();
     rmSync(folder, { recursive: true });
@@ -47,11 +50,18 @@ const flood = (count: number, characters: number) => ({
 for (const values of ['plain', 'digest'] as const) {
   test(`values ${values}: 46 MB of control characters are a rejection with their row, and not an erased verdict`, async () => {
     await using deployed = await notebook(values);
-    const rejected = ofKind('rejected', await deployed.runtime.execute(await deployed.license(), flood(1, 46_000_000)));
+    const rejected = ofKind(
+      'rejected',
+      await deployed.runtime.execute(await deployed.license(), flood(1, 46_000_000)),
+    );
     assert.equal(rejected.reason, 'diverged');
     assert.ok(rejected.outcome?.kind === 'DIVERGED');
     const { diff } = rejected.outcome;
-    assert.equal(diff.altered.length + diff.extra.length, 1, 'the row that it tried to write is named');
+    assert.equal(
+      diff.altered.length + diff.extra.length,
+      1,
+      'the row that it tried to write is named',
+    );
     assert.deepEqual(await deployed.runtime.terminal(rejected.occurrence), rejected);
     // 46,000,000 characters of six bytes and two quotes.
     assert.match(JSON.stringify(diff), /"\$omitted":"276000002"/);
@@ -61,7 +71,10 @@ for (const values of ['plain', 'digest'] as const) {
 
 test('many long values are cut before entries are left out, and every entry is counted', async () => {
   await using deployed = await notebook('plain');
-  const rejected = ofKind('rejected', await deployed.runtime.execute(await deployed.license(), flood(300, 200_000)));
+  const rejected = ofKind(
+    'rejected',
+    await deployed.runtime.execute(await deployed.license(), flood(300, 200_000)),
+  );
   assert.ok(rejected.outcome?.kind === 'DIVERGED');
   const { altered, extra, missing, omitted } = rejected.outcome.diff;
   assert.equal(altered.length + extra.length + missing.length, 200);
@@ -71,14 +84,22 @@ test('many long values are cut before entries are left out, and every entry is c
 
 test('a value that fits is stored as it is', async () => {
   await using deployed = await notebook('plain');
-  const rejected = ofKind('rejected', await deployed.runtime.execute(await deployed.license(), flood(1, 1000)));
+  const rejected = ofKind(
+    'rejected',
+    await deployed.runtime.execute(await deployed.license(), flood(1, 1000)),
+  );
   assert.ok(rejected.outcome?.kind === 'DIVERGED');
   assert.equal(rejected.outcome.diff.altered[0]?.observed.after?.text, '\u0001'.repeat(1000));
 });
 
 test('what a rollback left behind is bounded in bytes, whatever the sequences are called', () => {
   const name = '\u0001'.repeat(512);
-  const residue = Array.from({ length: 1000 }, () => ({ kind: 'sequence' as const, name, from: '1', to: '2' }));
+  const residue = Array.from({ length: 1000 }, () => ({
+    kind: 'sequence' as const,
+    name,
+    from: '1',
+    to: '2',
+  }));
   const kept = storableResidue(residue, 'plain');
   assert.ok(kept.length > 0);
   assert.ok(Buffer.byteLength(JSON.stringify(kept)) <= RESIDUE_BYTES_MAX);

@@ -8,7 +8,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { digestText } from '../../src/crypto/digest.ts';
-import { approver, createRuntime, generateApprover, type Proposal, row, update } from '../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  generateApprover,
+  type Proposal,
+  row,
+  update,
+} from '../../src/index.ts';
 import { renderLicense } from '../../src/protocol/render-license.ts';
 
 const SECRET = 'Zwetschgenkuchen';
@@ -82,7 +89,12 @@ test('an error text that is cut in the middle of a character still ends in a ver
   await using deployed = await clinic('plain');
   for (const lead of ['', 'x', 'xx', 'xxx']) {
     const sql = `select * from patient where "${lead}${'😀'.repeat(2000)}" = 1`;
-    const proposal = await deployed.runtime.prepare({ adapter: 'clinic', task: 'look', planRevision: 1, effects: [] });
+    const proposal = await deployed.runtime.prepare({
+      adapter: 'clinic',
+      task: 'look',
+      planRevision: 1,
+      effects: [],
+    });
     const license = deployed.sign(proposal);
     const terminal = await deployed.runtime.execute(license, { sql });
     assert.equal(terminal.kind === 'rejected' && terminal.reason, 'action-failed');

@@ -45,7 +45,11 @@ test('a connection has every hardening switched on', () => {
 
 test('what is not a plain file is refused', () => {
   for (const file of ['', ':memory:', 'file:x.db?mode=memory', 'FILE:x', 'a\0b']) {
-    assert.throws(() => openDatabase(file), { code: 'ERR_EM_CONFIG_INVALID' }, JSON.stringify(file));
+    assert.throws(
+      () => openDatabase(file),
+      { code: 'ERR_EM_CONFIG_INVALID' },
+      JSON.stringify(file),
+    );
   }
 });
 
@@ -77,7 +81,9 @@ test('a commit without its flush leaves the connection flushing, however it ends
   assert.equal(readPragma(db, 'synchronous'), 2);
   using other = openDatabase(file);
   other.exec('begin immediate');
-  await assert.rejects(immediateUnflushed(db, insert(2), { deadlineMs: 10 }), { code: 'ERR_EM_STORE_BUSY' });
+  await assert.rejects(immediateUnflushed(db, insert(2), { deadlineMs: 10 }), {
+    code: 'ERR_EM_STORE_BUSY',
+  });
   assert.equal(readPragma(db, 'synchronous'), 2);
   assert.deepEqual(look(file, 'select a from t'), [{ a: 1 }]);
 });
@@ -91,7 +97,9 @@ test('a connection that does not go back to flushing is closed', async () => {
     if (sql !== 'pragma synchronous = full') exec(sql);
   };
   const work = () => db.prepare('insert into t values (1)').run();
-  await assert.rejects(immediateUnflushed(db, work, { deadlineMs: 0 }), { code: 'ERR_EM_STORE_UNAVAILABLE' });
+  await assert.rejects(immediateUnflushed(db, work, { deadlineMs: 0 }), {
+    code: 'ERR_EM_STORE_UNAVAILABLE',
+  });
   assert.equal(db.isOpen, false);
 });
 
@@ -106,7 +114,9 @@ test('a busy file is waited for with the event loop free, and the body runs once
     ticks += 1;
     if (ticks === 3) other.exec('commit');
   }, 5);
-  const result = await immediate(db, () => db.prepare('insert into t values (1)').run().changes, { deadlineMs: 5000 });
+  const result = await immediate(db, () => db.prepare('insert into t values (1)').run().changes, {
+    deadlineMs: 5000,
+  });
   clearInterval(ticking);
   assert.equal(result, 1);
   assert.ok(ticks >= 3);

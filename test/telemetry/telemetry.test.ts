@@ -12,7 +12,11 @@ import {
   MeterProvider,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { approver, createRuntime, generateApprover, insert, update } from '../../src/index.ts';
 import type { Telemetry } from '../../src/runtime/telemetry.ts';
@@ -26,7 +30,10 @@ function openScope() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
   const meters = new MeterProvider({ readers: [reader] });
-  const telemetry = openTelemetry({ tracer: provider.getTracer('test'), meter: meters.getMeter('test') });
+  const telemetry = openTelemetry({
+    tracer: provider.getTracer('test'),
+    meter: meters.getMeter('test'),
+  });
   return {
     telemetry,
     spans: () => spans.getFinishedSpans(),
@@ -60,7 +67,10 @@ const GATES = [
 test('an execution is one span with a child for every gate it passed, in order, and one count', async () => {
   await using scope = openScope();
   await using deployed = await deploy(invoiceWorld(), { telemetry: scope.telemetry });
-  const terminal = ofKind('committed', await deployed.runtime.execute(await deployed.approve(), PAY));
+  const terminal = ofKind(
+    'committed',
+    await deployed.runtime.execute(await deployed.approve(), PAY),
+  );
   const root = scope.spans().find(({ name }) => name === 'effectmatch.execute') ?? assert.fail();
   assert.deepEqual(root.attributes, {
     'effectmatch.adapter': 'books',
@@ -79,7 +89,10 @@ test('an execution is one span with a child for every gate it passed, in order, 
     assert.deepEqual(step.startTime, before, 'a step begins where the one before it ended');
   }
   assert.deepEqual(await scope.points('effectmatch.executions'), [
-    { attributes: { 'effectmatch.adapter': 'books', 'effectmatch.disposition': 'committed' }, value: 1 },
+    {
+      attributes: { 'effectmatch.adapter': 'books', 'effectmatch.disposition': 'committed' },
+      value: 1,
+    },
   ]);
   const timed = await scope.points('effectmatch.step.duration');
   assert.deepEqual(
@@ -127,7 +140,9 @@ test('only adapters that are configured are named: anybody may write a name into
   await using deployed = await deploy(invoiceWorld(), { telemetry: scope.telemetry });
   const { license, ...rest } = await deployed.approve();
   const elsewhere = { ...rest, license: { ...license, adapter: 'canary' } };
-  await assert.rejects(deployed.runtime.execute(elsewhere, PAY), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+  await assert.rejects(deployed.runtime.execute(elsewhere, PAY), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+  });
   const root = scope.spans().find(({ name }) => name === 'effectmatch.execute') ?? assert.fail();
   assert.equal('effectmatch.adapter' in root.attributes, false);
 });
@@ -137,7 +152,8 @@ test('orphaned attempts are a gauge that recovery brings back to zero', async ()
   const world = invoiceWorld();
   await interrupt(world, { kind: 'step', step: 'path:staged', ending: 'die' });
   await using deployed = await deploy(world, { telemetry: scope.telemetry });
-  const orphans = async () => (await scope.points('effectmatch.attempts.orphaned')).map(({ value }) => value);
+  const orphans = async () =>
+    (await scope.points('effectmatch.attempts.orphaned')).map(({ value }) => value);
   assert.deepEqual(await orphans(), [0], 'its lease is live');
   world.advance(LEASE_MS + 1);
   assert.deepEqual(await orphans(), [1]);
@@ -163,27 +179,51 @@ test('no value, key, statement, task or message is in any attribute, name, event
       adapters: { books: sqlite({ file: join(folder, 'books.db'), relations: ['person'] }) },
       telemetry: scope.telemetry,
     });
-    const effects = [update('person', { id: 'canary-key' }, { name: ['canary-before', 'canary-after'] })];
-    const terms = { adapter: 'books', task: 'canary-task', planRevision: 1, continuations: ['canary-continuation'] };
+    const effects = [
+      update('person', { id: 'canary-key' }, { name: ['canary-before', 'canary-after'] }),
+    ];
+    const terms = {
+      adapter: 'books',
+      task: 'canary-task',
+      planRevision: 1,
+      continuations: ['canary-continuation'],
+    };
     const sign = approver({ issuer, privateKey });
-    const license = async () => sign.sign(await runtime.prepare({ ...terms, effects }), { expiresIn: '10m' });
+    const license = async () =>
+      sign.sign(await runtime.prepare({ ...terms, effects }), { expiresIn: '10m' });
     const sql = 'update person set name = ? where id = ? /* canary-statement */';
     const wrong = { sql, values: ['canary-wrong', 'canary-key'] };
     const right = { sql, values: ['canary-after', 'canary-key'] };
     ofKind('rejected', await runtime.execute(await license(), wrong));
-    const failing = { sql: 'insert into person values (?, ?)', values: ['canary-key', 'canary-double'] };
+    const failing = {
+      sql: 'insert into person values (?, ?)',
+      values: ['canary-key', 'canary-double'],
+    };
     ofKind('rejected', await runtime.execute(await license(), failing));
     await runtime.shadow(await license(), right);
     const draft = { adapter: 'books', task: 'canary-task', planRevision: 1 };
-    await runtime.shadow({ ...draft, effects: [insert('person', { id: 'canary-x', name: 'canary-y' })] }, right);
-    await runtime.plan({ adapter: 'books', task: 'canary-task', planRevision: 1, action: right }).catch(() => {});
+    await runtime.shadow(
+      { ...draft, effects: [insert('person', { id: 'canary-x', name: 'canary-y' })] },
+      right,
+    );
+    await runtime
+      .plan({ adapter: 'books', task: 'canary-task', planRevision: 1, action: right })
+      .catch(() => {});
     ofKind('rejected', await runtime.execute(await license(), { sql: 'canary-syntax' }));
     ofKind('rejected', await runtime.execute(await license(), { sql: ['canary-list'] }));
-    await assert.rejects(runtime.plan({ adapter: 'canary-adapter', task: 'x', planRevision: 1, action: right }));
+    await assert.rejects(
+      runtime.plan({ adapter: 'canary-adapter', task: 'x', planRevision: 1, action: right }),
+    );
     ofKind('committed', await runtime.execute(await license(), right));
     const seen = scope
       .spans()
-      .map(({ name, attributes, events, status, links }) => ({ name, attributes, events, status, links }));
+      .map(({ name, attributes, events, status, links }) => ({
+        name,
+        attributes,
+        events,
+        status,
+        links,
+      }));
     const text = JSON.stringify([seen, await scope.metrics()]);
     assert.ok(
       seen.length > 20 && /effectmatch\.shadows/.test(text) && /ERR_EM_/.test(text),
@@ -205,7 +245,10 @@ test('telemetry that throws changes no verdict, and without it nothing is asked'
   };
   await using watched = await deploy(invoiceWorld(), { telemetry: broken });
   ofKind('committed', await watched.runtime.execute(await watched.approve(), PAY));
-  const silent: Telemetry = { begin: () => assert.fail('from telemetry'), watchOrphans: () => () => {} };
+  const silent: Telemetry = {
+    begin: () => assert.fail('from telemetry'),
+    watchOrphans: () => () => {},
+  };
   await using unwatched = await deploy(invoiceWorld(), { telemetry: silent });
   ofKind('committed', await unwatched.runtime.execute(await unwatched.approve(), PAY));
 });

@@ -1,7 +1,12 @@
 // Goal: the order of the execution path is a type: no step can be called without the proof of the step before.
 // Method: compiled only; every line below must fail to compile for the reason beside it.
 import type { PromotableAdapter, RemoteAdapter, Stage } from '../../src/contract/adapter.ts';
-import type { Certificate, Claim, ConsumedPermit, RequestPermit } from '../../src/contract/proof.ts';
+import type {
+  Certificate,
+  Claim,
+  ConsumedPermit,
+  RequestPermit,
+} from '../../src/contract/proof.ts';
 import type { CertificateRecord } from '../../src/protocol/boundary.ts';
 import type { PermitRecord } from '../../src/protocol/permit.ts';
 import type { Digest } from '../../src/protocol/record.ts';

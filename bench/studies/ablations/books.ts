@@ -49,9 +49,16 @@ async function pay({ hasTrigger, signer, internals }: Case) {
       internals,
     );
     const effects = [update('invoice', { id: 4711 }, { status: ['pending', 'paid'] })];
-    const proposal = await runtime.prepare({ adapter: 'books', task: 'invoice 4711', planRevision: 1, effects });
+    const proposal = await runtime.prepare({
+      adapter: 'books',
+      task: 'invoice 4711',
+      planRevision: 1,
+      effects,
+    });
     const license = approver(signer).sign(proposal, { expiresIn: '10m' });
-    terminal = await runtime.execute(license, { sql: `update invoice set status = 'paid' where id = 4711` });
+    terminal = await runtime.execute(license, {
+      sql: `update invoice set status = 'paid' where id = 4711`,
+    });
   }
   using db = new DatabaseSync(file, { readOnly: true });
   return {
@@ -92,8 +99,12 @@ async function payCleanly(internals: Internals): Promise<boolean> {
 export const COMPLETE_OBSERVATION: Pair = {
   name: 'complete E, extra write',
   paper: 20,
-  runs: (removed) => [{ name: 'invoice', run: () => payWithTrigger(removed ? partialObservation : {}) }],
-  controls: (removed) => [{ name: 'invoice', run: () => payCleanly(removed ? partialObservation : {}) }],
+  runs: (removed) => [
+    { name: 'invoice', run: () => payWithTrigger(removed ? partialObservation : {}) },
+  ],
+  controls: (removed) => [
+    { name: 'invoice', run: () => payCleanly(removed ? partialObservation : {}) },
+  ],
 };
 
 export const APPROVAL_SOURCE: Pair = {

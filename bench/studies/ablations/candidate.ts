@@ -2,7 +2,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from '../../../src/adapters/files/index.ts';
-import type { AdapterFactory, CandidateFacts, PromotableAdapter, Stage } from '../../../src/contract/adapter.ts';
+import type {
+  AdapterFactory,
+  CandidateFacts,
+  PromotableAdapter,
+  Stage,
+} from '../../../src/contract/adapter.ts';
 import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { update } from '../../../src/protocol/draft.ts';
@@ -13,7 +18,9 @@ import type { Ending, Pair } from './pair.ts';
 
 const PATH = 'invoice-4711';
 const OWNER = generateApprover('owner');
-const write = (status: string) => ({ operations: [{ write: { path: PATH, text: `${status}\n` } }] });
+const write = (status: string) => ({
+  operations: [{ write: { path: PATH, text: `${status}\n` } }],
+});
 
 interface Swap {
   /** Whether another candidate of the same occurrence takes the place of the one that was observed. */
@@ -30,8 +37,14 @@ function swapping(factory: AdapterFactory, { replaces, removed }: Swap): Adapter
         async stage(claim, certificate, action, reads) {
           const first = await adapter.stage(claim, certificate, action, reads);
           if (first.kind === 'failed') return first;
-          if (!replaces) return { kind: 'held', stage: presenting(first.stage, first.stage, removed) };
-          const second = await adapter.stage(claim, certificate, adapter.parseAction(write('cancelled')), reads);
+          if (!replaces)
+            return { kind: 'held', stage: presenting(first.stage, first.stage, removed) };
+          const second = await adapter.stage(
+            claim,
+            certificate,
+            adapter.parseAction(write('cancelled')),
+            reads,
+          );
           if (second.kind === 'failed') return second;
           return { kind: 'held', stage: presenting(first.stage, second.stage, removed) };
         },
@@ -81,8 +94,16 @@ async function pay(swap: Swap) {
     adapters: { invoices: swapping(files({ root, adopt: true }), swap) },
   });
   const effects = [update('file', { path: PATH }, { content: ['pending\n', 'paid\n'] })];
-  const proposal = await runtime.prepare({ adapter: 'invoices', task: 'invoice 4711', planRevision: 1, effects });
-  const terminal = await runtime.execute(approver(OWNER).sign(proposal, { expiresIn: '10m' }), write('paid'));
+  const proposal = await runtime.prepare({
+    adapter: 'invoices',
+    task: 'invoice 4711',
+    planRevision: 1,
+    effects,
+  });
+  const terminal = await runtime.execute(
+    approver(OWNER).sign(proposal, { expiresIn: '10m' }),
+    write('paid'),
+  );
   return {
     status: readFileSync(join(root, PATH), 'utf8').trim(),
     why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
@@ -100,6 +121,9 @@ export const CANDIDATE_BINDING: Pair = {
   paper: 20,
   runs: (removed) => [{ name: 'invoice', run: () => replace(removed) }],
   controls: (removed) => [
-    { name: 'invoice', run: async () => (await pay({ replaces: false, removed })).status === 'paid' },
+    {
+      name: 'invoice',
+      run: async () => (await pay({ replaces: false, removed })).status === 'paid',
+    },
   ],
 };

@@ -5,7 +5,8 @@ import type { Pair } from './pair.ts';
 
 /** A right that is granted while the candidate is held; the removal presents the first certificate again. */
 export function certificateReuse(site: Site): Pair {
-  const play = async (scenario: scenarios.Scenario) => (await scenarios.runScenario(site, scenario)) === undefined;
+  const play = async (scenario: scenarios.Scenario) =>
+    (await scenarios.runScenario(site, scenario)) === undefined;
   return {
     name: 'final boundary check, certificate reuse',
     paper: 20,
@@ -18,6 +19,8 @@ export function certificateReuse(site: Site): Pair {
         },
       },
     ],
-    controls: (removed) => [{ name: 'payment', run: () => play(removed ? scenarios.CLEAN_REUSED : scenarios.CLEAN) }],
+    controls: (removed) => [
+      { name: 'payment', run: () => play(removed ? scenarios.CLEAN_REUSED : scenarios.CLEAN) },
+    ],
   };
 }

@@ -18,7 +18,10 @@ function forgetful(factory: LedgersFactory): LedgersFactory {
       return overlay(ledgers, {
         async record(terminal, durability) {
           const claim = (await ledgers.holder(terminal.record.occurrence))?.claim.record;
-          const kept = claim === undefined ? terminal.record : forgetDivergence(terminal.record, claim.claimedAt);
+          const kept =
+            claim === undefined
+              ? terminal.record
+              : forgetDivergence(terminal.record, claim.claimedAt);
           return await ledgers.record(sealer.seal(terminalRecord, kept), durability);
         },
       });
@@ -45,7 +48,11 @@ async function continueAfter(removed: boolean, isFault: boolean) {
   const release = await later.continuation({ occurrence, lineage }, 'book').release(() => {
     booked += 1;
   });
-  return { booked, notices: rig.account.notices.size, why: release.kind === 'halted' ? release.why : release.kind };
+  return {
+    booked,
+    notices: rig.account.notices.size,
+    why: release.kind === 'halted' ? release.why : release.kind,
+  };
 }
 
 async function continueDiverged(removed: boolean): Promise<Ending> {
@@ -58,5 +65,7 @@ export const DURABLE_HAZARD: Pair = {
   name: 'durable hazard, continuation',
   paper: 20,
   runs: (removed) => [{ name: 'payment', run: () => continueDiverged(removed) }],
-  controls: (removed) => [{ name: 'payment', run: async () => (await continueAfter(removed, false)).booked === 1 }],
+  controls: (removed) => [
+    { name: 'payment', run: async () => (await continueAfter(removed, false)).booked === 1 },
+  ],
 };

@@ -16,7 +16,12 @@ export interface Pair {
 }
 
 /** Repeats both sides and counts them. */
-export async function runPair(pair: Pair, repetitions: number, raw: RawRecords, quick: boolean): Promise<Cell[]> {
+export async function runPair(
+  pair: Pair,
+  repetitions: number,
+  raw: RawRecords,
+  quick: boolean,
+): Promise<Cell[]> {
   const cells: Cell[] = [];
   const cell = (words: string, value: number, expected: number) =>
     quick || expected !== pair.paper
@@ -28,17 +33,22 @@ export async function runPair(pair: Pair, repetitions: number, raw: RawRecords, 
     const wanted: Ending = removed ? 'admitted' : 'stopped';
     let [faults, clean] = [0, 0];
     for (let repetition = 1; repetition <= repetitions; repetition += 1) {
-      const place = (name: string) => [pair.name, removed ? 'removed' : 'full', name, repetition].join('|');
+      const place = (name: string) =>
+        [pair.name, removed ? 'removed' : 'full', name, repetition].join('|');
       for (const { name, run } of runs) {
         const { ending } = await raw.run(place(name), async () => ({ ending: await run() }));
         if (ending === wanted) faults += 1;
       }
       for (const { name, run } of controls) {
-        const { committed } = await raw.run(place(`control ${name}`), async () => ({ committed: await run() }));
+        const { committed } = await raw.run(place(`control ${name}`), async () => ({
+          committed: await run(),
+        }));
         if (committed) clean += 1;
       }
     }
-    cells.push(cell(removed ? 'removed, admitted' : 'full, stopped', faults, runs.length * repetitions));
+    cells.push(
+      cell(removed ? 'removed, admitted' : 'full, stopped', faults, runs.length * repetitions),
+    );
     if (controls.length > 0) {
       const words = `clean control, ${removed ? 'removed' : 'full'}, committed`;
       cells.push(exactly(`${pair.name}: ${words}`, clean, 'runs', controls.length * repetitions));

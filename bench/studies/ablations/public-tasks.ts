@@ -38,7 +38,9 @@ export interface PreparedTask extends Awaited<ReturnType<typeof prepareTask>> {
 
 /** Every instance says that it is the same one, so an approval for any of them is for all. */
 function anyInstance(factory: AdapterFactory): AdapterFactory {
-  return overlayAdapter(factory, ({ identity }) => ({ identity: { ...identity, backend: '0'.repeat(32) } }));
+  return overlayAdapter(factory, ({ identity }) => ({
+    identity: { ...identity, backend: '0'.repeat(32) },
+  }));
 }
 
 interface Found {
@@ -62,7 +64,11 @@ function judgeRight({ decision, isApproved, isInitial }: Found, why: string): En
 /** Rows that differ from the approved ones, hidden beneath unchanged statements. */
 export function comparisonOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
   const { effectMatch, noComparison } = DATABASE_CONDITIONS;
-  const runOn = async (task: PreparedTask, removed: boolean, fixture: (typeof FIXTURES)[number] | undefined) => {
+  const runOn = async (
+    task: PreparedTask,
+    removed: boolean,
+    fixture: (typeof FIXTURES)[number] | undefined,
+  ) => {
     await using db = await site.open(task.name, fixture);
     const decision = await (removed ? noComparison : effectMatch).run(task.clean, db);
     return await lookAt(db, task, decision);
@@ -110,7 +116,9 @@ export function recheckOnDatabase(site: DatabaseSite, tasks: readonly PreparedTa
     await using db = await site.open(task.name, undefined);
     const grant = `grant temporary on database ${quoteName(db.name)} to ${quoteName(db.role('em_exec'))}`;
     const watch: Watch = { surveys: [], reuses: removed };
-    await using runtime = await openHeldDatabase(task.clean, db, {}, (factory) => watched(factory, watch));
+    await using runtime = await openHeldDatabase(task.clean, db, {}, (factory) =>
+      watched(factory, watch),
+    );
     const license = await approveRowsAt(runtime, task.clean);
     if (isFault) watch.held = async () => void (await db.run(grant));
     return await lookAt(db, task, await executeStatements(runtime, license, task.clean));
@@ -124,11 +132,18 @@ export function recheckOnDatabase(site: DatabaseSite, tasks: readonly PreparedTa
         run: async () => judgeRight(await run(task, removed, true), 'final-gate: boundary-changed'),
       })),
     controls: (removed) =>
-      tasks.map((task) => ({ name: task.name, run: async () => (await run(task, removed, false)).isApproved })),
+      tasks.map((task) => ({
+        name: task.name,
+        run: async () => (await run(task, removed, false)).isApproved,
+      })),
   };
 }
 
-async function lookAt(db: Parameters<typeof readTables>[0], task: PreparedTask, decision: Decision): Promise<Found> {
+async function lookAt(
+  db: Parameters<typeof readTables>[0],
+  task: PreparedTask,
+  decision: Decision,
+): Promise<Found> {
   const { clean, expected, initial } = task;
   const durable = await readTables(db, clean.keys);
   return {
@@ -154,7 +169,11 @@ function stateCases({ all, chosen }: StateTasks, variants: typeof VARIANTS): rea
   return chosen.flatMap((task) => {
     const { domain, taskId, initial } = task.packet;
     const target = approveState(task.packet);
-    const common = { ...describeApplication(domain, all), initial, approved: approvedEffects(initial, target) };
+    const common = {
+      ...describeApplication(domain, all),
+      initial,
+      approved: approvedEffects(initial, target),
+    };
     return variants.map((variant) => ({
       name: `${domain}/${taskId} ${variant.name}`,
       execution: { ...common, calls: variant.calls(task) },
@@ -188,7 +207,8 @@ export function comparisonOnState(tasks: StateTasks): Pair {
     tasks,
     VARIANTS.filter(({ name }) => name !== 'clean'),
   ).filter(({ execution, target }) => {
-    const final = execution.calls.findLast(({ after }) => after !== undefined)?.after ?? execution.initial;
+    const final =
+      execution.calls.findLast(({ after }) => after !== undefined)?.after ?? execution.initial;
     return !isDeepStrictEqual(final, target);
   });
   const clean = stateCases(
@@ -198,9 +218,16 @@ export function comparisonOnState(tasks: StateTasks): Pair {
   return {
     name: 'result comparison, STATE tasks',
     paper: 117,
-    runs: (removed) => faults.map((one) => ({ name: one.name, run: async () => judgeWrong(await run(one, removed)) })),
+    runs: (removed) =>
+      faults.map((one) => ({
+        name: one.name,
+        run: async () => judgeWrong(await run(one, removed)),
+      })),
     controls: (removed) =>
-      clean.map((one) => ({ name: one.name, run: async () => (await run(one, removed)).isApproved })),
+      clean.map((one) => ({
+        name: one.name,
+        run: async () => (await run(one, removed)).isApproved,
+      })),
   };
 }
 
@@ -222,6 +249,7 @@ export function occurrenceOnState(tasks: StateTasks): Pair {
   return {
     name: 'execution binding, STATE occurrence',
     paper: 36,
-    runs: (removed) => stateCases(tasks, clean).map((one) => ({ name: one.name, run: () => run(one, removed) })),
+    runs: (removed) =>
+      stateCases(tasks, clean).map((one) => ({ name: one.name, run: () => run(one, removed) })),
   };
 }

@@ -16,15 +16,22 @@ function reusable(factory: LedgersFactory): LedgersFactory {
         async claim(request) {
           const result = await ledgers.claim(request);
           if (result.kind === 'claimed' || result.reason !== 'spent') return result;
-          return { kind: 'claimed', claim: request.claim(`occ_${randomBytes(20).toString('hex')}` as OccurrenceId) };
+          return {
+            kind: 'claimed',
+            claim: request.claim(`occ_${randomBytes(20).toString('hex')}` as OccurrenceId),
+          };
         },
-        standing: async (task, attempt) => ({ ...(await ledgers.standing(task, attempt)), holds: true }),
+        standing: async (task, attempt) => ({
+          ...(await ledgers.standing(task, attempt)),
+          holds: true,
+        }),
         async consumePermit(permit) {
           // The store refuses whoever does not hold a claim that it gave out; that is the same enforcement.
           await ledgers.consumePermit(permit).catch(() => undefined);
           return { kind: 'consumed' };
         },
-        record: (terminal, durability) => ledgers.record(terminal, durability).catch(() => terminal.record),
+        record: (terminal, durability) =>
+          ledgers.record(terminal, durability).catch(() => terminal.record),
       };
       return overlay(ledgers, changes);
     },
@@ -40,7 +47,9 @@ async function payTwice(removed: boolean): Promise<Ending> {
   const again = await runtime.execute(license, rig.action);
   const after: number = rig.payments.length;
   if (before === 1 && after === 2) return 'admitted';
-  return before === 1 && after === 1 && again.kind === 'rejected' && again.reason === 'spent' ? 'stopped' : 'neither';
+  return before === 1 && after === 1 && again.kind === 'rejected' && again.reason === 'spent'
+    ? 'stopped'
+    : 'neither';
 }
 
 async function payOnce(removed: boolean): Promise<boolean> {

@@ -66,7 +66,10 @@ export async function openGithub(): Promise<GithubSite> {
     return await response.json();
   };
   const server = opened.use(
-    await startFaultServer(emulator.url, async (path) => void (await call('PATCH', path, { title: OTHER_TITLE }))),
+    await startFaultServer(
+      emulator.url,
+      async (path) => void (await call('PATCH', path, { title: OTHER_TITLE })),
+    ),
   );
   const folder = opened.adopt(mkdtempSync(join(tmpdir(), 'effectmatch-study-')), (made) =>
     rmSync(made, { recursive: true, force: true }),
@@ -77,7 +80,13 @@ export async function openGithub(): Promise<GithubSite> {
       keyring: join(folder, 'keys.json'),
       issuers: { maintainers: { key: MAINTAINERS.publicKey, may: ['tracker'] } },
       adapters: {
-        tracker: github({ owner: 'octocat', repo: 'hello', token: OURS, url: server.origin, timeoutMs: 5000 }),
+        tracker: github({
+          owner: 'octocat',
+          repo: 'hello',
+          token: OURS,
+          url: server.origin,
+          timeoutMs: 5000,
+        }),
       },
       recoverAtStart: false,
     }),
@@ -92,7 +101,10 @@ export async function openGithub(): Promise<GithubSite> {
       return number;
     },
     async readIssue(number) {
-      const { title, body, state, labels, assignees } = (await call('GET', `${ISSUES}/${number}`)) as Issue;
+      const { title, body, state, labels, assignees } = (await call(
+        'GET',
+        `${ISSUES}/${number}`,
+      )) as Issue;
       return {
         title,
         body,
@@ -102,7 +114,10 @@ export async function openGithub(): Promise<GithubSite> {
       };
     },
     async lastNumber() {
-      const [last] = (await call('GET', `${ISSUES}?state=all&per_page=1&sort=created&direction=desc`)) as Issue[];
+      const [last] = (await call(
+        'GET',
+        `${ISSUES}?state=all&per_page=1&sort=created&direction=desc`,
+      )) as Issue[];
       return last?.number ?? 0;
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

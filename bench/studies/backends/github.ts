@@ -5,12 +5,24 @@ import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { Trouble } from '../../../test/adapters/github/fault-server.ts';
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
-import { type Fields, type GithubSite, MAINTAINERS, OTHER_TITLE, openGithub } from './github-site.ts';
+import {
+  type Fields,
+  type GithubSite,
+  MAINTAINERS,
+  OTHER_TITLE,
+  openGithub,
+} from './github-site.ts';
 
 const REPETITIONS = 5;
 const NEXT = 'next';
 
-const BEFORE: Fields = { title: 'before', body: 'text', state: 'open', labels: ['a', 'bug'], assignees: ['octocat'] };
+const BEFORE: Fields = {
+  title: 'before',
+  body: 'text',
+  state: 'open',
+  labels: ['a', 'bug'],
+  assignees: ['octocat'],
+};
 
 interface Shape {
   readonly name: string;
@@ -51,7 +63,12 @@ interface Run {
 }
 
 /** One operation on an issue of its own. */
-async function runShape({ runtime, server, ...site }: GithubSite, shape: Shape, trouble: Trouble, task: string) {
+async function runShape(
+  { runtime, server, ...site }: GithubSite,
+  shape: Shape,
+  trouble: Trouble,
+  task: string,
+) {
   const { from, to } = shape;
   const created = from === undefined ? undefined : await site.createIssue(from);
   const effect =
@@ -59,7 +76,13 @@ async function runShape({ runtime, server, ...site }: GithubSite, shape: Shape, 
       ? insert('issue', { number: generated('issue'), ...withLists(to) })
       : update('issue', { number: created }, changedFields(from, to));
   const next = { continuations: [NEXT], fieldMatch: [NEXT] };
-  const proposal = await runtime.prepare({ adapter: 'tracker', task, planRevision: 1, effects: [effect], ...next });
+  const proposal = await runtime.prepare({
+    adapter: 'tracker',
+    task,
+    planRevision: 1,
+    effects: [effect],
+    ...next,
+  });
   const license = approver(MAINTAINERS).sign(proposal, { expiresIn: '10m' });
   const before = server.writes;
   server.trouble = trouble;
@@ -71,7 +94,10 @@ async function runShape({ runtime, server, ...site }: GithubSite, shape: Shape, 
   server.heal();
   const found = await site.readIssue(created ?? (await site.lastNumber()));
   // What we create carries a mark after its text; nobody else's issue has one.
-  const body = created === undefined ? (found.body?.replace(/\n\n<!-- effectmatch:\w+ -->$/, '') ?? null) : found.body;
+  const body =
+    created === undefined
+      ? (found.body?.replace(/\n\n<!-- effectmatch:\w+ -->$/, '') ?? null)
+      : found.body;
   return {
     terminal: terminal.kind,
     releases,
@@ -87,7 +113,9 @@ function withLists({ labels, assignees, ...fields }: Fields) {
 
 function changedFields(from: Fields, to: Fields) {
   const names = (['title', 'body', 'state'] as const).filter((name) => from[name] !== to[name]);
-  return Object.fromEntries(names.map((name) => [name, [from[name], to[name]] as [string | null, string | null]]));
+  return Object.fromEntries(
+    names.map((name) => [name, [from[name], to[name]] as [string | null, string | null]]),
+  );
 }
 
 export async function runGithub(
@@ -111,16 +139,25 @@ export async function runGithub(
   const count = (variant: Variant, holds: (run: Run) => boolean) =>
     runs.filter((run) => run.variant === variant && holds(run)).length;
   const cell = (name: string, value: number) =>
-    quick ? exactly(`GitHub, ${name}`, value, 'runs', all) : reproduced(`GitHub, ${name}`, value, 'runs', 40);
+    quick
+      ? exactly(`GitHub, ${name}`, value, 'runs', all)
+      : reproduced(`GitHub, ${name}`, value, 'runs', 40);
   const isBlocked = ({ releases, writes }: Run) => releases === 0 && writes === 1;
   return [
     cell(
       'clean: fields match, released',
-      count('clean', (run) => run.isApproved && run.terminal === 'committed' && run.releases === 1 && run.writes === 1),
+      count(
+        'clean',
+        (run) =>
+          run.isApproved && run.terminal === 'committed' && run.releases === 1 && run.writes === 1,
+      ),
     ),
     cell(
       'changed title: mismatch detected, blocked',
-      count('changed title', (run) => run.isTakenOver && run.terminal === 'diverged' && isBlocked(run)),
+      count(
+        'changed title',
+        (run) => run.isTakenOver && run.terminal === 'diverged' && isBlocked(run),
+      ),
     ),
     cell(
       'no read-back: blocked',

@@ -24,13 +24,20 @@ const KEYED = { SETTING: 'device_id', CONTACT: 'person_id', REMINDER: 'reminder_
 const KEYS = generateApprover('study');
 
 /** Tools work on the durable state, and their answers are trusted. */
-export function runDirect(initial: SandboxState, calls: readonly SandboxCall[], now: number): SandboxEnd {
+export function runDirect(
+  initial: SandboxState,
+  calls: readonly SandboxCall[],
+  now: number,
+): SandboxEnd {
   using folder = temporaryFolder();
   using db = new DatabaseSync(join(folder.path, 'plain.db'));
-  db.exec('pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)');
+  db.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)',
+  );
   db.prepare('insert into state values (?)').run(JSON.stringify(initial));
   const tools = sandboxTools(now);
-  const read = () => JSON.parse(String(db.prepare('select text from state').get()?.text)) as SandboxState;
+  const read = () =>
+    JSON.parse(String(db.prepare('select text from state').get()?.text)) as SandboxState;
   for (const { tool, args } of calls) {
     const state = read();
     tools[tool]?.(state, args);
@@ -69,15 +76,25 @@ export async function runHeld(
     },
   });
   const effects = sandboxEffects(initial, approved);
-  const proposal = await runtime.prepare({ adapter: 'phone', task: 'task', planRevision: 1, effects });
-  const terminal = await runtime.execute(approver(KEYS).sign(proposal, { expiresIn: '10m' }), { calls });
+  const proposal = await runtime.prepare({
+    adapter: 'phone',
+    task: 'task',
+    planRevision: 1,
+    effects,
+  });
+  const terminal = await runtime.execute(approver(KEYS).sign(proposal, { expiresIn: '10m' }), {
+    calls,
+  });
   using db = new DatabaseSync(file, { readOnly: true });
   const row = db.prepare('select text from effectmatch_state').get();
   return { committed: terminal.kind === 'committed', durable: JSON.parse(String(row?.text)) };
 }
 
 /** What must change so that the approved rows come out of the initial ones. Messages never change in these scenarios. */
-export function sandboxEffects(initial: SandboxState, approved: SandboxState): readonly ApprovedEffect[] {
+export function sandboxEffects(
+  initial: SandboxState,
+  approved: SandboxState,
+): readonly ApprovedEffect[] {
   return Object.entries(KEYED).flatMap(([name, key]) => {
     const table = name as keyof typeof KEYED;
     const old = new Map(initial[table].map((row) => [row[key], row]));
@@ -89,8 +106,13 @@ export function sandboxEffects(initial: SandboxState, approved: SandboxState): r
       const before = old.get(row[key]);
       if (before === undefined) return [insert(table, row)];
       const changed = Object.keys(row).filter((column) => row[column] !== before[column]);
-      const sides = changed.map((column) => [column, [before[column] ?? null, row[column] ?? null] as const]);
-      return changed.length === 0 ? [] : [update(table, { [key]: row[key] ?? null }, Object.fromEntries(sides))];
+      const sides = changed.map((column) => [
+        column,
+        [before[column] ?? null, row[column] ?? null] as const,
+      ]);
+      return changed.length === 0
+        ? []
+        : [update(table, { [key]: row[key] ?? null }, Object.fromEntries(sides))];
     });
     return [...gone, ...others];
   });

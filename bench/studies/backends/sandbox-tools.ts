@@ -8,7 +8,8 @@ export function sandboxTools(now: number): {
     (service: 'cellular' | 'wifi') =>
     (state: SandboxState, { on }: SandboxRow) => {
       const [setting] = state.SETTING;
-      if (typeof on !== 'boolean' || setting === undefined) throw new Error('on must be true or false');
+      if (typeof on !== 'boolean' || setting === undefined)
+        throw new Error('on must be true or false');
       if (setting[service] === on) throw new Error(`${service} is already ${on ? 'on' : 'off'}`);
       if (on && setting.low_battery_mode === true) throw new Error('not in low battery mode');
       setting[service] = on;
@@ -31,7 +32,8 @@ export function sandboxTools(now: number): {
       state.CONTACT.push({ ...contact, ...fields });
     },
     add_reminder(state, { content, reminder_timestamp }) {
-      if (typeof content !== 'string' || typeof reminder_timestamp !== 'number') throw new Error('it needs both');
+      if (typeof content !== 'string' || typeof reminder_timestamp !== 'number')
+        throw new Error('it needs both');
       state.REMINDER.push({
         ...Object.fromEntries(Object.keys(state.REMINDER[0] ?? {}).map((column) => [column, null])),
         reminder_id: '00000000-0000-5000-8000-000000000001',

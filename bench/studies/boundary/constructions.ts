@@ -119,7 +119,12 @@ export const CONSTRUCTIONS: readonly Construction[] = [
     expected: { kind: 'refused', at: 'boundary', open: /file_fdw/ },
   },
   { group: 'asynchronous signals', name: 'benign statement', expected: PASSES },
-  { group: 'asynchronous signals', name: 'registered benign function', action: CALL, expected: PASSES },
+  {
+    group: 'asynchronous signals',
+    name: 'registered benign function',
+    action: CALL,
+    expected: PASSES,
+  },
   {
     group: 'asynchronous signals',
     name: 'NOTIFY beside the statement',

@@ -24,7 +24,8 @@ export const CONTINUATIONS: readonly ContinuationCase[] = [
   {
     name: 'registered under the license',
     expected: 'released',
-    ask: async ({ office, from }) => shouldEnd(await request(office, from, REGISTERED), 'released, ran 1'),
+    ask: async ({ office, from }) =>
+      shouldEnd(await request(office, from, REGISTERED), 'released, ran 1'),
   },
   {
     name: 'independent reader',
@@ -66,7 +67,10 @@ export const CONTINUATIONS: readonly ContinuationCase[] = [
 ];
 
 /** Commits a payment that registers one continuation, then asks as the construction does. */
-export async function runContinuation(site: Site, { ask }: ContinuationCase): Promise<string | undefined> {
+export async function runContinuation(
+  site: Site,
+  { ask }: ContinuationCase,
+): Promise<string | undefined> {
   await using office = await site.open();
   return await ask({ site, office, from: await pay(site, office) });
 }
@@ -74,9 +78,13 @@ export async function runContinuation(site: Site, { ask }: ContinuationCase): Pr
 async function pay(site: Site, office: Office): Promise<Lineage> {
   const id = site.nextInvoice();
   const before = await readBack(site.db);
-  const terminal = await office.execute(await office.approve(id, { continuations: [REGISTERED] }), payment(id));
+  const terminal = await office.execute(
+    await office.approve(id, { continuations: [REGISTERED] }),
+    payment(id),
+  );
   if (terminal.kind !== 'committed') throw new Error(describe(terminal));
-  if (!isDeepStrictEqual(await readBack(site.db), withPaid(before, [id]))) throw new Error('the rows are wrong');
+  if (!isDeepStrictEqual(await readBack(site.db), withPaid(before, [id])))
+    throw new Error('the rows are wrong');
   return terminal;
 }
 

@@ -9,7 +9,9 @@ export const RELATIONS = TABLES.map((table) => `app.${table}`);
 export const ENTRY_POINTS = ['app.pay'];
 
 /** The registered function, with whatever else its body does. */
-export const definePay = (more = '') => `create or replace function app.pay(which int) returns void language plpgsql
+export const definePay = (
+  more = '',
+) => `create or replace function app.pay(which int) returns void language plpgsql
     security definer set search_path = app, pg_temp as $$ begin
     update invoice set status = 'paid' where id = which;
     update account set cents = cents - 100 where id = which;
@@ -64,7 +66,9 @@ export type Books = Readonly<Record<(typeof TABLES)[number] | 'markers', readonl
 
 /** Reads everything over a connection of its own, as superuser: nothing that decided anything takes part. */
 export async function readBack(db: TestDatabase): Promise<Books> {
-  const tables = TABLES.map((table) => `'${table}', array(select t::text from app.${table} as t order by id)`);
+  const tables = TABLES.map(
+    (table) => `'${table}', array(select t::text from app.${table} as t order by id)`,
+  );
   const [row] = await db.run(
     `select json_build_object(${tables.join(', ')},
       'markers', array(select disposition from effectmatch.marker where disposition = 'committed')) as books`,
@@ -74,7 +78,11 @@ export async function readBack(db: TestDatabase): Promise<Books> {
 
 /** The books once these invoices are paid, worked out from the rows before and not by any database. */
 export function withPaid(before: Books, ids: readonly number[]): Books {
-  const replace = (rows: readonly string[], was: (id: number) => string, is: (id: number) => string) =>
+  const replace = (
+    rows: readonly string[],
+    was: (id: number) => string,
+    is: (id: number) => string,
+  ) =>
     rows.map((row) => {
       const id = ids.find((candidate) => row === was(candidate));
       return id === undefined ? row : is(id);

@@ -2,7 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type PostgresOptions, planProvisioning, postgres } from '../../../src/adapters/postgres/index.ts';
+import {
+  type PostgresOptions,
+  planProvisioning,
+  postgres,
+} from '../../../src/adapters/postgres/index.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
@@ -48,7 +52,10 @@ export async function openSite(): Promise<Site> {
     execution: db.url(EXEC),
     relations: RELATIONS,
     entryPoints: ENTRY_POINTS,
-    declared: ['the database host reaches no network but its clients', 'nobody mounts the data folder elsewhere'],
+    declared: [
+      'the database host reaches no network but its clients',
+      'nobody mounts the data folder elsewhere',
+    ],
   };
   await db.run(SCHEMA);
   await (await planProvisioning(db.url(), options)).apply();
@@ -76,7 +83,13 @@ export async function openSite(): Promise<Site> {
         ledger,
         async approve(id, more) {
           const task = `invoice-${id}`;
-          const request = { adapter: 'shop', task, planRevision: 1, effects: paymentEffects(id), ...more };
+          const request = {
+            adapter: 'shop',
+            task,
+            planRevision: 1,
+            effects: paymentEffects(id),
+            ...more,
+          };
           return approver(key).sign(await runtime.prepare(request), { expiresIn: '10m' });
         },
         execute: (license, action) => runtime.execute(license, action),

@@ -15,7 +15,11 @@ export type Ended = Awaited<ReturnType<Office['execute']>>;
  * an outlet is open), execute it, read back, take the configuration back, and after a refusal have the payment made
  * after all, so that nothing else can have refused it. Returns what was not as expected.
  */
-export async function runTrial(site: Site, ear: Ear, construction: Construction): Promise<string | undefined> {
+export async function runTrial(
+  site: Site,
+  ear: Ear,
+  construction: Construction,
+): Promise<string | undefined> {
   const { open, whileHeld, close, action = payment, reach, expected } = construction;
   const run = async (sql: string | undefined) => void (sql && (await site.db.run(sql)));
   const id = site.nextInvoice();
@@ -32,7 +36,8 @@ export async function runTrial(site: Site, ear: Ear, construction: Construction)
   watch.held = undefined;
   await run(close);
 
-  if (reached !== reach?.ends) return `the agent's login ended with ${reached} and not with ${reach?.ends}`;
+  if (reached !== reach?.ends)
+    return `the agent's login ended with ${reached} and not with ${reach?.ends}`;
   if (heard.length > 0) return `a notification arrived: ${heard.join(', ')}`;
   const wrong = misses(ended, expected, watch);
   if (wrong !== undefined) return wrong;
@@ -44,7 +49,9 @@ export async function runTrial(site: Site, ear: Ear, construction: Construction)
   const again = await payAgain(office, id);
   if (again instanceof Error) return `taken back, it cannot be approved: ${again.message}`;
   if (again.kind !== 'committed') return `taken back, it is still refused: ${describe(again)}`;
-  return isDeepStrictEqual(await readBack(site.db), paid) ? undefined : 'paid at last, the rows are wrong';
+  return isDeepStrictEqual(await readBack(site.db), paid)
+    ? undefined
+    : 'paid at last, the rows are wrong';
 }
 
 /** An outlet that is still open already refuses the approval. */
@@ -63,21 +70,28 @@ function misses(ended: Ended, expected: Expected, { surveys }: Watch): string | 
   if (expected.kind === 'committed') {
     if (ended.kind !== 'committed') return describe(ended);
     const { denied } = expected;
-    const isListed = certified?.outlets.some((found) => found.disposition === 'denied' && denied?.test(found.outlet));
+    const isListed = certified?.outlets.some(
+      (found) => found.disposition === 'denied' && denied?.test(found.outlet),
+    );
     return denied === undefined || isListed ? undefined : `no outlet ${denied} is listed as denied`;
   }
   if (expected.at === 'admission') {
-    const isRefused = ended.kind === 'rejected' && ended.at === 'action' && expected.because.test(ended.detail);
+    const isRefused =
+      ended.kind === 'rejected' && ended.at === 'action' && expected.because.test(ended.detail);
     return isRefused ? undefined : describe(ended);
   }
   if (!isRejectedAt(ended, expected.at)) return describe(ended);
   if (expected.at === 'boundary') {
     const open = certified === undefined ? [] : unclassified(certified);
     const strange = open.find(({ outlet }) => !expected.open.test(outlet));
-    return open.length > 0 && strange === undefined ? undefined : `open was ${strange?.outlet ?? 'nothing'}`;
+    return open.length > 0 && strange === undefined
+      ? undefined
+      : `open was ${strange?.outlet ?? 'nothing'}`;
   }
   const isSeen = surveys.length === 2 && contentOf(certified) !== contentOf(gate);
-  return isSeen ? undefined : `the configuration at the gate is the certified one, and it was ${describe(ended)}`;
+  return isSeen
+    ? undefined
+    : `the configuration at the gate is the certified one, and it was ${describe(ended)}`;
 }
 
 /** The digest of the configuration, without the row versions that a certificate binds as well. */
@@ -88,7 +102,10 @@ export function contentOf(survey: Watch['surveys'][number] | undefined): string 
 /** Whether an attempt was refused where it had to be and for the boundary's sake. */
 export function isRejectedAt(ended: Ended, at: 'boundary' | 'final-gate'): boolean {
   if (ended.kind !== 'rejected') return false;
-  return ended.at === at && ended.reason === (at === 'boundary' ? 'outlet-unclassified' : 'boundary-changed');
+  return (
+    ended.at === at &&
+    ended.reason === (at === 'boundary' ? 'outlet-unclassified' : 'boundary-changed')
+  );
 }
 
 /** An ending in one line, for whoever has to find out why. */

@@ -17,17 +17,32 @@ export async function compareServers(one: Site) {
   await two.db.run(`grant select on app.invoice to ${EXEC} with grant option`);
   const differs = (await certified(two)) !== first;
   return [
-    exactly('two servers of one version, one configuration: same digests', Number(alike), 'of 1', 1),
+    exactly(
+      'two servers of one version, one configuration: same digests',
+      Number(alike),
+      'of 1',
+      1,
+    ),
     exactly('one privilege more on one of them: other digests', Number(differs), 'of 1', 1),
   ];
 }
 
 async function certified({ options }: Site): Promise<string> {
-  const adapter = await postgres(options).open({ name: 'shop', clock: systemClock, reached: unobserved });
+  const adapter = await postgres(options).open({
+    name: 'shop',
+    clock: systemClock,
+    reached: unobserved,
+  });
   try {
     const survey = await adapter.survey();
     const { outlets, executor, credentials, enforcement } = survey;
-    return canonical({ outlets, executor, credentials, enforcement, configuration: contentOf(survey) ?? '' });
+    return canonical({
+      outlets,
+      executor,
+      credentials,
+      enforcement,
+      configuration: contentOf(survey) ?? '',
+    });
   } finally {
     await adapter.close();
   }

@@ -14,7 +14,10 @@ export interface Watch {
 }
 
 /** The same adapter under watch. */
-export function watched<Action>(factory: AdapterFactory<Action>, watch: Watch): AdapterFactory<Action> {
+export function watched<Action>(
+  factory: AdapterFactory<Action>,
+  watch: Watch,
+): AdapterFactory<Action> {
   return {
     ...factory,
     async open(context) {

@@ -16,7 +16,9 @@ const DURABLE = 'pragma journal_mode = wal; pragma synchronous = full;';
 export function openBare(folder: string, initial: Snapshot) {
   const state = new DatabaseSync(join(folder, 'bare-state.db'));
   const ledger = new DatabaseSync(join(folder, 'bare-ledger.db'));
-  state.exec(`${DURABLE} create table state (text text not null); create table marker (occurrence text primary key)`);
+  state.exec(
+    `${DURABLE} create table state (text text not null); create table marker (occurrence text primary key)`,
+  );
   ledger.exec(
     `${DURABLE} create table journal (occurrence text, slot text, text text, primary key (occurrence, slot))`,
   );
@@ -27,9 +29,16 @@ export function openBare(folder: string, initial: Snapshot) {
   const append = ledger.prepare('insert into journal values (?, ?, ?)');
   return {
     /** What an approver hands over. */
-    approve: (text: string) => ({ text, signature: sign(null, Buffer.from(text), KEYS.privateKey) }),
-    run({ text, signature }: { readonly text: string; readonly signature: Buffer }, { calls }: Execution): void {
-      if (!verify(null, Buffer.from(text), KEYS.publicKey, signature)) throw new Error('the signature does not fit');
+    approve: (text: string) => ({
+      text,
+      signature: sign(null, Buffer.from(text), KEYS.privateKey),
+    }),
+    run(
+      { text, signature }: { readonly text: string; readonly signature: Buffer },
+      { calls }: Execution,
+    ): void {
+      if (!verify(null, Buffer.from(text), KEYS.publicKey, signature))
+        throw new Error('the signature does not fit');
       const occurrence = hash('sha256', text);
       append.run(occurrence, 'claim', text);
       const simulator = new Simulator(calls);

@@ -8,7 +8,10 @@ const RELATIONS = 12;
 const ROWS = 2000;
 
 /** Pairs of the same five-effect operation under a license, the second with a fresh certificate and a fresh last look. */
-export async function measureCertification(pairs: number, warmups: number): Promise<readonly Cell[]> {
+export async function measureCertification(
+  pairs: number,
+  warmups: number,
+): Promise<readonly Cell[]> {
   await using server = await startBenchServer();
   await using site = await openSite(server, RELATIONS, ROWS);
   await using off = await openHeld(site, { certified: false });
@@ -19,6 +22,9 @@ export async function measureCertification(pairs: number, warmups: number): Prom
   return [
     { ...figure('PostgreSQL: certification off', offMs, 'ms'), paper: PAPER_CERTIFICATION.off },
     { ...figure('PostgreSQL: certification on', onMs, 'ms'), paper: PAPER_CERTIFICATION.on },
-    { ...atMost('PostgreSQL: on over off', onMs / offMs, 'x', 1.5), paper: PAPER_CERTIFICATION.ratio },
+    {
+      ...atMost('PostgreSQL: on over off', onMs / offMs, 'x', 1.5),
+      paper: PAPER_CERTIFICATION.ratio,
+    },
   ];
 }

@@ -46,7 +46,11 @@ export async function measureState(
   all: readonly StateTask[],
   tasks: readonly StateTask[],
   size: StateSize,
-  { raw, draw, progress }: { readonly raw: RawRecords; draw(): number; progress(line: string): void },
+  {
+    raw,
+    draw,
+    progress,
+  }: { readonly raw: RawRecords; draw(): number; progress(line: string): void },
 ): Promise<readonly Cell[]> {
   const measured: { readonly name: string; readonly times: TaskTimes }[] = [];
   for (const task of tasks) {
@@ -54,10 +58,15 @@ export async function measureState(
     progress(`STATE ${name}: ${size.pairs} pairs`);
     // Drawn even when the task was measured before the interruption, so that the others get the same order.
     const orders = Array.from({ length: size.warmups + size.pairs }, () => drawOrder(draw));
-    const times = await raw.run(`state|${name}`, () => measureTask(prepare(task, all), orders, size.warmups));
+    const times = await raw.run(`state|${name}`, () =>
+      measureTask(prepare(task, all), orders, size.warmups),
+    );
     measured.push({ name, times });
   }
-  return [...measured.flatMap(({ name, times }) => cellsOf(name, times)), ...summarise(measured, size)];
+  return [
+    ...measured.flatMap(({ name, times }) => cellsOf(name, times)),
+    ...summarise(measured, size),
+  ];
 }
 
 type Way = 'direct' | 'held' | 'bare';
@@ -82,7 +91,10 @@ function prepare(task: StateTask, all: readonly StateTask[]): Prepared {
   if (reference === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
   const calls = replayVariant(task, 'clean');
   const approved = approvedEffects(initial, reference);
-  return { reference, execution: { ...describeApplication(domain, all), initial, calls, approved } };
+  return {
+    reference,
+    execution: { ...describeApplication(domain, all), initial, calls, approved },
+  };
 }
 
 /**
@@ -126,11 +138,13 @@ async function measureTask(
         if (index >= warmups) times[way].push(spent);
       }
       const states = [readPlain(folder), readSnapshot(folder)];
-      if (!isDeepStrictEqual(bare.read(), reference)) throw new Error('the bare path left another state');
+      if (!isDeepStrictEqual(bare.read(), reference))
+        throw new Error('the bare path left another state');
       plain.write(JSON.stringify(initial));
       bare.reset();
       await demandCommit(runtime, await approveHeld(runtime, reset), reset);
-      if (index >= warmups) times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
+      if (index >= warmups)
+        times.right += states.filter((state) => isDeepStrictEqual(state, reference)).length;
     }
   }
   const begun = performance.now();
@@ -138,7 +152,11 @@ async function measureTask(
   return { ...times, opening: performance.now() - begun };
 }
 
-async function demandCommit(runtime: Runtime, license: SignedLicense, execution: Execution): Promise<void> {
+async function demandCommit(
+  runtime: Runtime,
+  license: SignedLicense,
+  execution: Execution,
+): Promise<void> {
   const decision = await executeHeld(runtime, license, execution);
   if (!decision.committed) throw new Error(`not committed: ${decision.why}`);
 }
@@ -166,12 +184,19 @@ function cellsOf(name: string, { direct, held }: TaskTimes): readonly Cell[] {
   return [
     beside(figure(`STATE ${name}: direct`, median(direct), 'ms'), paper?.direct),
     beside(figure(`STATE ${name}: held`, median(held), 'ms'), paper?.held),
-    beside(figure(`STATE ${name}: held over direct`, median(held) / median(direct), 'x'), paper?.ratio),
+    beside(
+      figure(`STATE ${name}: held over direct`, median(held) / median(direct), 'x'),
+      paper?.ratio,
+    ),
   ];
 }
 
-function summarise(measured: readonly { readonly times: TaskTimes }[], { pairs }: StateSize): readonly Cell[] {
-  const over = (figureOf: (times: TaskTimes) => number) => middle(measured.map(({ times }) => figureOf(times)));
+function summarise(
+  measured: readonly { readonly times: TaskTimes }[],
+  { pairs }: StateSize,
+): readonly Cell[] {
+  const over = (figureOf: (times: TaskTimes) => number) =>
+    middle(measured.map(({ times }) => figureOf(times)));
   const right = measured.reduce((sum, { times }) => sum + times.right, 0);
   const executions = measured.length * pairs * 2;
   const name = 'STATE: executions with the right state';

@@ -41,7 +41,9 @@ export const EXTRA: Scenario = {
   name: 'extra write to the sibling outbox: rejected',
   async play({ office, id }) {
     const write = { sql: 'insert into app.outbox values ($1, $2)', values: [id, 'sent'] };
-    const ended = await office.execute(await office.approve(id), { statements: [payment(id), write] });
+    const ended = await office.execute(await office.approve(id), {
+      statements: [payment(id), write],
+    });
     const isDiverged =
       !(ended instanceof Error) &&
       ended.kind === 'rejected' &&
@@ -80,7 +82,8 @@ export const REPLAYED: Scenario = {
     const license = await office.approve(id);
     const first = await office.execute(license, payment(id));
     const again = await office.execute(license, payment(id));
-    const isSpent = !(again instanceof Error) && again.kind === 'rejected' && again.reason === 'spent';
+    const isSpent =
+      !(again instanceof Error) && again.kind === 'rejected' && again.reason === 'spent';
     const wrong = expectCommitted(first) ?? (isSpent ? undefined : describe(again));
     return { wrong, paid: [id] };
   },
@@ -129,7 +132,10 @@ export const CLEAN_REUSED: Scenario = {
 };
 
 async function payCleanly({ office, id }: Trial): Promise<Played> {
-  return { wrong: expectCommitted(await office.execute(await office.approve(id), payment(id))), paid: [id] };
+  return {
+    wrong: expectCommitted(await office.execute(await office.approve(id), payment(id))),
+    paid: [id],
+  };
 }
 
 function expectCommitted(ended: Ended): string | undefined {
@@ -137,12 +143,19 @@ function expectCommitted(ended: Ended): string | undefined {
 }
 
 /** Refused there, and what the last survey found open is this and nothing else. */
-function expectOpen(ended: Ended, at: 'boundary' | 'final-gate', watch: Watch, open: RegExp): string | undefined {
+function expectOpen(
+  ended: Ended,
+  at: 'boundary' | 'final-gate',
+  watch: Watch,
+  open: RegExp,
+): string | undefined {
   if (!isRejectedAt(ended, at)) return describe(ended);
   const last = watch.surveys.at(-1);
   const found = last === undefined ? [] : unclassified(last);
   const isThat = found.length > 0 && found.every(({ outlet }) => open.test(outlet));
-  return isThat ? undefined : `open was ${found.map(({ outlet }) => outlet).join(', ') || 'nothing'}`;
+  return isThat
+    ? undefined
+    : `open was ${found.map(({ outlet }) => outlet).join(', ') || 'nothing'}`;
 }
 
 /** One trial with a runtime of its own, rows read before and after it by nobody who took part. */
@@ -161,5 +174,8 @@ export async function runScenario(
   const after = await readBack(site.db);
   if (restore !== undefined) await site.db.run(restore);
   const expected = withPaid(before, played.paid);
-  return played.wrong ?? (isDeepStrictEqual(after, expected) ? undefined : 'the rows read back are others');
+  return (
+    played.wrong ??
+    (isDeepStrictEqual(after, expected) ? undefined : 'the rows read back are others')
+  );
 }

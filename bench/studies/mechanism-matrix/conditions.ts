@@ -37,17 +37,24 @@ const direct: Performer = {
 /** The same, once parameters, their types and the resources that they name were found to be permitted. */
 const allowlist: Performer = {
   name: 'allowlist',
-  changeRow: async (place, step) => (isPermittedRow(step) ? await direct.changeRow(place, step) : 'rejected'),
-  pay: async (place, step, key) => (isPermittedPayment(step) ? await direct.pay(place, step, key) : 'rejected'),
+  changeRow: async (place, step) =>
+    isPermittedRow(step) ? await direct.changeRow(place, step) : 'rejected',
+  pay: async (place, step, key) =>
+    isPermittedPayment(step) ? await direct.pay(place, step, key) : 'rejected',
   repeats: true,
 };
 
-const COLUMNS: Readonly<Record<string, readonly string[]>> = { invoice: ['status'], account: ['tier'] };
+const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  invoice: ['status'],
+  account: ['tier'],
+};
 const VALUES: readonly string[] = ['paid', 'gold'];
 const IDS: readonly number[] = [4711, 7];
 
 function isPermittedRow({ where, table, column, id, value }: RowStep): boolean {
-  const isKnown = (TABLES[where] as readonly string[]).includes(table) && COLUMNS[table]?.includes(column) === true;
+  const isKnown =
+    (TABLES[where] as readonly string[]).includes(table) &&
+    COLUMNS[table]?.includes(column) === true;
   return isKnown && IDS.includes(id) && VALUES.includes(value);
 }
 
@@ -73,7 +80,8 @@ const nativeAudit: Performer = {
   changeRow: (place, step) =>
     transact(place, step, {
       before: isAsPlanned,
-      after: async (session, row) => (await isAsWanted(session, row)) && (await session.countWrites()) === 1,
+      after: async (session, row) =>
+        (await isAsWanted(session, row)) && (await session.countWrites()) === 1,
     }),
   async pay(place, step, key) {
     const before = await readEvents(place);
@@ -101,7 +109,8 @@ const completeAudit: Performer = {
         initial = await session.snapshot();
         return await isAsPlanned(session, row);
       },
-      after: async (session, row) => isExpected(changesBetween(initial, await session.snapshot()), row),
+      after: async (session, row) =>
+        isExpected(changesBetween(initial, await session.snapshot()), row),
     });
   },
   async pay(place, step, key) {
@@ -115,7 +124,13 @@ const completeAudit: Performer = {
   repeats: false,
 };
 
-export const PERFORMERS: readonly Performer[] = [direct, allowlist, robust, nativeAudit, completeAudit];
+export const PERFORMERS: readonly Performer[] = [
+  direct,
+  allowlist,
+  robust,
+  nativeAudit,
+  completeAudit,
+];
 
 type Check = (session: Session, step: RowStep) => Promise<boolean>;
 
@@ -134,7 +149,8 @@ async function transact(
   return isGood ? 'done' : 'rejected';
 }
 
-const isAsPlanned: Check = async (session, step) => isDeepStrictEqual(await readNamed(session, step), step.seen);
+const isAsPlanned: Check = async (session, step) =>
+  isDeepStrictEqual(await readNamed(session, step), step.seen);
 const isAsWanted: Check = async (session, step) =>
   isDeepStrictEqual(await readNamed(session, step), expectedOf(step).after);
 
@@ -144,16 +160,26 @@ async function readNamed(session: Session, { table, id }: RowStep) {
 }
 
 function isExpected(changes: readonly Change[], step: RowStep | PaymentStep): boolean {
-  return changes.length === 1 && changes.every((change) => textOf(change) === textOf(expectedOf(step)));
+  return (
+    changes.length === 1 && changes.every((change) => textOf(change) === textOf(expectedOf(step)))
+  );
 }
 
 /** Exactly the fields of the step; the id of the payment, or undefined where the service refused. */
-async function sendPayment(place: Place, { payee, amount }: PaymentStep, key: string): Promise<string | undefined> {
+async function sendPayment(
+  place: Place,
+  { payee, amount }: PaymentStep,
+  key: string,
+): Promise<string | undefined> {
   const answer = await exchange(place, 'POST', '/payments', { payee, amount }, key);
   return answer.ok ? String((answer.body as { id: unknown }).id) : undefined;
 }
 
-async function readPayment(place: Place, step: PaymentStep, id: string): Promise<'as wanted' | 'other' | 'unknown'> {
+async function readPayment(
+  place: Place,
+  step: PaymentStep,
+  id: string,
+): Promise<'as wanted' | 'other' | 'unknown'> {
   const answer: Answer = await exchange(place, 'GET', '/payments');
   if (!answer.ok) return 'unknown';
   const { payments } = answer.body as { readonly payments: readonly { readonly id: string }[] };

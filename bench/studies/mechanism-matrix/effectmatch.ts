@@ -12,7 +12,14 @@ import { lineagesOf } from '../../../src/runtime/lineage.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import { TOKEN } from './service.ts';
-import { type Decision, type Place, SQLITE_FILE, type Step, TABLES, type Workflow } from './task.ts';
+import {
+  type Decision,
+  type Place,
+  SQLITE_FILE,
+  type Step,
+  TABLES,
+  type Workflow,
+} from './task.ts';
 import { statementOf } from './tools.ts';
 import { runDependent } from './workflow.ts';
 
@@ -55,7 +62,10 @@ function factoryOf(place: Place, step: Step): AdapterFactory {
       : (opaqueHttp(opaquePaymentOptions(at)) as AdapterFactory);
   }
   if (step.where === 'sqlite') {
-    return sqlite({ file: join(place.folder, SQLITE_FILE), relations: [...TABLES.sqlite] }) as AdapterFactory;
+    return sqlite({
+      file: join(place.folder, SQLITE_FILE),
+      relations: [...TABLES.sqlite],
+    }) as AdapterFactory;
   }
   if (place.provisioned === undefined) throw new Error('this database was not provisioned');
   return postgres(place.provisioned) as AdapterFactory;
@@ -85,7 +95,9 @@ export async function approveSteps(
 function approvalOf(step: Step): Pick<PrepareRequest, 'effects' | 'requires'> {
   if (step.kind === 'payment') {
     const { payee, amount } = step;
-    return { effects: [insert('payment', { id: generated('payment'), payee, amount, memo: null })] };
+    return {
+      effects: [insert('payment', { id: generated('payment'), payee, amount, memo: null })],
+    };
   }
   const { table, id, column, value, seen } = step;
   return {
@@ -103,7 +115,9 @@ function actionOf(place: Place, step: Step): unknown {
 
 function statementAction(step: Extract<Step, { kind: 'row' }>) {
   const { sql, values } = statementOf(step);
-  return step.where === 'postgres' ? { sql, values } : { sql: sql.replace(/\$(\d)/g, '?$1'), values };
+  return step.where === 'postgres'
+    ? { sql, values }
+    : { sql: sql.replace(/\$(\d)/g, '?$1'), values };
 }
 
 /** Executes every step; each releases the next one, and the last one the dependent work. */

@@ -29,7 +29,8 @@ export function labelOf(facts: Facts): string {
   const { missing, extra } = compare(changes, approved ?? local);
   if (missing.length > 0) {
     const isStale =
-      missing.length === extra.length && missing.every((one) => extra.some((other) => isStaleOf(one, other)));
+      missing.length === extra.length &&
+      missing.every((one) => extra.some((other) => isStaleOf(one, other)));
     return isStale ? 'stale commit' : 'wrong commit';
   }
   if (extra.length > 0) {
@@ -57,7 +58,8 @@ function compare(changes: readonly Change[], wanted: readonly Change[]) {
 /** The wanted value is in the wanted row, which is another one by now than the one it was wanted for. */
 function isStaleOf(wanted: Change, change: Change): boolean {
   const { before, after } = wanted;
-  if (before === null || after === null || change.before === null || change.after === null) return false;
+  if (before === null || after === null || change.before === null || change.after === null)
+    return false;
   if (wanted.target !== change.target || before.id !== change.before.id) return false;
   const set = Object.keys(after).filter((column) => after[column] !== before[column]);
   return set.every((column) => change.after?.[column] === after[column]);

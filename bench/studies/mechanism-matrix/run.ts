@@ -24,7 +24,10 @@ import {
 import { runWorkflow } from './workflow.ts';
 
 export const EFFECTMATCH = 'EffectMatch';
-export const CONDITION_NAMES: readonly string[] = [...PERFORMERS.map(({ name }) => name), EFFECTMATCH];
+export const CONDITION_NAMES: readonly string[] = [
+  ...PERFORMERS.map(({ name }) => name),
+  EFFECTMATCH,
+];
 
 const OWNER = generateApprover(ISSUER);
 /** Someone who signs in the owner's name with a key of their own. */
@@ -79,7 +82,9 @@ export async function runOnce(
   scenario.arrange?.(customer);
   const before = await world.read();
   const given: Case = { condition, place, workflow, licenses, publicKey: OWNER.publicKey };
-  const decision = scenario.isInterrupted ? await playInterrupted(site, world, given) : await play(given, internals);
+  const decision = scenario.isInterrupted
+    ? await playInterrupted(site, world, given)
+    : await play(given, internals);
   const facts = await readFacts(world, scenario, before, decision);
   const label = labelOf(facts);
   if (!isOurs || !scenario.isInterrupted) return { label, facts };
@@ -87,7 +92,11 @@ export async function runOnce(
   return { label, facts, recovered: labelOf(await readFacts(world, scenario, before, settled)) };
 }
 
-async function plan(place: Place, workflow: Workflow, signer: typeof OWNER): Promise<readonly SignedLicense[]> {
+async function plan(
+  place: Place,
+  workflow: Workflow,
+  signer: typeof OWNER,
+): Promise<readonly SignedLicense[]> {
   await using office = await openRuntime(place, workflow, OWNER.publicKey);
   return await approveSteps(office, workflow, signer);
 }
@@ -98,7 +107,12 @@ async function recoverAndPlay(given: Case): Promise<Decision> {
   return await runLicensed(runtime, given.place, given.workflow, given.licenses);
 }
 
-async function readFacts(world: World, scenario: Scenario, before: Snapshot, decision: Decision): Promise<Facts> {
+async function readFacts(
+  world: World,
+  scenario: Scenario,
+  before: Snapshot,
+  decision: Decision,
+): Promise<Facts> {
   const local = scenario.steps.map(expectedOf);
   const log = join(world.place.folder, DEPENDENT_FILE);
   const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n').length - 1 : 0;
@@ -114,7 +128,11 @@ async function readFacts(world: World, scenario: Scenario, before: Snapshot, dec
 }
 
 /** A process that is killed once its payment is made and before it is answered; then one that takes over. */
-async function playInterrupted({ compiled }: Site, { place, customer }: World, given: Case): Promise<Decision> {
+async function playInterrupted(
+  { compiled }: Site,
+  { place, customer }: World,
+  given: Case,
+): Promise<Decision> {
   writeFileSync(join(place.folder, CASE_FILE), JSON.stringify(given));
   const first = startWorker(place.folder, compiled);
   customer.swallows = () => void first.child.kill('SIGKILL');

@@ -130,7 +130,14 @@ export const SCENARIOS: readonly Scenario[] = [
     hasDependent: true,
     capability: 'MEDIATED',
     isInterrupted: true,
-    paper: ['resend; duplicate', 'resend; duplicate', 'reconcile', 'reconcile', 'reconcile', 'uncertain; stop'],
+    paper: [
+      'resend; duplicate',
+      'resend; duplicate',
+      'reconcile',
+      'reconcile',
+      'reconcile',
+      'uncertain; stop',
+    ],
   },
   {
     name: 'wrong-source target',

@@ -34,7 +34,9 @@ export async function startService(): Promise<Service> {
     customers.set(name, known);
     return known;
   };
-  const server = createServer((request, response) => void handle(request, response).catch(() => response.destroy()));
+  const server = createServer(
+    (request, response) => void handle(request, response).catch(() => response.destroy()),
+  );
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -85,13 +87,22 @@ export async function startService(): Promise<Service> {
  * The ordinary audit trail: that something changed, in order. It names the request for what a request creates; of what
  * the service does besides, it says neither what it was nor what it was for.
  */
-function eventsOf({ account }: Customer): readonly { readonly type: string; readonly request: string | null }[] {
+function eventsOf({
+  account,
+}: Customer): readonly { readonly type: string; readonly request: string | null }[] {
   return account.ledger.map(({ key, effect }) =>
-    effect.target === 'payment' ? { type: 'payment created', request: key } : { type: 'internal', request: null },
+    effect.target === 'payment'
+      ? { type: 'payment created', request: key }
+      : { type: 'internal', request: null },
   );
 }
 
-function reply(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+function reply(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
   response.end(body === undefined ? '' : JSON.stringify(body));
 }

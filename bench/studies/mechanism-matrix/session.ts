@@ -18,7 +18,8 @@ export async function openSession(place: Place, where: RowStep['where']): Promis
 async function openPostgres(connectionString: string): Promise<Session> {
   const client = new pg.Client({ connectionString });
   await client.connect();
-  const query: Session['query'] = async (sql, values = []) => (await client.query(sql, [...values])).rows as Row[];
+  const query: Session['query'] = async (sql, values = []) =>
+    (await client.query(sql, [...values])).rows as Row[];
   return {
     query,
     async countWrites() {

@@ -6,7 +6,14 @@ import { protectedDatabase } from '../../../test/postgres/protected.ts';
 import { startServer, type TestDatabase } from '../../../test/postgres/server.ts';
 import { POSTGRES_SCHEMA, POSTGRES_TRIGGER, type Scenario, SQLITE_SCHEMA } from './scenarios.ts';
 import { type Customer, startService } from './service.ts';
-import { CONNECTOR_FILE, type Place, type Row, type Snapshot, SQLITE_FILE, TABLES } from './task.ts';
+import {
+  CONNECTOR_FILE,
+  type Place,
+  type Row,
+  type Snapshot,
+  SQLITE_FILE,
+  TABLES,
+} from './task.ts';
 
 const APPLICATION = 'clerk';
 
@@ -44,7 +51,9 @@ export async function openSite(): Promise<Site> {
     compiled,
     async open(scenario, isProtected) {
       runs += 1;
-      const hasPostgres = scenario.steps.some((step) => step.kind === 'row' && step.where === 'postgres');
+      const hasPostgres = scenario.steps.some(
+        (step) => step.kind === 'row' && step.where === 'postgres',
+      );
       const template = scenario.hasTrigger ? 'trigger' : 'plain';
       const db = hasPostgres ? await server.createDatabase(undefined, { template }) : undefined;
       const provisioned =
@@ -52,7 +61,10 @@ export async function openSite(): Promise<Site> {
           ? (await protectedDatabase('', { relations: [...TABLES.postgres] }, { db })).options
           : undefined;
       const folder = mkdtempSync(join(tmpdir(), 'effectmatch-matrix-'));
-      writeFileSync(join(folder, CONNECTOR_FILE), JSON.stringify({ defaults: scenario.connector ?? {} }));
+      writeFileSync(
+        join(folder, CONNECTOR_FILE),
+        JSON.stringify({ defaults: scenario.connector ?? {} }),
+      );
       {
         using desk = new DatabaseSync(join(folder, SQLITE_FILE));
         desk.exec(SQLITE_SCHEMA);
@@ -69,7 +81,11 @@ export async function openSite(): Promise<Site> {
       return {
         place,
         customer,
-        read: async () => ({ ...(await readPostgres(db)), ...readSqlite(folder), ...readService(customer) }),
+        read: async () => ({
+          ...(await readPostgres(db)),
+          ...readSqlite(folder),
+          ...readService(customer),
+        }),
         async [Symbol.asyncDispose]() {
           rmSync(folder, { recursive: true, force: true });
           await db?.drop();
@@ -100,7 +116,8 @@ function readSqlite(folder: string): Snapshot {
 
 /** What admission tried out is not anybody's payment. */
 function readService({ account: { payments, notices, payees } }: Customer): Snapshot {
-  const rows = (map: ReadonlyMap<string, object>) => [...map].map(([id, row]) => ({ id, ...row }) as Row);
+  const rows = (map: ReadonlyMap<string, object>) =>
+    [...map].map(([id, row]) => ({ id, ...row }) as Row);
   return {
     payment: rows(payments).filter(({ memo }) => memo !== 'probe'),
     notice: rows(notices),

@@ -53,7 +53,10 @@ export interface Place {
 export type Decision = 'done' | 'rejected' | 'reconcile' | 'uncertain' | 'diverged';
 
 /** All tables there are, by backend. */
-export const TABLES = { postgres: ['invoice', 'notification'], sqlite: ['account', 'history'] } as const;
+export const TABLES = {
+  postgres: ['invoice', 'notification'],
+  sqlite: ['account', 'history'],
+} as const;
 export const SQLITE_FILE = 'desk.db';
 /** Settings of the connector that the agent's tools go through. */
 export const CONNECTOR_FILE = 'connector.json';
@@ -63,7 +66,11 @@ export const DEPENDENT_FILE = 'dependent.log';
 /** What a step has to leave, derived from the step alone. */
 export function expectedOf(step: Step): Change {
   if (step.kind === 'payment') {
-    return { target: 'payment', before: null, after: { payee: step.payee, amount: step.amount, memo: null } };
+    return {
+      target: 'payment',
+      before: null,
+      after: { payee: step.payee, amount: step.amount, memo: null },
+    };
   }
   const { table, column, value, seen } = step;
   return { target: table, before: seen, after: { ...seen, [column]: value } };
@@ -71,7 +78,8 @@ export function expectedOf(step: Step): Change {
 
 /** The change as text: equal texts are equal changes. */
 export function textOf({ target, before, after }: Change): string {
-  const sorted = (row: Row | null) => row && Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = (row: Row | null) =>
+    row && Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([target, sorted(before), sorted(after)]);
 }
 
@@ -82,11 +90,15 @@ export function changesBetween(before: Snapshot, after: Snapshot): readonly Chan
   return Object.keys(after).flatMap((target) => {
     const old = new Map((before[target] ?? []).map((row) => [row.id, row]));
     const now = new Map((after[target] ?? []).map((row) => [row.id, row]));
-    const gone = [...old].filter(([id]) => !now.has(id)).map(([, row]) => ({ target, before: row, after: null }));
+    const gone = [...old]
+      .filter(([id]) => !now.has(id))
+      .map(([, row]) => ({ target, before: row, after: null }));
     const others = [...now].flatMap(([id, row]): readonly Change[] => {
       const was = old.get(id);
       if (was !== undefined)
-        return JSON.stringify(was) === JSON.stringify(row) ? [] : [{ target, before: was, after: row }];
+        return JSON.stringify(was) === JSON.stringify(row)
+          ? []
+          : [{ target, before: was, after: row }];
       const { id: _, ...rest } = row;
       return [{ target, before: null, after: rest }];
     });

@@ -32,8 +32,13 @@ export async function exchange(
 }
 
 /** The agent's tool for payments. A connector stands behind it, which adds whatever it is set up to add. */
-export async function callPaymentTool(place: Place, { payee, amount }: PaymentStep): Promise<Answer> {
-  const { defaults } = JSON.parse(readFileSync(join(place.folder, CONNECTOR_FILE), 'utf8')) as { defaults: object };
+export async function callPaymentTool(
+  place: Place,
+  { payee, amount }: PaymentStep,
+): Promise<Answer> {
+  const { defaults } = JSON.parse(readFileSync(join(place.folder, CONNECTOR_FILE), 'utf8')) as {
+    defaults: object;
+  };
   return await exchange(place, 'POST', '/payments', { payee, amount, ...defaults });
 }
 

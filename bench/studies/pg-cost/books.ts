@@ -38,7 +38,10 @@ export const BULK_TABLE = 'line';
 /** All tables of the books: those that the operation writes, and as many more as the cell wants registered. */
 export function tableNames(relations: number): readonly string[] {
   const written = [...Object.keys(WRITTEN), BULK_TABLE];
-  return [...written, ...Array.from({ length: relations - written.length }, (_, index) => `other_${index + 1}`)];
+  return [
+    ...written,
+    ...Array.from({ length: relations - written.length }, (_, index) => `other_${index + 1}`),
+  ];
 }
 
 /** Tables and their rows. Keys are built after the rows, and the trigger last: a million rows take seconds so. */

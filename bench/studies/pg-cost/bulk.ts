@@ -46,9 +46,14 @@ export async function measureBulk(
   };
   await using bench = await openRuntime(site, { certified: false, reached });
   const client = connections.client(0);
-  const times = STATEMENTS.map(() => ({ bare: [] as number[], held: [] as number[], compared: [] as number[] }));
+  const times = STATEMENTS.map(() => ({
+    bare: [] as number[],
+    held: [] as number[],
+    compared: [] as number[],
+  }));
   const approved = [];
-  for (const statement of STATEMENTS) approved.push(await approveBulk(bench, statement, rows, rounds + 1));
+  for (const statement of STATEMENTS)
+    approved.push(await approveBulk(bench, statement, rows, rounds + 1));
   for (let round = 0; round <= rounds; round += 1) {
     progress(`bulk, round ${round} of ${rounds}`);
     for (const [index, statement] of STATEMENTS.entries()) {
@@ -66,7 +71,8 @@ export async function measureBulk(
   }
   return STATEMENTS.flatMap(({ name }, index) => {
     const { bare = [], held = [], compared = [] } = times[index] ?? {};
-    const over = (those: readonly number[]) => median(those.map((time, round) => time / (bare[round] ?? Number.NaN)));
+    const over = (those: readonly number[]) =>
+      median(those.map((time, round) => time / (bare[round] ?? Number.NaN)));
     return [
       figure(`bulk ${name} of ${rows} rows: bare`, median(bare), 'ms'),
       figure(`bulk ${name}: protected from claim to promotion`, median(compared), 'ms'),
@@ -87,7 +93,8 @@ async function approveBulk(
   const license = await bench.approve({ task: `bulk-${name}`, effects, occurrences });
   return async () => {
     const terminal = await bench.runtime.execute(license, { sql, values: [rows] });
-    if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal).slice(0, 2000)}`);
+    if (terminal.kind !== 'committed')
+      throw new Error(`not committed: ${JSON.stringify(terminal).slice(0, 2000)}`);
   };
 }
 

@@ -23,7 +23,9 @@ export function cpuMeter(postmaster: number | undefined): CpuMeter {
 
 function backendTime(postmaster: number): number {
   try {
-    const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && parentOf(name) === postmaster);
+    const children = readdirSync('/proc').filter(
+      (name) => /^\d+$/.test(name) && parentOf(name) === postmaster,
+    );
     return children.reduce((sum, pid) => sum + onProcessor(pid), 0);
   } catch {
     return Number.NaN;
@@ -32,7 +34,9 @@ function backendTime(postmaster: number): number {
 
 function parentOf(pid: string): number | undefined {
   const text = readProcess(pid, 'stat');
-  return text === undefined ? undefined : Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
+  return text === undefined
+    ? undefined
+    : Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
 }
 
 function onProcessor(pid: string): number {

@@ -18,7 +18,8 @@ export async function measureSizes(
 ): Promise<Cell[]> {
   await using sites = new AsyncDisposableStack();
   const opened: Site[] = [];
-  for (const rows of options.rows) opened.push(sites.use(await openSite(server, options.relations, rows)));
+  for (const rows of options.rows)
+    opened.push(sites.use(await openSite(server, options.relations, rows)));
   const added = await visitInTurns(opened, options.turns, size);
   const [first, ...rest] = added;
   return [
@@ -39,7 +40,11 @@ export async function measureSizes(
 /** The time added, and what one fresh certificate takes, with growing numbers of registered relations. */
 export async function measureRelations(
   server: TestServer,
-  options: { readonly executed: readonly number[]; readonly certified: readonly number[]; readonly turns: number },
+  options: {
+    readonly executed: readonly number[];
+    readonly certified: readonly number[];
+    readonly turns: number;
+  },
   size: LatencySize,
   certificates: number,
 ): Promise<Cell[]> {
@@ -69,7 +74,11 @@ export async function measureRelations(
 }
 
 /** What protection adds to the direct transaction in each turn, in ms: medians over the blocks of the turn. */
-async function visitInTurns(sites: readonly Site[], turns: number, size: LatencySize): Promise<readonly number[][]> {
+async function visitInTurns(
+  sites: readonly Site[],
+  turns: number,
+  size: LatencySize,
+): Promise<readonly number[][]> {
   await using stack = new AsyncDisposableStack();
   const visits = [];
   for (const site of sites) {
@@ -79,8 +88,14 @@ async function visitInTurns(sites: readonly Site[], turns: number, size: Latency
   }
   for (let turn = 0; turn < turns; turn += 1) {
     for (const { paths, numbers, added } of visits) {
-      const [plain, held] = await interleave(paths, { ...size, warmup: turn === 0 ? size.warmup : 0 }, numbers);
-      added.push(median((held ?? []).map((block, index) => median(block) - median(plain?.[index] ?? []))));
+      const [plain, held] = await interleave(
+        paths,
+        { ...size, warmup: turn === 0 ? size.warmup : 0 },
+        numbers,
+      );
+      added.push(
+        median((held ?? []).map((block, index) => median(block) - median(plain?.[index] ?? []))),
+      );
     }
   }
   return visits.map(({ added }) => added);
@@ -90,8 +105,15 @@ async function visitInTurns(sites: readonly Site[], turns: number, size: Latency
  * The survey as the final gate asks for it: on a session that is open and has surveyed before. After a transaction of a
  * stranger it reads the catalogues; where nobody else committed it finds that out and needs no more.
  */
-async function timeCertificates(site: Site, count: number): Promise<{ read: number[]; stood: number[] }> {
-  const adapter = await postgres(site.options).open({ name: 'books', clock: systemClock, reached: unobserved });
+async function timeCertificates(
+  site: Site,
+  count: number,
+): Promise<{ read: number[]; stood: number[] }> {
+  const adapter = await postgres(site.options).open({
+    name: 'books',
+    clock: systemClock,
+    reached: unobserved,
+  });
   await using stranger = await connect(site.plainUrl, 1);
   const timeSurvey = async () => {
     const started = performance.now();

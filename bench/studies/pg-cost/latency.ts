@@ -60,30 +60,53 @@ export async function measureLatency(
   const steps = { protected: stepTimer(), certified: stepTimer() };
   await using direct = await openDirect(site, 1);
   await using held = await openHeld(site, { certified: false, reached: steps.protected.reached });
-  await using certified = await openHeld(site, { certified: true, reached: steps.certified.reached });
+  await using certified = await openHeld(site, {
+    certified: true,
+    reached: steps.certified.reached,
+  });
   await using strangers = await connect(site.plainUrl, 1);
   await using among = await openHeld(site, { certified: true, stranger: strangers.client(0) });
   const timed = [direct, steps.protected.wrap(held), steps.certified.wrap(certified), among];
   const used = timed.map(() => ({ client: [] as number[], server: [] as number[] }));
-  const [plain, uncertified, full, disturbed] = await interleave(timed, size, numbers, async (path, block) => {
-    const before = meter.read();
-    await block();
-    const after = meter.read();
-    used[path]?.client.push((after.client - before.client) / size.perBlock);
-    used[path]?.server.push((after.server - before.server) / size.perBlock);
-  });
+  const [plain, uncertified, full, disturbed] = await interleave(
+    timed,
+    size,
+    numbers,
+    async (path, block) => {
+      const before = meter.read();
+      await block();
+      const after = meter.read();
+      used[path]?.client.push((after.client - before.client) / size.perBlock);
+      used[path]?.server.push((after.server - before.server) / size.perBlock);
+    },
+  );
   const cells = [plain, uncertified, full, disturbed].flatMap((blocks, index) => [
     figure(`1 client: ${timed[index]?.name}, median`, median((blocks ?? []).flat()), 'ms'),
     figure(`1 client: ${timed[index]?.name}, p95`, quantile((blocks ?? []).flat(), 0.95), 'ms'),
-    figure(`1 client: ${timed[index]?.name}, processor time of the client`, median(used[index]?.client ?? []), 'ms'),
-    figure(`1 client: ${timed[index]?.name}, processor time of the server`, median(used[index]?.server ?? []), 'ms'),
+    figure(
+      `1 client: ${timed[index]?.name}, processor time of the client`,
+      median(used[index]?.client ?? []),
+      'ms',
+    ),
+    figure(
+      `1 client: ${timed[index]?.name}, processor time of the server`,
+      median(used[index]?.server ?? []),
+      'ms',
+    ),
   ]);
   return [
     ...cells,
     atMost('1 client: protected over direct', ratio(uncertified, plain), 'x', 2.6),
     atMost('1 client: certified over direct', ratio(full, plain), 'x', 3),
-    { ...atMost('1 client: certified over protected', ratio(full, uncertified), 'x', 1.5), paper: 2.19 },
-    figure('1 client: certified among strangers over protected', ratio(disturbed, uncertified), 'x'),
+    {
+      ...atMost('1 client: certified over protected', ratio(full, uncertified), 'x', 1.5),
+      paper: 2.19,
+    },
+    figure(
+      '1 client: certified among strangers over protected',
+      ratio(disturbed, uncertified),
+      'x',
+    ),
     ...steps.protected.figures('protected'),
     ...steps.certified.figures('certified'),
   ];

@@ -7,16 +7,26 @@ import type { Site } from './site.ts';
  * meanwhile, all rows are copied before, and the difference is taken after. Copies and difference stay in the server,
  * which is faster than fetching the rows.
  */
-export async function openLockAndSnapshot(site: Site, relations: number, clients: number): Promise<Path> {
+export async function openLockAndSnapshot(
+  site: Site,
+  relations: number,
+  clients: number,
+): Promise<Path> {
   const connections = await connect(site.plainUrl, clients);
   const tables = tableNames(relations);
   const lock = `begin; lock table ${tables.join(', ')} in exclusive mode`;
   const snapshot = tables
-    .map((table) => `create temp table before_${table} on commit drop as select t::text as image from ${table} as t`)
+    .map(
+      (table) =>
+        `create temp table before_${table} on commit drop as select t::text as image from ${table} as t`,
+    )
     .join('; ');
   const difference = tables
     .flatMap((table) => {
-      const [before, after] = [`select image from before_${table}`, `select t::text from ${table} as t`];
+      const [before, after] = [
+        `select image from before_${table}`,
+        `select t::text from ${table} as t`,
+      ];
       return [
         `select '${table}', 'gone', image from (${before} except all ${after}) as gone`,
         `select '${table}', 'new', image from (${after} except all ${before}) as new(image)`,

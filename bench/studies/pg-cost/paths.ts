@@ -126,20 +126,35 @@ function disturbed<A>(factory: AdapterFactory<A>, stranger: pg.Client): AdapterF
 /** The operation under a license. */
 export async function openHeld(
   site: Site,
-  options: { readonly certified: boolean; readonly stranger?: pg.Client; readonly reached?: Reached },
+  options: {
+    readonly certified: boolean;
+    readonly stranger?: pg.Client;
+    readonly reached?: Reached;
+  },
 ): Promise<Path> {
   const bench = await openRuntime(site, options);
   const licenses = new Map<number, unknown>();
   return {
-    name: options.certified ? (options.stranger ? 'certified among strangers' : 'certified') : 'protected',
+    name: options.certified
+      ? options.stranger
+        ? 'certified among strangers'
+        : 'certified'
+      : 'protected',
     async approve(ids) {
       for (const id of ids) {
-        licenses.set(id, await bench.approve({ task: `invoice-${id}`, effects: operationEffects(id) }));
+        licenses.set(
+          id,
+          await bench.approve({ task: `invoice-${id}`, effects: operationEffects(id) }),
+        );
       }
     },
     async run(id) {
-      const terminal = await bench.runtime.execute(licenses.get(id), { sql: OPERATION, values: [id] });
-      if (terminal.kind !== 'committed') throw new Error(`not committed: ${JSON.stringify(terminal)}`);
+      const terminal = await bench.runtime.execute(licenses.get(id), {
+        sql: OPERATION,
+        values: [id],
+      });
+      if (terminal.kind !== 'committed')
+        throw new Error(`not committed: ${JSON.stringify(terminal)}`);
     },
     [Symbol.asyncDispose]: () => bench[Symbol.asyncDispose](),
   };

@@ -37,9 +37,15 @@ export async function openSite(server: TestServer, relations: number, rows: numb
   const schema = booksSchema(relations, rows);
   const plain = await server.createDatabase();
   await plain.run(schema);
-  const registered = tableNames(relations).map((name) => (name === BULK_TABLE ? { name, bulk: true } : name));
+  const registered = tableNames(relations).map((name) =>
+    name === BULK_TABLE ? { name, bulk: true } : name,
+  );
   const db = await server.createDatabase();
-  const held = await protectedDatabase(schema, { relations: registered, sessions: { max: 40 } }, { db });
+  const held = await protectedDatabase(
+    schema,
+    { relations: registered, sessions: { max: 40 } },
+    { db },
+  );
   // Autovacuum would come at a moment of its own choosing.
   for (const database of [plain, db]) await database.run('vacuum (freeze, analyze)');
   await db.run('checkpoint');

@@ -14,7 +14,11 @@ export interface ThroughputSize {
 /** Operations per second of many clients on disjoint rows of the same tables, a slice of each path in turns. */
 export async function measureThroughput(
   site: Site,
-  { clients, relations, least }: { readonly clients: number; readonly relations: number; readonly least: number },
+  {
+    clients,
+    relations,
+    least,
+  }: { readonly clients: number; readonly relations: number; readonly least: number },
   size: ThroughputSize,
   numbers: { next: number },
 ): Promise<Cell[]> {
@@ -51,13 +55,23 @@ export async function measureThroughput(
     ...slices.map(({ path, rates }) => figure(`${name}: ${path.name}`, median(rates), 'op/s')),
     atLeast(`${name}: protected of direct`, share(protectedRates, plain.rates), 'x', least),
     atLeast(`${name}: certified of direct`, share(certifiedRates, plain.rates), 'x', least),
-    atLeast(`${name}: protected over lock and snapshot`, share(protectedRates, lockedRates), 'x', 100),
+    atLeast(
+      `${name}: protected over lock and snapshot`,
+      share(protectedRates, lockedRates),
+      'x',
+      100,
+    ),
     figure(`${name}: certified over lock and snapshot`, share(certifiedRates, lockedRates), 'x'),
   ];
 }
 
 /** Rows for a slice. An approval is for rows that were never charged; the other paths may charge rows again. */
-function takeNumbers(site: Site, numbers: { next: number }, path: Path, count: number): readonly number[] {
+function takeNumbers(
+  site: Site,
+  numbers: { next: number },
+  path: Path,
+  count: number,
+): readonly number[] {
   const isApproved = path.name === 'protected' || path.name === 'certified';
   if (!isApproved) return Array.from({ length: count }, (_, index) => (index % site.rows) + 1);
   const first = numbers.next;

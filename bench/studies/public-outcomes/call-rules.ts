@@ -5,7 +5,11 @@ import { loadModule, parseSync } from 'libpg-query';
 export type WritePolicy = ReadonlySet<string>;
 
 interface Parsed {
-  readonly stmts?: readonly { readonly stmt?: unknown; readonly stmt_location?: number; readonly stmt_len?: number }[];
+  readonly stmts?: readonly {
+    readonly stmt?: unknown;
+    readonly stmt_location?: number;
+    readonly stmt_len?: number;
+  }[];
 }
 
 const WRITES: { readonly [node: string]: string } = {
@@ -33,11 +37,16 @@ export function splitStatements(script: string): readonly string[] {
 }
 
 /** The first visible write, or other statement, that the policy does not allow; undefined when there is none. */
-export function findForbidden(statements: readonly string[], policy: WritePolicy): string | undefined {
+export function findForbidden(
+  statements: readonly string[],
+  policy: WritePolicy,
+): string | undefined {
   for (const sql of statements) {
     const { stmts = [] } = parseSync(sql) as Parsed;
     for (const { stmt } of stmts) {
-      const forbidden = listStatements(stmt).find((found) => found !== 'select' && !policy.has(found));
+      const forbidden = listStatements(stmt).find(
+        (found) => found !== 'select' && !policy.has(found),
+      );
       if (forbidden !== undefined) return forbidden;
     }
   }
@@ -57,8 +66,12 @@ function listStatements(node: unknown): readonly string[] {
 function describe(node: string, content: unknown): string {
   const write = WRITES[node];
   if (write === undefined) return node === 'SelectStmt' ? 'select' : node;
-  const { relation } = content as { readonly relation?: { readonly relname?: string; readonly schemaname?: string } };
+  const { relation } = content as {
+    readonly relation?: { readonly relname?: string; readonly schemaname?: string };
+  };
   const schema =
-    relation?.schemaname === undefined || relation.schemaname === 'public' ? '' : `${relation.schemaname}.`;
+    relation?.schemaname === undefined || relation.schemaname === 'public'
+      ? ''
+      : `${relation.schemaname}.`;
   return `${write} ${schema}${relation?.relname}`;
 }

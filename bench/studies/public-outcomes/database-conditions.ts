@@ -54,7 +54,9 @@ const callRules: DatabaseCondition = {
   name: 'call-level rules',
   async run(execution, db) {
     const forbidden = findForbidden(execution.statements, execution.policy);
-    return forbidden === undefined ? await direct.run(execution, db) : { committed: false, why: forbidden };
+    return forbidden === undefined
+      ? await direct.run(execution, db)
+      : { committed: false, why: forbidden };
   },
 };
 
@@ -98,7 +100,10 @@ export async function openHeldDatabase(
 }
 
 /** The approver's license for the rows that the task has to leave, asked for at this runtime. */
-export async function approveRowsAt(runtime: Runtime, { approved }: DatabaseExecution): Promise<SignedLicense> {
+export async function approveRowsAt(
+  runtime: Runtime,
+  { approved }: DatabaseExecution,
+): Promise<SignedLicense> {
   const request = { adapter: 'chinook', task: 'task', planRevision: 1, effects: approved };
   return approver(KEYS).sign(await runtime.prepare(request), { expiresIn: '10m' });
 }
@@ -109,10 +114,16 @@ export async function executeStatements(
   license: SignedLicense,
   { statements }: DatabaseExecution,
 ): Promise<Decision> {
-  return decisionOf(await runtime.execute(license, { statements: statements.map((sql) => ({ sql })) }));
+  return decisionOf(
+    await runtime.execute(license, { statements: statements.map((sql) => ({ sql })) }),
+  );
 }
 
-async function runHeld(execution: DatabaseExecution, db: TestDatabase, internals: Internals): Promise<Decision> {
+async function runHeld(
+  execution: DatabaseExecution,
+  db: TestDatabase,
+  internals: Internals,
+): Promise<Decision> {
   await using runtime = await openHeldDatabase(execution, db, internals);
   return await executeStatements(runtime, await approveRowsAt(runtime, execution), execution);
 }

@@ -7,7 +7,11 @@ import { rowsOf, type Tables, type TextRow } from '../../approvals/rows.ts';
 export type Keys = { readonly [relation: string]: readonly string[] };
 
 /** What must change so that the expected rows come out of the initial ones. */
-export function approvedRowEffects(keys: Keys, initial: Tables, expected: Tables): readonly ApprovedEffect[] {
+export function approvedRowEffects(
+  keys: Keys,
+  initial: Tables,
+  expected: Tables,
+): readonly ApprovedEffect[] {
   return Object.entries(keys).flatMap(([relation, key]) => {
     const target = nameTarget({ schema: 'public', name: relation });
     const from = rowsOf(initial, relation);
@@ -17,7 +21,11 @@ export function approvedRowEffects(keys: Keys, initial: Tables, expected: Tables
 }
 
 /** Relations without a key are filled by the tasks and start empty. */
-function newRows(target: string, from: readonly TextRow[], to: readonly TextRow[]): readonly ApprovedEffect[] {
+function newRows(
+  target: string,
+  from: readonly TextRow[],
+  to: readonly TextRow[],
+): readonly ApprovedEffect[] {
   if (from.length > 0) throw new Error(`${target} was expected to be empty at first`);
   return to.map((row) => insert(target, row));
 }
@@ -29,7 +37,8 @@ function keyedEffects(
   to: readonly TextRow[],
 ): readonly ApprovedEffect[] {
   const nameOf = (row: TextRow) => JSON.stringify(key.map((column) => row[column]));
-  const keyOf = (row: TextRow) => Object.fromEntries(key.map((column) => [column, row[column] ?? null]));
+  const keyOf = (row: TextRow) =>
+    Object.fromEntries(key.map((column) => [column, row[column] ?? null]));
   const old = new Map(from.map((row) => [nameOf(row), row]));
   const kept = new Set(to.map(nameOf));
   const removed = from
@@ -40,7 +49,9 @@ function keyedEffects(
     if (before === undefined) return [insert(target, row)];
     const changed = Object.keys(row).filter((column) => row[column] !== before[column]);
     if (changed.length === 0) return [];
-    const sides = changed.map((column) => [column, [before[column] ?? null, row[column] ?? null]] as const);
+    const sides = changed.map(
+      (column) => [column, [before[column] ?? null, row[column] ?? null]] as const,
+    );
     return [update(target, keyOf(row), Object.fromEntries(sides))];
   });
   return [...removed, ...others];

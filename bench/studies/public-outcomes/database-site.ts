@@ -22,7 +22,9 @@ export async function openDatabaseSite(folder: string): Promise<DatabaseSite> {
   const server = await startServer();
   try {
     const chinook = await server.createDatabase('chinook');
-    await chinook.run(`create role ${APPLICATION} login; grant all on schema public to ${APPLICATION}`);
+    await chinook.run(
+      `create role ${APPLICATION} login; grant all on schema public to ${APPLICATION}`,
+    );
     await runAsApplication(chinook, loadChinook(folder));
     const templates = new Map<string, Promise<TestDatabase>>();
     const templateOf = async (task: TaskName, fixture: Fixture | undefined) => {
@@ -89,21 +91,33 @@ export async function readTables(db: TestDatabase, keys: Keys): Promise<Tables> 
        where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,
       [quoteName(relation)],
     );
-    const list = columns.map(({ name }) => `${quoteName(String(name))}::text as ${quoteName(String(name))}`);
-    tables[relation] = (await db.run(`select ${list.join(', ')} from ${quoteName(relation)}`)) as readonly TextRow[];
+    const list = columns.map(
+      ({ name }) => `${quoteName(String(name))}::text as ${quoteName(String(name))}`,
+    );
+    tables[relation] = (await db.run(
+      `select ${list.join(', ')} from ${quoteName(relation)}`,
+    )) as readonly TextRow[];
   }
   return tables;
 }
 
 /** Whether both hold the same rows, in whatever order. */
 export function sameTables(keys: Keys, one: Tables, other: Tables): boolean {
-  const textOf = (row: TextRow) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)));
-  const sorted = (tables: Tables, relation: string) => rowsOf(tables, relation).map(textOf).sort().join('\n');
+  const textOf = (row: TextRow) =>
+    JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const sorted = (tables: Tables, relation: string) =>
+    rowsOf(tables, relation).map(textOf).sort().join('\n');
   return Object.keys(keys).every((relation) => sorted(one, relation) === sorted(other, relation));
 }
 
-async function readIds(db: TestDatabase, relation: string, name: string): Promise<readonly string[]> {
+async function readIds(
+  db: TestDatabase,
+  relation: string,
+  name: string,
+): Promise<readonly string[]> {
   const id = quoteName(`${relation}Id`);
-  const rows = await db.run(`select ${id}::text as id from ${quoteName(relation)} order by ${quoteName(name)}, ${id}`);
+  const rows = await db.run(
+    `select ${id}::text as id from ${quoteName(relation)} order by ${quoteName(name)}, ${id}`,
+  );
   return rows.map((row) => String(row.id));
 }

@@ -36,7 +36,10 @@ export const DATABASE_TASKS: { readonly [name in TaskName]: DatabaseTask } = {
     policy: new Set(['insert Customer']),
     fixtures: {
       'hidden extra write': writeGenre('"Customer"'),
-      'missing row': beforeInsert('"Customer"', `if new."CustomerId" = 160 then return null; end if;`),
+      'missing row': beforeInsert(
+        '"Customer"',
+        `if new."CustomerId" = 160 then return null; end if;`,
+      ),
       'altered value': beforeInsert(
         '"Customer"',
         `if new."CustomerId" = 160 then new."LastName" := 'Altered'; end if;`,
@@ -54,7 +57,10 @@ export const DATABASE_TASKS: { readonly [name in TaskName]: DatabaseTask } = {
     ]),
     fixtures: {
       'hidden extra write': writeGenre('employee_performance'),
-      'missing row': beforeInsert('employee_performance', 'if new.employee_id = 10 then return null; end if;'),
+      'missing row': beforeInsert(
+        'employee_performance',
+        'if new.employee_id = 10 then return null; end if;',
+      ),
       'altered value': beforeInsert(
         'employee_performance',
         'if new.employee_id = 9 then new.performance_score := new.performance_score + 0.1; end if;',
@@ -66,7 +72,10 @@ export const DATABASE_TASKS: { readonly [name in TaskName]: DatabaseTask } = {
     policy: new Set(['insert monthly_sales_summary', 'insert top_music_charts']),
     fixtures: {
       'hidden extra write': writeGenre('monthly_sales_summary'),
-      'missing row': beforeInsert('monthly_sales_summary', `if new.year_month = '2011-06' then return null; end if;`),
+      'missing row': beforeInsert(
+        'monthly_sales_summary',
+        `if new.year_month = '2011-06' then return null; end if;`,
+      ),
       'altered value': beforeInsert(
         'monthly_sales_summary',
         `if new.year_month = '2011-06' then new.total_revenue := new.total_revenue + 1; end if;`,

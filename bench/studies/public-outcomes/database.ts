@@ -4,7 +4,11 @@ import { loadCandidate, TASK_NAMES, type TaskName } from '../../data/mcpmark.ts'
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 import { loadParser, splitStatements } from './call-rules.ts';
-import { DATABASE_CONDITIONS, type DatabaseCondition, type DatabaseExecution } from './database-conditions.ts';
+import {
+  DATABASE_CONDITIONS,
+  type DatabaseCondition,
+  type DatabaseExecution,
+} from './database-conditions.ts';
 import { approvedRowEffects } from './database-effects.ts';
 import { type DatabaseSite, openDatabaseSite, readTables, sameTables } from './database-site.ts';
 import { DATABASE_TASKS, EXPLICIT_WRITE, type Fixture } from './database-tasks.ts';
@@ -19,7 +23,11 @@ type Variant = (typeof VARIANTS)[number];
 const QUICK_TASKS: readonly TaskName[] = ['employee_hierarchy_management'];
 
 /** The paper's table (a): right states when clean, and wrong commits for each of the three faults. */
-const PAPER: readonly { readonly condition: DatabaseCondition; readonly clean: number; readonly faults: number }[] = [
+const PAPER: readonly {
+  readonly condition: DatabaseCondition;
+  readonly clean: number;
+  readonly faults: number;
+}[] = [
   { condition: direct, clean: 9, faults: 9 },
   { condition: callRules, clean: 9, faults: 9 },
   { condition: effectMatch, clean: 9, faults: 0 },
@@ -61,7 +69,9 @@ export async function runDatabase(
   const all = tasks.length * repetitions;
   // Every count of the paper is none or all of its nine runs.
   const cell = (name: string, value: number, paper: number) =>
-    quick ? exactly(`(a) ${name}`, value, 'runs', (paper / 9) * all) : reproduced(`(a) ${name}`, value, 'runs', paper);
+    quick
+      ? exactly(`(a) ${name}`, value, 'runs', (paper / 9) * all)
+      : reproduced(`(a) ${name}`, value, 'runs', paper);
   const own = (condition: DatabaseCondition, variant: Variant) =>
     runs.filter((run) => run.condition === condition.name && run.variant === variant);
   const explicit = (condition: DatabaseCondition) => own(condition, 'explicit extra write');
@@ -76,20 +86,45 @@ export async function runDatabase(
     ),
   ]);
   const rejected = runs.filter((run) => run.condition === effectMatch.name && !run.committed);
-  const preserved = rejected.filter(({ isInitial, why }) => isInitial && why === 'comparison: diverged');
+  const preserved = rejected.filter(
+    ({ isInitial, why }) => isInitial && why === 'comparison: diverged',
+  );
   return [
     ...cells,
-    cell('call-level rules: explicit extra write, rejected', explicit(callRules).filter(isRejected).length, 9),
+    cell(
+      'call-level rules: explicit extra write, rejected',
+      explicit(callRules).filter(isRejected).length,
+      9,
+    ),
     // The paper's control is about call-level rules; it has no figure for the others.
-    exactly('(a) direct: explicit extra write, wrong commit', countWrong(explicit(direct)), 'runs', all),
-    exactly('(a) EffectMatch: explicit extra write, wrong commit', countWrong(explicit(effectMatch)), 'runs', 0),
-    exactly('(a) EffectMatch: faults rejected by comparison, rows kept', preserved.length, 'runs', 4 * all),
+    exactly(
+      '(a) direct: explicit extra write, wrong commit',
+      countWrong(explicit(direct)),
+      'runs',
+      all,
+    ),
+    exactly(
+      '(a) EffectMatch: explicit extra write, wrong commit',
+      countWrong(explicit(effectMatch)),
+      'runs',
+      0,
+    ),
+    exactly(
+      '(a) EffectMatch: faults rejected by comparison, rows kept',
+      preserved.length,
+      'runs',
+      4 * all,
+    ),
   ];
 }
 
 /** Other rows than the approved ones are durable, whatever was said, or are said to be committed. */
-export function countWrong(runs: readonly Pick<DatabaseRun, 'committed' | 'isApproved' | 'isInitial'>[]): number {
-  return runs.filter(({ committed, isApproved, isInitial }) => !isApproved && (committed || !isInitial)).length;
+export function countWrong(
+  runs: readonly Pick<DatabaseRun, 'committed' | 'isApproved' | 'isInitial'>[],
+): number {
+  return runs.filter(
+    ({ committed, isApproved, isInitial }) => !isApproved && (committed || !isInitial),
+  ).length;
 }
 
 function isRejected({ committed, isInitial }: DatabaseRun): boolean {
@@ -127,23 +162,29 @@ export async function runTask(
   for (const variant of variants) {
     const isExplicit = variant === 'explicit extra write';
     const fixture: Fixture | undefined = variant === 'clean' || isExplicit ? undefined : variant;
-    const execution = { ...clean, statements: isExplicit ? [...statements, EXPLICIT_WRITE] : statements };
+    const execution = {
+      ...clean,
+      statements: isExplicit ? [...statements, EXPLICIT_WRITE] : statements,
+    };
     for (const condition of conditions) {
       for (let repetition = 1; repetition <= repetitions; repetition += 1) {
         const facts = { task, variant, condition: condition.name };
-        const run = await raw.run(['a', ...Object.values(facts), repetition].join('|'), async () => {
-          await using db = await site.open(task, fixture);
-          const decision = await condition.run(execution, db);
-          const durable = await readTables(db, keys);
-          const isApproved = sameTables(keys, durable, expected);
-          return {
-            ...facts,
-            repetition,
-            ...decision,
-            isApproved,
-            isInitial: sameTables(keys, durable, initial),
-          };
-        });
+        const run = await raw.run(
+          ['a', ...Object.values(facts), repetition].join('|'),
+          async () => {
+            await using db = await site.open(task, fixture);
+            const decision = await condition.run(execution, db);
+            const durable = await readTables(db, keys);
+            const isApproved = sameTables(keys, durable, expected);
+            return {
+              ...facts,
+              repetition,
+              ...decision,
+              isApproved,
+              isInitial: sameTables(keys, durable, initial),
+            };
+          },
+        );
         runs.push(run);
       }
     }

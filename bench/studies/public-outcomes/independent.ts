@@ -18,7 +18,8 @@ const ALTERED: { readonly [taskId: string]: string } = {
   'shopping_assistant/84-remove_qty_scope_all_vs_one': '/carts/CART-shop_004/total',
   'customer_support/11-cancel_before_shipment': '/order_items/ITEM-9100/refund_amount',
   'customer_support/14-cancel_split_payment': '/order_items/ITEM-9110/refund_amount',
-  'customer_support/150-spare_cancel_in_transit_fee_decline': '/order_items/ITEM-10286/refund_amount',
+  'customer_support/150-spare_cancel_in_transit_fee_decline':
+    '/order_items/ITEM-10286/refund_amount',
   'customer_support/17-cancel_price_match': '/order_items/ITEM-9125/refund_amount',
   'travel/2-cancel_business_international': '/bookings/BK-1000/refund_amount',
   'travel/100-challenge_medical_yyze_intl_lt7d': '/bookings/BK-1000/price_paid',
@@ -31,8 +32,14 @@ export const VARIANTS: readonly StateVariant[] = [
   { name: 'clean', calls: (task) => replayVariant(task, 'clean') },
   { name: 'omit', calls: (task) => replayVariant(task, 'omitFirstMutation') },
   { name: 'duplicate', calls: (task) => replayVariant(task, 'duplicateFirstMutation') },
-  { name: 'alter value', calls: (task) => withFinal(replayVariant(task, 'clean'), alterValue(task.packet)) },
-  { name: 'extra field', calls: (task) => withFinal(replayVariant(task, 'clean'), changeEmail(task.packet)) },
+  {
+    name: 'alter value',
+    calls: (task) => withFinal(replayVariant(task, 'clean'), alterValue(task.packet)),
+  },
+  {
+    name: 'extra field',
+    calls: (task) => withFinal(replayVariant(task, 'clean'), changeEmail(task.packet)),
+  },
 ];
 
 function alterValue({ domain, taskId }: Packet): (final: Snapshot) => Snapshot {
@@ -57,9 +64,21 @@ const { direct, errorReject, effectMatch } = CONDITIONS;
 
 /** The paper's table (b), per condition: right states when clean, then wrong commits. */
 const PAPER = [
-  { condition: direct, clean: 36, wrong: { omit: 36, duplicate: 9, 'alter value': 36, 'extra field': 36 } },
-  { condition: errorReject, clean: 36, wrong: { omit: 36, duplicate: 9, 'alter value': 36, 'extra field': 36 } },
-  { condition: effectMatch, clean: 36, wrong: { omit: 0, duplicate: 0, 'alter value': 0, 'extra field': 0 } },
+  {
+    condition: direct,
+    clean: 36,
+    wrong: { omit: 36, duplicate: 9, 'alter value': 36, 'extra field': 36 },
+  },
+  {
+    condition: errorReject,
+    clean: 36,
+    wrong: { omit: 36, duplicate: 9, 'alter value': 36, 'extra field': 36 },
+  },
+  {
+    condition: effectMatch,
+    clean: 36,
+    wrong: { omit: 0, duplicate: 0, 'alter value': 0, 'extra field': 0 },
+  },
 ] as const;
 
 export async function runIndependent(
@@ -89,13 +108,20 @@ export async function runIndependent(
   const cells = PAPER.flatMap(({ condition, clean, wrong }) => [
     cell(`${condition.name}: clean, right state`, countRuns(runs, 'clean', condition).right, clean),
     ...Object.entries(wrong).map(([variant, paper]) =>
-      cell(`${condition.name}: ${variant}, wrong commit`, countRuns(runs, variant, condition).wrong, paper),
+      cell(
+        `${condition.name}: ${variant}, wrong commit`,
+        countRuns(runs, variant, condition).wrong,
+        paper,
+      ),
     ),
   ]);
   // Repeated calls are harmless where trusting them left the approved state.
   const harmless = new Set(
     runs
-      .filter(({ variant, condition, isApproved }) => variant === 'duplicate' && condition === 'direct' && isApproved)
+      .filter(
+        ({ variant, condition, isApproved }) =>
+          variant === 'duplicate' && condition === 'direct' && isApproved,
+      )
       .map(({ task }) => task),
   );
   const repeated = (condition: Condition, committed: boolean) =>
@@ -106,7 +132,10 @@ export async function runIndependent(
         harmless.has(run.task) &&
         run.committed === committed,
     ).length;
-  const spoilt = VARIANTS.reduce((sum, { name }) => sum + countRuns(runs, name, effectMatch).spoilt, 0);
+  const spoilt = VARIANTS.reduce(
+    (sum, { name }) => sum + countRuns(runs, name, effectMatch).spoilt,
+    0,
+  );
   return [
     ...cells,
     cell('EffectMatch: harmless duplicate, committed', repeated(effectMatch, true), 27),

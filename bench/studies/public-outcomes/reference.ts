@@ -30,7 +30,10 @@ export const PAPER = [
 type Figures = { readonly [name in 'clean' | 'saved' | 'omit' | 'duplicate']: number };
 
 /** What the recorded flags say must come out for these tasks, without running any of them. */
-export function predict(tasks: readonly StateTask[], condition: (typeof PAPER)[number]['condition']): Figures {
+export function predict(
+  tasks: readonly StateTask[],
+  condition: (typeof PAPER)[number]['condition'],
+): Figures {
   const count = (holds: (task: StateTask) => boolean) => tasks.filter(holds).length;
   const variant = (task: StateTask, name: VariantName) => {
     const found = task.variants[name];
@@ -40,7 +43,9 @@ export function predict(tasks: readonly StateTask[], condition: (typeof PAPER)[n
   const saves = (task: StateTask, name: VariantName) =>
     condition !== errorReject || variant(task, name).errors.size === 0;
   const wrong = (name: VariantName) =>
-    condition === effectMatch ? 0 : count((task) => saves(task, name) && !variant(task, name).equalsClean);
+    condition === effectMatch
+      ? 0
+      : count((task) => saves(task, name) && !variant(task, name).equalsClean);
   return {
     clean: count((task) => saves(task, 'clean') || variant(task, 'clean').equalsInitial),
     saved: count((task) => saves(task, 'clean')),
@@ -55,7 +60,9 @@ export async function runReference(
   { quick, progress }: { readonly quick: boolean; progress(line: string): void },
 ): Promise<readonly Cell[]> {
   const repetitions = quick ? 1 : REPETITIONS;
-  const tasks = all.filter(({ cohort206 }, index) => cohort206 && (!quick || index % QUICK_SHARE === 0));
+  const tasks = all.filter(
+    ({ cohort206 }, index) => cohort206 && (!quick || index % QUICK_SHARE === 0),
+  );
   const runs = await runStatePlan(
     {
       part: 'c',
@@ -78,7 +85,10 @@ export async function runReference(
       omit: countRuns(runs, 'omit', condition).wrong,
       duplicate: countRuns(runs, 'duplicate', condition).wrong,
     };
-    const spoilt = VARIANTS.reduce((sum, { name }) => sum + countRuns(runs, name, condition).spoilt, 0);
+    const spoilt = VARIANTS.reduce(
+      (sum, { name }) => sum + countRuns(runs, name, condition).spoilt,
+      0,
+    );
     const figures = Object.entries(WORDS).map(([key, words]) => {
       const figure = key as keyof Figures;
       const name = `(c) ${condition.name}: ${words}`;

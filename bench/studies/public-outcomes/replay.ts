@@ -47,10 +47,14 @@ function selectedCall({ firstWrite, firstMutation, packet }: StateTask, name: Va
 }
 
 /** The same calls, with something else as the end of it: a fault of the state that no call shows. */
-export function withFinal(calls: readonly ReplayedCall[], change: (final: Snapshot) => Snapshot): ReplayedCall[] {
+export function withFinal(
+  calls: readonly ReplayedCall[],
+  change: (final: Snapshot) => Snapshot,
+): ReplayedCall[] {
   const last = calls.at(-1);
   const final = calls.findLast(({ after }) => after !== undefined)?.after;
-  if (last === undefined || final === undefined) throw new Error('a replay without changes has no end to alter');
+  if (last === undefined || final === undefined)
+    throw new Error('a replay without changes has no end to alter');
   return [...calls.slice(0, -1), { ...last, after: change(final) }];
 }
 

@@ -111,7 +111,11 @@ export async function openHeld(
 }
 
 /** The deployment in this folder: the same in every process that knows the approver's public key. */
-export function heldConfig({ initial, schema, calls, tools }: Execution, folder: string, publicKey: string) {
+export function heldConfig(
+  { initial, schema, calls, tools }: Execution,
+  folder: string,
+  publicKey: string,
+) {
   const simulator = new Simulator(calls);
   const run = (tool: string) => (state: { [namespace: string]: unknown }, args: unknown) =>
     void simulator.run(state, tool, args);
@@ -150,18 +154,29 @@ export async function approveHeld(
 }
 
 /** Runs the calls under a license. */
-export async function executeHeld(runtime: Runtime, license: SignedLicense, { calls }: Execution): Promise<Decision> {
-  return decisionOf(await runtime.execute(license, { calls: calls.map(({ tool, args }) => ({ tool, args })) }));
+export async function executeHeld(
+  runtime: Runtime,
+  license: SignedLicense,
+  { calls }: Execution,
+): Promise<Decision> {
+  return decisionOf(
+    await runtime.execute(license, { calls: calls.map(({ tool, args }) => ({ tool, args })) }),
+  );
 }
 
 /** A backend that holds candidates commits them or does not; anything else would be another study. */
 export function decisionOf(terminal: Terminal): Decision {
   if (terminal.kind === 'committed') return { committed: true };
-  if (terminal.kind === 'rejected') return { committed: false, why: `${terminal.at}: ${terminal.reason}` };
+  if (terminal.kind === 'rejected')
+    return { committed: false, why: `${terminal.at}: ${terminal.reason}` };
   throw new Error(`a promotable backend ended ${terminal.kind}`);
 }
 
-async function runHeld(execution: Execution, folder: string, internals: Internals): Promise<Decision> {
+async function runHeld(
+  execution: Execution,
+  folder: string,
+  internals: Internals,
+): Promise<Decision> {
   await using runtime = await openHeld(execution, folder, internals);
   return await executeHeld(runtime, await approveHeld(runtime, execution), execution);
 }
@@ -176,7 +191,9 @@ export function readSnapshot(folder: string): unknown {
 /** A durable state as an application would keep it that has no EffectMatch. */
 export function openPlain(folder: string, initial: Snapshot) {
   const db = new DatabaseSync(join(folder, PLAIN_FILE));
-  db.exec('pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)');
+  db.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table state (text text not null)',
+  );
   db.prepare('insert into state values (?)').run(JSON.stringify(initial));
   const select = db.prepare('select text from state');
   const update = db.prepare('update state set text = ?');

@@ -17,7 +17,8 @@ export function schemaOf(tasks: readonly StateTask[]): Schema {
   for (const { packet } of tasks) {
     for (const [namespace, records] of Object.entries(packet.initial)) {
       const known = fields.get(namespace) ?? new Set();
-      for (const field of Object.values(records).flatMap((record) => Object.keys(record))) known.add(field);
+      for (const field of Object.values(records).flatMap((record) => Object.keys(record)))
+        known.add(field);
       fields.set(namespace, known);
     }
   }
@@ -30,7 +31,8 @@ export function approvedEffects(initial: Snapshot, expected: Snapshot): readonly
   for (const namespace of new Set([...Object.keys(initial), ...Object.keys(expected)])) {
     const from = initial[namespace];
     const to = expected[namespace];
-    if (from === undefined || to === undefined) throw new Error(`${namespace} is not a namespace of both states`);
+    if (from === undefined || to === undefined)
+      throw new Error(`${namespace} is not a namespace of both states`);
     for (const id of new Set([...Object.keys(from), ...Object.keys(to)])) {
       effects.push(...effectsOn(namespace, id, from[id], to[id]));
     }
@@ -50,6 +52,8 @@ function effectsOn(
   const changed = names.filter((name) => !isDeepStrictEqual(from[name], to[name]));
   if (changed.length === 0) return [];
   const side = (value: Json | undefined) => (value === undefined ? absentField : value);
-  const changes = Object.fromEntries(changed.map((name) => [name, [side(from[name]), side(to[name])] as const]));
+  const changes = Object.fromEntries(
+    changed.map((name) => [name, [side(from[name]), side(to[name])] as const]),
+  );
   return [update(namespace, { [KEY]: id }, changes)];
 }

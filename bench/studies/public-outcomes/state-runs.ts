@@ -37,7 +37,9 @@ export function countRuns(runs: readonly StateRun[], variant: string, condition:
     right: own.filter(({ isApproved }) => isApproved).length,
     saved: own.filter(({ committed, isApproved }) => committed && isApproved).length,
     /** Another state than the approved one is durable, or is said to be committed. */
-    wrong: own.filter(({ committed, isApproved, isInitial }) => !isApproved && (committed || !isInitial)).length,
+    wrong: own.filter(
+      ({ committed, isApproved, isInitial }) => !isApproved && (committed || !isInitial),
+    ).length,
     /** Said to be rejected, and nothing is durable. */
     kept: own.filter(({ committed, isInitial }) => !committed && isInitial).length,
     /** Said to be rejected, and yet something is durable. */
@@ -85,7 +87,12 @@ export function describeApplication(domain: string, all: readonly StateTask[]): 
   return { schema: schemaOf(own), tools: [...tools].sort() };
 }
 
-async function runTask(plan: StatePlan, task: StateTask, application: Application, raw: RawRecords) {
+async function runTask(
+  plan: StatePlan,
+  task: StateTask,
+  application: Application,
+  raw: RawRecords,
+) {
   const { domain, taskId, initial } = task.packet;
   const target = plan.approve(task);
   const approved = approvedEffects(initial, target);
@@ -93,11 +100,19 @@ async function runTask(plan: StatePlan, task: StateTask, application: Applicatio
   for (const variant of plan.variants) {
     const execution = { ...application, initial, approved, calls: variant.calls(task) };
     for (const condition of plan.conditions) {
-      const facts = { task: `${domain}/${taskId}`, variant: variant.name, condition: condition.name };
+      const facts = {
+        task: `${domain}/${taskId}`,
+        variant: variant.name,
+        condition: condition.name,
+      };
       for (let repetition = 1; repetition <= plan.repetitions; repetition += 1) {
         const name = [plan.part, ...Object.values(facts), repetition].join('|');
         runs.push(
-          await raw.run(name, async () => ({ ...facts, repetition, ...(await runOnce(condition, execution, target)) })),
+          await raw.run(name, async () => ({
+            ...facts,
+            repetition,
+            ...(await runOnce(condition, execution, target)),
+          })),
         );
       }
     }

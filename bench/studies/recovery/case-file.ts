@@ -32,7 +32,9 @@ export interface DatabaseWork {
 
 export function writeCase(folder: string, { work, license, publicKey }: CaseFile): void {
   const plain =
-    work.kind === 'state' ? { ...work, execution: { ...work.execution, schema: [...work.execution.schema] } } : work;
+    work.kind === 'state'
+      ? { ...work, execution: { ...work.execution, schema: [...work.execution.schema] } }
+      : work;
   writeFileSync(join(folder, 'case.json'), JSON.stringify({ work: plain, license, publicKey }));
 }
 
@@ -56,7 +58,11 @@ export function readCase(folder: string): OpenedCase {
 }
 
 /** A provisioned database, with ledger and keys in this folder. */
-export function databaseConfig(options: PostgresOptions, folder: string, publicKey: string): RuntimeConfig {
+export function databaseConfig(
+  options: PostgresOptions,
+  folder: string,
+  publicKey: string,
+): RuntimeConfig {
   return {
     store: join(folder, 'ledger.db'),
     keyring: join(folder, 'keys.json'),

@@ -29,10 +29,16 @@ export function starter(compiled: string): Start {
   const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
   return (name, ...given) =>
     new Promise((resolve, reject) => {
-      execFile(process.execPath, ['--no-warnings', script(name), ...given], { env }, (error, out, complaint) => {
-        if (error === null || error.signal === 'SIGKILL') resolve({ out, isKilled: error !== null });
-        else reject(new Error(`${name} failed: ${complaint}`));
-      });
+      execFile(
+        process.execPath,
+        ['--no-warnings', script(name), ...given],
+        { env },
+        (error, out, complaint) => {
+          if (error === null || error.signal === 'SIGKILL')
+            resolve({ out, isKilled: error !== null });
+          else reject(new Error(`${name} failed: ${complaint}`));
+        },
+      );
     });
 }
 
@@ -48,12 +54,20 @@ export async function runCase(
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0;
   };
   const { isKilled } = await start('producer', folder, exitAt ?? '-');
-  if (isKilled !== (exitAt !== undefined)) throw new Error('the producer did not end where it should');
+  if (isKilled !== (exitAt !== undefined))
+    throw new Error('the producer did not end where it should');
   const isCorrect = await isSaved();
-  const saved = await Promise.all(Array.from({ length: READERS }, () => start('reader', folder, 'as-saved')));
+  const saved = await Promise.all(
+    Array.from({ length: READERS }, () => start('reader', folder, 'as-saved')),
+  );
   const releases = countReleases();
   const terminals = saved.map(({ out }) => JSON.parse(out).terminal);
   if (new Set(terminals).size !== 1) throw new Error(`the readers saw ${terminals.join(' and ')}`);
   await start('reader', folder, 'recover');
-  return { isCorrect, hasTerminal: terminals[0] !== null, releases, releasesAfterRecovery: countReleases() };
+  return {
+    isCorrect,
+    hasTerminal: terminals[0] !== null,
+    releases,
+    releasesAfterRecovery: countReleases(),
+  };
 }

@@ -32,8 +32,20 @@ const EXITS: readonly {
   readonly recovered: number;
 }[] = [
   { name: 'exit before commit', exitAt: 'path:staged', correct: 0, paper: 0, recovered: 0 },
-  { name: 'exit after commit, before terminal', exitAt: 'path:promoted', correct: 5, paper: 0, recovered: 5 },
-  { name: 'exit after terminal', exitAt: 'path:terminal-recorded', correct: 5, paper: 5, recovered: 5 },
+  {
+    name: 'exit after commit, before terminal',
+    exitAt: 'path:promoted',
+    correct: 5,
+    paper: 0,
+    recovered: 5,
+  },
+  {
+    name: 'exit after terminal',
+    exitAt: 'path:terminal-recorded',
+    correct: 5,
+    paper: 5,
+    recovered: 5,
+  },
 ];
 
 type Prepared = Awaited<ReturnType<typeof prepareTask>>;
@@ -52,11 +64,23 @@ async function runMigration(
     {
       await using office = await createRuntime(databaseConfig(options, folder, KEYS.publicKey));
       const continuations = [CONTINUATION];
-      const request = { adapter: 'chinook', task: TASK, planRevision: 1, effects: approved, continuations };
+      const request = {
+        adapter: 'chinook',
+        task: TASK,
+        planRevision: 1,
+        effects: approved,
+        continuations,
+      };
       const license = approver(KEYS).sign(await office.prepare(request), { expiresIn: '10m' });
-      writeCase(folder, { work: { kind: 'database', options, statements }, license, publicKey: KEYS.publicKey });
+      writeCase(folder, {
+        work: { kind: 'database', options, statements },
+        license,
+        publicKey: KEYS.publicKey,
+      });
     }
-    return await runCase(start, folder, exitAt, async () => sameTables(keys, await readTables(db, keys), expected));
+    return await runCase(start, folder, exitAt, async () =>
+      sameTables(keys, await readTables(db, keys), expected),
+    );
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -78,13 +102,17 @@ export async function runDatabaseCases(
     progress(place);
     const runs: CaseRun[] = [];
     for (let repetition = 1; repetition <= repetitions; repetition += 1) {
-      runs.push(await raw.run(`${place}|${repetition}`, () => runMigration(start, site, prepared, exitAt)));
+      runs.push(
+        await raw.run(`${place}|${repetition}`, () => runMigration(start, site, prepared, exitAt)),
+      );
     }
     // Every count is none or all of the five.
     const scaled = (count: number) => (count / REPETITIONS) * repetitions;
     const count = (holds: (run: CaseRun) => boolean) => runs.filter(holds).length;
     const released = count(({ releases }) => releases === 1);
-    const repeated = count(({ releases, releasesAfterRecovery }) => releases > 1 || releasesAfterRecovery > 1);
+    const repeated = count(
+      ({ releases, releasesAfterRecovery }) => releases > 1 || releasesAfterRecovery > 1,
+    );
     const after = count(({ releasesAfterRecovery }) => releasesAfterRecovery === 1);
     cells.push(
       exactly(

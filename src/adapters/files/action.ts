@@ -31,7 +31,12 @@ export interface FilesAction {
 
 /** An operation that was checked completely. `mode: undefined` keeps the mode of a file that is replaced. */
 export type CheckedOperation =
-  | { readonly op: 'write'; readonly path: string; readonly bytes: Uint8Array; readonly mode: number | undefined }
+  | {
+      readonly op: 'write';
+      readonly path: string;
+      readonly bytes: Uint8Array;
+      readonly mode: number | undefined;
+    }
   | { readonly op: 'remove'; readonly path: string; readonly recursive: boolean }
   | { readonly op: 'mkdir'; readonly path: string; readonly mode: number }
   | { readonly op: 'rename'; readonly path: string; readonly to: string }
@@ -58,11 +63,17 @@ const FIELDS = {
 export function parseAction(input: unknown): CheckedAction {
   try {
     const { operations } = readObject(input, ['operations'], 'the action');
-    if (!Array.isArray(operations) || operations.length === 0 || operations.length > MAX_OPERATIONS) {
+    if (
+      !Array.isArray(operations) ||
+      operations.length === 0 ||
+      operations.length > MAX_OPERATIONS
+    ) {
       throw refuse(`operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
     }
     return {
-      operations: Array.from(operations, (item: unknown, index) => parseOperation(item, `operation ${index + 1}`)),
+      operations: Array.from(operations, (item: unknown, index) =>
+        parseOperation(item, `operation ${index + 1}`),
+      ),
     };
   } catch (cause) {
     if (cause instanceof EffectMatchError) throw cause;
@@ -74,12 +85,18 @@ export function parseAction(input: unknown): CheckedAction {
 function parseOperation(input: unknown, where: string): CheckedOperation {
   const named = Object.entries(readObject(input, Object.keys(FIELDS), where));
   const [op, body] = named[0] ?? [];
-  if (named.length !== 1 || op === undefined) throw refuse(`${where} must be one of ${Object.keys(FIELDS).join(', ')}`);
+  if (named.length !== 1 || op === undefined)
+    throw refuse(`${where} must be one of ${Object.keys(FIELDS).join(', ')}`);
   const fields = readObject(body, FIELDS[op as keyof typeof FIELDS], `${where} (${op})`);
   const path = readPath(fields.path, `${where}: path`);
   switch (op) {
     case 'write':
-      return { op, path, bytes: readContent(fields, where), mode: readMode(fields.mode, 0o400, undefined, where) };
+      return {
+        op,
+        path,
+        bytes: readContent(fields, where),
+        mode: readMode(fields.mode, 0o400, undefined, where),
+      };
     case 'remove':
       if (!['undefined', 'boolean'].includes(typeof fields.recursive))
         throw refuse(`${where}: recursive is true or false`);
@@ -110,32 +127,46 @@ function readPath(path: unknown, where: string): string {
 
 function readContent(fields: { readonly [name: string]: unknown }, where: string): Uint8Array {
   const { text, base64 } = fields;
-  if ((text === undefined) === (base64 === undefined)) throw refuse(`${where}: give either text or base64`);
+  if ((text === undefined) === (base64 === undefined))
+    throw refuse(`${where}: give either text or base64`);
   const given = text ?? base64;
-  if (typeof given !== 'string' || !given.isWellFormed()) throw refuse(`${where}: content must be well-formed text`);
+  if (typeof given !== 'string' || !given.isWellFormed())
+    throw refuse(`${where}: content must be well-formed text`);
   if (given.length > 2 * MAX_CONTENT_BYTES) throw refuse(`${where}: the content is too large`);
   const bytes = Buffer.from(given, text === undefined ? 'base64' : 'utf8');
   if (text === undefined && bytes.toString('base64') !== given)
     throw refuse(`${where}: base64 is not in its standard form`);
-  if (bytes.length > MAX_CONTENT_BYTES) throw refuse(`${where}: the content is larger than ${MAX_CONTENT_BYTES} bytes`);
+  if (bytes.length > MAX_CONTENT_BYTES)
+    throw refuse(`${where}: the content is larger than ${MAX_CONTENT_BYTES} bytes`);
   return bytes;
 }
 
 /** Plain permission bits only; `needed` is what the adapter itself must be able to do with the result. */
-function readMode<Default>(mode: unknown, needed: number, otherwise: Default, where: string): number | Default {
+function readMode<Default>(
+  mode: unknown,
+  needed: number,
+  otherwise: Default,
+  where: string,
+): number | Default {
   if (mode === undefined) return otherwise;
   const bits = parseMode(mode);
-  if (bits === undefined) throw refuse(`${where}: mode must be permission bits such as 0o644 or '0644'`);
+  if (bits === undefined)
+    throw refuse(`${where}: mode must be permission bits such as 0o644 or '0644'`);
   if ((bits & needed) !== needed) {
-    throw refuse(`${where}: mode ${formatMode(bits)} would keep the owner out, so the result could not be observed`);
+    throw refuse(
+      `${where}: mode ${formatMode(bits)} would keep the owner out, so the result could not be observed`,
+    );
   }
   return bits;
 }
 
 /** Permission bits from a number or from octal text; undefined for everything else, special bits included. */
 export function parseMode(mode: unknown): number | undefined {
-  const bits = typeof mode === 'string' && /^0?[0-7]{3}$/.test(mode) ? Number.parseInt(mode, 8) : mode;
-  return typeof bits === 'number' && Number.isInteger(bits) && bits >= 0 && bits <= 0o777 ? bits : undefined;
+  const bits =
+    typeof mode === 'string' && /^0?[0-7]{3}$/.test(mode) ? Number.parseInt(mode, 8) : mode;
+  return typeof bits === 'number' && Number.isInteger(bits) && bits >= 0 && bits <= 0o777
+    ? bits
+    : undefined;
 }
 
 /** Permission bits as people read them. */
@@ -157,7 +188,10 @@ export function describeAction(action: CheckedAction): Value {
 /** Every path that an action names: nothing else, and nothing that does not lie below one of them, may change. */
 export function namedPaths(action: CheckedAction): ReadonlySet<string> {
   return new Set(
-    action.operations.flatMap((operation) => [operation.path, ...('to' in operation ? [operation.to] : [])]),
+    action.operations.flatMap((operation) => [
+      operation.path,
+      ...('to' in operation ? [operation.to] : []),
+    ]),
   );
 }
 
@@ -168,12 +202,22 @@ export function probePath(token: string): string {
 
 /** The action of the admission probe: an ordinary write to a place that only it can name. */
 export function probeAction(token: string): CheckedAction {
-  return { operations: [{ op: 'write', path: probePath(token), bytes: Buffer.from(token), mode: undefined }] };
+  return {
+    operations: [
+      { op: 'write', path: probePath(token), bytes: Buffer.from(token), mode: undefined },
+    ],
+  };
 }
 
-function readObject(input: unknown, known: readonly string[], where: string): { readonly [name: string]: unknown } {
-  const prototype: unknown = typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
-  if (prototype !== Object.prototype && prototype !== null) throw refuse(`${where} must be a plain object`);
+function readObject(
+  input: unknown,
+  known: readonly string[],
+  where: string,
+): { readonly [name: string]: unknown } {
+  const prototype: unknown =
+    typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
+  if (prototype !== Object.prototype && prototype !== null)
+    throw refuse(`${where} must be a plain object`);
   const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object)).filter(
     ([, field]) => field.enumerable,
   );

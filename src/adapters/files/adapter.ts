@@ -19,10 +19,28 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest as Statement } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { asFault, createPrivateFile, immediate, openDatabase, pinDurability } from '../../sqlite/connection.ts';
-import { type CheckedAction, describeAction, parseAction, probeAction, probePath } from './action.ts';
+import {
+  asFault,
+  createPrivateFile,
+  immediate,
+  openDatabase,
+  pinDurability,
+} from '../../sqlite/connection.ts';
+import {
+  type CheckedAction,
+  describeAction,
+  parseAction,
+  probeAction,
+  probePath,
+} from './action.ts';
 import { adoptFolder, demandPlainFolder, refused } from './adoption.ts';
-import { ensureControl, type Manifest, readCurrent, readManifest, type Version } from './control.ts';
+import {
+  ensureControl,
+  type Manifest,
+  readCurrent,
+  readManifest,
+  type Version,
+} from './control.ts';
 import { CHANNELS, PROBE_TARGET } from './evidence.ts';
 import { type Layout, layoutOf, makePassage, showCurrent, treeOf } from './layout.ts';
 import { asUnavailable, markersOf } from './markers.ts';
@@ -51,11 +69,15 @@ export interface FilesOptions {
 const OPTIONS: OptionNames<FilesOptions> = { root: true, control: true, adopt: true, values: true };
 
 /** Opens the folder, finishes what a process that died had begun, and refuses what could not be protected. */
-export async function openAdapter(options: FilesOptions, context: AdapterContext): Promise<FilesAdapter> {
+export async function openAdapter(
+  options: FilesOptions,
+  context: AdapterContext,
+): Promise<FilesAdapter> {
   if (process.platform === 'win32') throw refused('this adapter needs a POSIX file system');
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
-  if (typeof options.root !== 'string' || options.root === '') throw refused('root must be the path of a folder');
+  if (typeof options.root !== 'string' || options.root === '')
+    throw refused('root must be the path of a folder');
   const values = options.values ?? 'plain';
   if (values !== 'plain' && values !== 'digest')
     throw refused(`values "${String(values)}" is neither plain nor digest`);
@@ -74,7 +96,14 @@ export async function openAdapter(options: FilesOptions, context: AdapterContext
       }
       await showCurrent(db, layout, DEADLINE);
       await sweep(db, layout, { nowMs: context.clock.now(), ...DEADLINE });
-      return new FilesAdapter({ layout, db, backend, values, context, identity: identifyControl(layout) });
+      return new FilesAdapter({
+        layout,
+        db,
+        backend,
+        values,
+        context,
+        identity: identifyControl(layout),
+      });
     });
   } catch (error) {
     db.close();
@@ -93,7 +122,9 @@ function admitLayout(layout: Layout): void {
   }
   const home = existsSync(control) ? control : dirname(control);
   if (statSync(home).dev !== statSync(dirname(root)).dev) {
-    throw refused('the control folder must be on the file system of the root, or a version could not be put in place');
+    throw refused(
+      'the control folder must be on the file system of the root, or a version could not be put in place',
+    );
   }
 }
 
@@ -151,7 +182,11 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     this.#schema = new FilesSchema(values);
     this.registration = this.#schema.registration;
     const redo = async () => await showCurrent(db, layout, DEADLINE);
-    this.markers = markersOf(db, { busyTimeoutMs: BUSY_TIMEOUT_MS, reached: context.reached, redo });
+    this.markers = markersOf(db, {
+      busyTimeoutMs: BUSY_TIMEOUT_MS,
+      reached: context.reached,
+      redo,
+    });
     const durable = async (token: string) => existsSync(join(layout.root, probePath(token)));
     this.probe = { action: probeAction, target: PROBE_TARGET, durable };
   }
@@ -167,9 +202,14 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
       for (;;) {
         const version = this.#current();
         try {
-          return readState(treeOf(this.#opened.layout, version.folder), this.#manifestOf(version), reads);
+          return readState(
+            treeOf(this.#opened.layout, version.folder),
+            this.#manifestOf(version),
+            reads,
+          );
         } catch (error) {
-          if (systemCode(error) === undefined || this.#current().folder === version.folder) throw error;
+          if (systemCode(error) === undefined || this.#current().folder === version.folder)
+            throw error;
         }
       }
     });
@@ -192,7 +232,11 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
 
   async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
     const { db, layout, backend, context, values, identity } = this.#opened;
-    if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed; open it again');
+    if (!db.isOpen)
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        'the adapter is closed; open it again',
+      );
     if (identifyControl(layout) !== identity) {
       return {
         kind: 'failed',
@@ -201,7 +245,14 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
       };
     }
     const tools = {
-      ...{ db, layout, backend, context, busyTimeoutMs: BUSY_TIMEOUT_MS, quotesValues: values === 'plain' },
+      ...{
+        db,
+        layout,
+        backend,
+        context,
+        busyTimeoutMs: BUSY_TIMEOUT_MS,
+        quotesValues: values === 'plain',
+      },
       manifestOf: (version: Version) => this.#manifestOf(version),
       restamp: async (version: Version, manifest: Manifest) => {
         this.#known = { folder: version.folder, manifest };
@@ -234,7 +285,10 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
 
   #manifestOf(version: Version): Manifest {
     if (this.#known?.folder !== version.folder) {
-      this.#known = { folder: version.folder, manifest: readManifest(this.#opened.db, version.number) };
+      this.#known = {
+        folder: version.folder,
+        manifest: readManifest(this.#opened.db, version.number),
+      };
     }
     return this.#known.manifest;
   }

@@ -48,10 +48,13 @@ function inspectFolder(root: string): readonly Entry[] {
   try {
     const found = listTree(root);
     const problem = findTreeProblem(found);
-    if (problem !== undefined) throw refused(`"${problem.path}": ${problem.what}; change that, then open it again`);
+    if (problem !== undefined)
+      throw refused(`"${problem.path}": ${problem.what}; change that, then open it again`);
     return found.map((item) => {
       if (item.kind === 'file' && item.links !== 1) {
-        throw refused(`"${item.path}" has another hard link, through which it can be changed; copy the file`);
+        throw refused(
+          `"${item.path}" has another hard link, through which it can be changed; copy the file`,
+        );
       }
       return entryOf(item, item.kind === 'file' ? hashReadable(root, item.path) : null);
     });
@@ -66,7 +69,10 @@ function hashReadable(root: string, path: string): string {
     return hashFile(join(root, path));
   } catch (error) {
     if (systemCode(error) === undefined) throw error;
-    throw refused(`"${path}" cannot be read: ${systemWords(error)}; what cannot be read cannot be compared`, error);
+    throw refused(
+      `"${path}" cannot be read: ${systemWords(error)}; what cannot be read cannot be compared`,
+      error,
+    );
   }
 }
 

@@ -21,7 +21,8 @@ function findItemProblem(item: Found, names: Set<string>): string | undefined {
   const { path, kind, mode, link, notUtf8 } = item;
   if (notUtf8 !== null) return `its ${notUtf8} is not valid UTF-8`;
   if (kind === 'special') return 'it is a device, pipe or socket';
-  if (mode !== null && (mode & 0o7000) !== 0) return 'it has a set-user-id, set-group-id or sticky bit';
+  if (mode !== null && (mode & 0o7000) !== 0)
+    return 'it has a set-user-id, set-group-id or sticky bit';
   if (path === '.') return undefined;
   const problem = path.startsWith(RESERVED_PREFIX) ? undefined : findPathProblem(path);
   if (problem !== undefined) return problem;

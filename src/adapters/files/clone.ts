@@ -1,8 +1,24 @@
-import { chmodSync, constants, copyFileSync, linkSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs';
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { hashFile } from './content.ts';
 import type { Entry, Manifest } from './control.ts';
-import { describePlace, type Found, flush, keepOwner, listTree, type Owner, systemCode } from './tree.ts';
+import {
+  describePlace,
+  type Found,
+  flush,
+  keepOwner,
+  listTree,
+  type Owner,
+  systemCode,
+} from './tree.ts';
 
 /** A candidate that starts out as its base version, or what in the base is not as it was promoted. */
 export type Cloned =
@@ -31,7 +47,8 @@ export function cloneTree(from: string, manifest: Manifest, to: string): Cloned 
     const what = compareWithEntry(from, item, entry);
     if (entry === undefined || what !== undefined)
       return { kind: 'changed', path: item.path, what: what ?? 'it is new' };
-    if (item.kind === 'file' && item.stamp !== entry.stamp) restamped.push({ ...entry, stamp: item.stamp });
+    if (item.kind === 'file' && item.stamp !== entry.stamp)
+      restamped.push({ ...entry, stamp: item.stamp });
     if (item.kind === 'directory') folders.set(item.path, describePlace(item));
     layOut(from, item, to);
   }
@@ -41,9 +58,12 @@ export function cloneTree(from: string, manifest: Manifest, to: string): Cloned 
     return { kind: 'changed', path, what: 'it is missing' };
   }
   // Last and from the inside out, since a folder may deny writing to its owner too.
-  for (const { kind, path, mode } of found.toReversed()) if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
+  for (const { kind, path, mode } of found.toReversed())
+    if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
   const base =
-    restamped.length === 0 ? manifest : new Map([...manifest, ...restamped.map((e) => [e.path, e] as const)]);
+    restamped.length === 0
+      ? manifest
+      : new Map([...manifest, ...restamped.map((e) => [e.path, e] as const)]);
   return { kind: 'cloned', base, folders };
 }
 
@@ -55,7 +75,8 @@ function compareWithEntry(from: string, item: Found, entry: Entry | undefined): 
   if (item.mode !== entry.mode) return 'its permissions changed';
   if (item.link !== entry.link) return 'its target changed';
   if (item.kind !== 'file' || item.stamp === entry.stamp) return undefined;
-  if (item.size !== entry.size || hashFile(join(from, item.path)) !== entry.digest) return 'its content changed';
+  if (item.size !== entry.size || hashFile(join(from, item.path)) !== entry.digest)
+    return 'its content changed';
   return undefined;
 }
 

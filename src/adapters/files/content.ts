@@ -27,10 +27,14 @@ export function normaliseContent(value: Value): Value | undefined {
   const tagged = readTag(value);
   if (tagged !== undefined)
     return tagged.tag === '$bytes' ? describeContent(Buffer.from(tagged.text, 'hex')) : undefined;
-  if (typeof value !== 'object' || value === null || !('sha256' in value) || !('size' in value)) return undefined;
+  if (typeof value !== 'object' || value === null || !('sha256' in value) || !('size' in value))
+    return undefined;
   const { sha256, size } = value;
-  if (Object.keys(value).length !== 2 || typeof sha256 !== 'string' || !SHA256.test(sha256)) return undefined;
-  return Number.isSafeInteger(size) && Number(size) >= 0 ? describeDigest(sha256, Number(size)) : undefined;
+  if (Object.keys(value).length !== 2 || typeof sha256 !== 'string' || !SHA256.test(sha256))
+    return undefined;
+  return Number.isSafeInteger(size) && Number(size) >= 0
+    ? describeDigest(sha256, Number(size))
+    : undefined;
 }
 
 /** Digest of a regular file, read piece by piece. Follows no link and waits for nobody at the other end of a pipe. */
@@ -48,11 +52,17 @@ export function readSmallFile(file: string): Uint8Array {
 }
 
 function readPieces(file: string, take: (piece: Buffer) => void): void {
-  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const descriptor = openSync(
+    file,
+    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+  );
   try {
     const { size } = fstatSync(descriptor);
     if (!fstatSync(descriptor).isFile()) {
-      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'what was a regular file no longer is one');
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        'what was a regular file no longer is one',
+      );
     }
     const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size + 1));
     for (;;) {

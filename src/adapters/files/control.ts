@@ -56,7 +56,9 @@ export async function ensureControl(
     db,
     () => {
       db.exec(SCHEMA);
-      const insert = db.prepare('insert into meta (name, value) values (?, ?) on conflict do nothing');
+      const insert = db.prepare(
+        'insert into meta (name, value) values (?, ?) on conflict do nothing',
+      );
       insert.run('version', VERSION);
       insert.run('backend', randomBytes(16).toString('hex'));
       insert.run('root', root);
@@ -92,13 +94,17 @@ export function readManifest(db: DatabaseSync, number: number): Manifest {
   const sql = `select path, kind, mode, size, digest, link, stamp from entry
     where since <= ?1 and (until is null or until > ?1) order by path`;
   const manifest = new Map<string, Entry>();
-  for (const row of statement(db, sql).iterate(number)) manifest.set(String(row.path), readEntry(row));
+  for (const row of statement(db, sql).iterate(number))
+    manifest.set(String(row.path), readEntry(row));
   return manifest;
 }
 
 function readEntry(row: Record<string, unknown>): Entry {
   const { kind, mode, digest, link } = row;
-  invariant(kind === 'file' || kind === 'directory' || kind === 'symlink', 'an entry has a known kind');
+  invariant(
+    kind === 'file' || kind === 'directory' || kind === 'symlink',
+    'an entry has a known kind',
+  );
   return {
     path: String(row.path),
     kind,
@@ -111,7 +117,12 @@ function readEntry(row: Record<string, unknown>): Entry {
 }
 
 /** Writes a version inside the open transaction: only what differs from the version before costs a row. */
-export function writeVersion(db: DatabaseSync, version: Version, before: Manifest, after: Manifest): void {
+export function writeVersion(
+  db: DatabaseSync,
+  version: Version,
+  before: Manifest,
+  after: Manifest,
+): void {
   const { number, folder } = version;
   statement(db, 'insert into version (number, folder) values (?, ?)').run(number, folder);
   const end = statement(db, 'update entry set until = ? where path = ? and until is null');
@@ -125,13 +136,16 @@ export function writeVersion(db: DatabaseSync, version: Version, before: Manifes
     const { kind, mode, size, digest, link, stamp } = entry;
     begin.run(path, number, kind, mode, size, digest, link, stamp);
   }
-  statement(db, 'insert into pointer (one, version) values (1, ?1) on conflict (one) do update set version = ?1').run(
-    number,
-  );
+  statement(
+    db,
+    'insert into pointer (one, version) values (1, ?1) on conflict (one) do update set version = ?1',
+  ).run(number);
 }
 
 function isSame(one: Entry, other: Entry | undefined): boolean {
-  return other !== undefined && describeEntry(one) === describeEntry(other) && one.stamp === other.stamp;
+  return (
+    other !== undefined && describeEntry(one) === describeEntry(other) && one.stamp === other.stamp
+  );
 }
 
 /** Everything about an entry that lasts, as one text: the same for two entries exactly when they are the same. */

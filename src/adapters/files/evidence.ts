@@ -44,7 +44,9 @@ export interface Reading {
  */
 export function readCandidate(tree: string, base: Manifest): Reading {
   const found = listTree(tree);
-  const known = new Map([...base.values()].filter(({ stamp }) => stamp !== '').map((entry) => [entry.stamp, entry]));
+  const known = new Map(
+    [...base.values()].filter(({ stamp }) => stamp !== '').map((entry) => [entry.stamp, entry]),
+  );
   const after = new Map<string, Entry>();
   const changed: string[] = [];
   const strays: string[] = [];
@@ -53,7 +55,8 @@ export function readCandidate(tree: string, base: Manifest): Reading {
     const stray = describeStray(item, shared !== undefined);
     if (stray !== undefined) strays.push(stray);
     if (item.kind === 'special') continue;
-    const digest = item.kind === 'file' ? (shared?.digest ?? hashFile(join(tree, item.path))) : null;
+    const digest =
+      item.kind === 'file' ? (shared?.digest ?? hashFile(join(tree, item.path))) : null;
     const entry = entryOf(item, digest);
     after.set(item.path, entry);
     const was = base.get(item.path);
@@ -61,14 +64,18 @@ export function readCandidate(tree: string, base: Manifest): Reading {
   }
   for (const path of base.keys()) if (!after.has(path)) changed.push(path);
   const stamps = new Set(found.map(({ stamp }) => stamp));
-  const unshared = [...base.values()].filter(({ kind, stamp }) => kind === 'file' && !stamps.has(stamp));
+  const unshared = [...base.values()].filter(
+    ({ kind, stamp }) => kind === 'file' && !stamps.has(stamp),
+  );
   return { after, changed, strays, unshared, text: fingerprint(describeFound(found, after)) };
 }
 
 function describeStray({ kind, links, notUtf8 }: Found, isShared: boolean): string | undefined {
   if (notUtf8 !== null) return `an entry whose ${notUtf8} is not valid UTF-8`;
   if (kind === 'special') return 'a special file';
-  return kind === 'file' && !isShared && links !== 1 ? `a changed file with ${links} links` : undefined;
+  return kind === 'file' && !isShared && links !== 1
+    ? `a changed file with ${links} links`
+    : undefined;
 }
 
 function describeFound(found: readonly Found[], after: Manifest): unknown {
@@ -86,16 +93,26 @@ function describeFound(found: readonly Found[], after: Manifest): unknown {
  * The base as it is now, in one text: the version that counts, and whether anybody wrote to folders of the base, or to
  * files that the candidate replaced. Writes into all other files show in the candidate, which shares them.
  */
-export function describeBase(base: Base, current: Version | undefined, { unshared }: Reading): string {
+export function describeBase(
+  base: Base,
+  current: Version | undefined,
+  { unshared }: Reading,
+): string {
   const version = current === undefined ? 'no version' : describeVersion(current);
   const files = unshared.map((entry) => [entry.path, describePlace(entry)] as const);
-  const moved = [...base.folders, ...files].filter(([path, was]) => lookAt(join(base.tree, path)) !== was);
-  return moved.length === 0 ? version : `${version}, with ${moved.length} of its entries written to by others`;
+  const moved = [...base.folders, ...files].filter(
+    ([path, was]) => lookAt(join(base.tree, path)) !== was,
+  );
+  return moved.length === 0
+    ? version
+    : `${version}, with ${moved.length} of its entries written to by others`;
 }
 
 function lookAt(path: string): string {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  return stats === undefined ? 'gone' : describePlace({ stamp: stampOf(stats), mode: Number(stats.mode & 0o7777n) });
+  return stats === undefined
+    ? 'gone'
+    : describePlace({ stamp: stampOf(stats), mode: Number(stats.mode & 0o7777n) });
 }
 
 /** What an observation is made from. */

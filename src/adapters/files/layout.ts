@@ -1,4 +1,12 @@
-import { chmodSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
@@ -17,7 +25,12 @@ export interface Layout {
 export function layoutOf(options: { readonly root: string; readonly control?: string }): Layout {
   const root = resolve(options.root);
   const control = resolve(options.control ?? join(dirname(root), `.${basename(root)}.effectmatch`));
-  return { root, control, versions: join(control, 'versions'), database: join(control, 'control.db') };
+  return {
+    root,
+    control,
+    versions: join(control, 'versions'),
+    database: join(control, 'control.db'),
+  };
 }
 
 /** The tree of a version or candidate. */
@@ -26,7 +39,10 @@ export function treeOf(layout: Layout, folder: string): string {
 }
 
 /** The folder of a version or candidate: its tree, and a scratch place that only the adapter can enter. */
-export function makeFolder(layout: Layout, folder: string): { readonly tree: string; readonly scratch: string } {
+export function makeFolder(
+  layout: Layout,
+  folder: string,
+): { readonly tree: string; readonly scratch: string } {
   makePassage(join(layout.versions, folder));
   const scratch = join(layout.versions, folder, 'scratch');
   mkdirSync(scratch, { mode: 0o700 });
@@ -50,7 +66,9 @@ export function isOurLink(layout: Layout): boolean {
 }
 
 function readRootLink({ root }: Layout): string | undefined {
-  return lstatSync(root, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(root) : undefined;
+  return lstatSync(root, { throwIfNoEntry: false })?.isSymbolicLink()
+    ? readlinkSync(root)
+    : undefined;
 }
 
 /**
@@ -77,7 +95,10 @@ export async function showCurrent(
 function switchRoot(layout: Layout, version: Version): void {
   const { root, control } = layout;
   const stats = lstatSync(root, { throwIfNoEntry: false });
-  if (stats?.isDirectory() && lstatSync(treeOf(layout, version.folder), { throwIfNoEntry: false }) === undefined) {
+  if (
+    stats?.isDirectory() &&
+    lstatSync(treeOf(layout, version.folder), { throwIfNoEntry: false }) === undefined
+  ) {
     // The adoption was recorded, and the process died before it could move the folder.
     makePassage(join(layout.versions, version.folder));
     renameSync(root, treeOf(layout, version.folder));

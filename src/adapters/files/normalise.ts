@@ -96,7 +96,10 @@ function defaultsFor(row: CellRow, where: string): Defaults {
     refuseStated('content');
     return { path, kind, mode: { is: '0755' }, content: NULL, link: NULL };
   }
-  const content = needed('content', 'state the content of the file: text, bytes or digest and size');
+  const content = needed(
+    'content',
+    'state the content of the file: text, bytes or digest and size',
+  );
   return { path, kind, mode: { is: '0644' }, content, link: NULL };
 }
 
@@ -117,7 +120,8 @@ function normaliseValue(column: ColumnName, value: Value, where: string): Value 
       throw invalid(where, 'it is file, directory or symlink');
     case 'mode': {
       const bits = value === null ? undefined : parseMode(value);
-      if (value !== null && bits === undefined) throw invalid(where, "it is permission bits such as '0644'");
+      if (value !== null && bits === undefined)
+        throw invalid(where, "it is permission bits such as '0644'");
       return bits === undefined ? null : formatMode(bits);
     }
     case 'content': {

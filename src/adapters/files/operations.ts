@@ -59,8 +59,13 @@ function runOperation(workplace: Workplace, operation: CheckedOperation, index: 
   const made = join(workplace.scratch, String(index));
   switch (operation.op) {
     case 'write':
-      if (stats !== undefined && !stats.isFile()) throw new Misfit('it is not a regular file; remove it first');
-      writeNewFile(made, operation.bytes, operation.mode ?? (stats ? stats.mode & 0o777 : DEFAULT_FILE_MODE));
+      if (stats !== undefined && !stats.isFile())
+        throw new Misfit('it is not a regular file; remove it first');
+      writeNewFile(
+        made,
+        operation.bytes,
+        operation.mode ?? (stats ? stats.mode & 0o777 : DEFAULT_FILE_MODE),
+      );
       if (stats !== undefined) keepOwner(made, stats);
       renameSync(made, place.file);
       break;
@@ -80,7 +85,8 @@ function runOperation(workplace: Workplace, operation: CheckedOperation, index: 
       break;
     case 'rename': {
       demandThere(stats);
-      if (operation.to.startsWith(`${operation.path}/`)) throw new Misfit('a folder cannot be moved into itself');
+      if (operation.to.startsWith(`${operation.path}/`))
+        throw new Misfit('a folder cannot be moved into itself');
       const to = locate(tree, operation.to);
       demandFree(to.stats);
       renameSync(place.file, to.file);
@@ -95,12 +101,17 @@ function runOperation(workplace: Workplace, operation: CheckedOperation, index: 
 }
 
 /** Finds a path in the tree. Every folder on the way is a real one: a link is never followed. */
-function locate(tree: string, path: string): { readonly file: string; readonly stats: Stats | undefined } {
+function locate(
+  tree: string,
+  path: string,
+): { readonly file: string; readonly stats: Stats | undefined } {
   const names = path.split('/');
   for (let length = 1; length < names.length; length += 1) {
     const parent = lstatSync(join(tree, ...names.slice(0, length)), { throwIfNoEntry: false });
-    if (parent === undefined) throw new Misfit('the folder it lies in does not exist; make it first');
-    if (parent.isSymbolicLink()) throw new Misfit('the way to it goes through a symbolic link, which is not followed');
+    if (parent === undefined)
+      throw new Misfit('the folder it lies in does not exist; make it first');
+    if (parent.isSymbolicLink())
+      throw new Misfit('the way to it goes through a symbolic link, which is not followed');
     if (!parent.isDirectory()) throw new Misfit('the way to it goes through a file');
   }
   const file = join(tree, path);
@@ -133,7 +144,8 @@ function writeNewFile(file: string, bytes: Uint8Array, mode: number): void {
 function changeMode(file: string, stats: Stats, mode: number, made: string): void {
   if (stats.isSymbolicLink()) throw new Misfit('a symbolic link has no permissions of its own');
   if (stats.isDirectory()) {
-    if ((mode & 0o700) !== 0o700) throw new Misfit(`mode ${formatMode(mode)} would keep the owner out of the folder`);
+    if ((mode & 0o700) !== 0o700)
+      throw new Misfit(`mode ${formatMode(mode)} would keep the owner out of the folder`);
     chmodSync(file, mode);
   } else {
     copyFile(file, made, { mode, owner: stats });

@@ -19,9 +19,11 @@ export function findPathProblem(path: string): string | undefined {
   for (const name of path.split('/')) {
     if (name === '' || name === '.' || name === '..')
       return `"${name}" is not a name; write it without "//", "." and ".."`;
-    if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `a name in it is longer than ${MAX_NAME_BYTES} bytes`;
+    if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+      return `a name in it is longer than ${MAX_NAME_BYTES} bytes`;
   }
-  if (foldName(path).startsWith(RESERVED_PREFIX)) return `names that start with ${RESERVED_PREFIX} are reserved`;
+  if (foldName(path).startsWith(RESERVED_PREFIX))
+    return `names that start with ${RESERVED_PREFIX} are reserved`;
   return undefined;
 }
 
@@ -30,9 +32,11 @@ export function findPathProblem(path: string): string | undefined {
  * there on every step goes down, and a link met on the way is bound by the same rule, so no chain leaves the root.
  */
 export function findLinkProblem(path: string, link: string): string | undefined {
-  if (link === '' || link.includes('\0') || !link.isWellFormed()) return 'its target is not a usable text';
+  if (link === '' || link.includes('\0') || !link.isWellFormed())
+    return 'its target is not a usable text';
   if (link.startsWith('/')) return 'its target is absolute; links stay inside the root';
-  if (Buffer.byteLength(link) > MAX_PATH_BYTES) return `its target is longer than ${MAX_PATH_BYTES} bytes`;
+  if (Buffer.byteLength(link) > MAX_PATH_BYTES)
+    return `its target is longer than ${MAX_PATH_BYTES} bytes`;
   let depth = path.split('/').length - 1;
   let descended = false;
   for (const name of link.split('/')) {

@@ -47,7 +47,9 @@ export async function promoteCandidate(
   }
   try {
     pinDurability(db);
-    const refusal = await immediate(db, () => commitVersion(tools, candidate, marker), { deadlineMs: busyTimeoutMs });
+    const refusal = await immediate(db, () => commitVersion(tools, candidate, marker), {
+      deadlineMs: busyTimeoutMs,
+    });
     if (refusal !== undefined) return refusal;
   } catch (error) {
     return judgeError(db, error);
@@ -66,17 +68,25 @@ export async function promoteCandidate(
 function flushFolders(layout: Layout, { folder, reading }: Promotable): void {
   const tree = treeOf(layout, folder);
   rmSync(join(layout.versions, folder, 'scratch'), { recursive: true, force: true });
-  for (const { path, kind } of reading.after.values()) if (kind === 'directory') flush(join(tree, path));
+  for (const { path, kind } of reading.after.values())
+    if (kind === 'directory') flush(join(tree, path));
   flush(join(layout.versions, folder));
   flush(layout.versions);
 }
 
 /** Everything is asked before anything is written, so that a refusal leaves an empty transaction. */
-function commitVersion(tools: PromotionTools, candidate: Promotable, marker: MarkerText): Refused | undefined {
+function commitVersion(
+  tools: PromotionTools,
+  candidate: Promotable,
+  marker: MarkerText,
+): Refused | undefined {
   const { db } = tools;
   const { folder, base, reading } = candidate;
   if (findMarker(db, marker.occurrence) !== undefined) {
-    return refuse('marker-conflict', 'a marker of this occurrence exists, so it can no longer commit');
+    return refuse(
+      'marker-conflict',
+      'a marker of this occurrence exists, so it can no longer commit',
+    );
   }
   const current = readCurrent(db);
   if (current?.number !== base.version.number || current.folder !== base.version.folder) {
@@ -86,7 +96,10 @@ function commitVersion(tools: PromotionTools, candidate: Promotable, marker: Mar
     );
   }
   if (describeBase(base, current, reading) !== describeVersion(base.version)) {
-    return refuse('base-changed', 'the folder was changed past EffectMatch; put it back, or adopt it as it is');
+    return refuse(
+      'base-changed',
+      'the folder was changed past EffectMatch; put it back, or adopt it as it is',
+    );
   }
   if (!isRegistered(db, folder)) {
     return refuse('stage-lost', 'the candidate was held for too long and has been given up');
@@ -101,8 +114,10 @@ function commitVersion(tools: PromotionTools, candidate: Promotable, marker: Mar
 /** Until COMMIT was issued every failure is a refusal, proved by the rollback; after that only a busy file is one. */
 function judgeError(db: DatabaseSync, error: unknown): Promotion {
   const code = error instanceof EffectMatchError ? error.code : undefined;
-  if (db.isTransaction || code === 'ERR_EM_STORE_UNAVAILABLE') return { kind: 'unknown', cause: error };
-  if (code === 'ERR_EM_STORE_BUSY') return refuse('busy', 'other writers kept the control file locked');
+  if (db.isTransaction || code === 'ERR_EM_STORE_UNAVAILABLE')
+    return { kind: 'unknown', cause: error };
+  if (code === 'ERR_EM_STORE_BUSY')
+    return refuse('busy', 'other writers kept the control file locked');
   return refuse('marker-failed', String(error));
 }
 

@@ -12,7 +12,12 @@ import { FilesSchema } from './normalise.ts';
 /** The columns of an entry that are compared, beside its path. */
 export function rowOf(tree: string, entry: Entry): Row {
   const { kind, mode, link } = entry;
-  return { kind, mode: mode === null ? null : formatMode(mode), content: contentOf(tree, entry), link };
+  return {
+    kind,
+    mode: mode === null ? null : formatMode(mode),
+    content: contentOf(tree, entry),
+    link,
+  };
 }
 
 /** Small text is read from the file, and counts only if it is what its digest says. */
@@ -21,16 +26,27 @@ function contentOf(tree: string, { path, kind, size, digest }: Entry): Value {
   if (size > MAX_TEXT_BYTES) return describeDigest(digest, size);
   const bytes = readSmallFile(join(tree, path));
   if (hash('sha256', bytes, 'hex') !== digest) {
-    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'a file was changed past EffectMatch; put it back');
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      'a file was changed past EffectMatch; put it back',
+    );
   }
   return describeContent(bytes);
 }
 
 /** Reads what lies at exactly these paths in one version, in the order asked. */
-export function readState(tree: string, manifest: Manifest, reads: readonly StateRead[]): readonly StateReading[] {
+export function readState(
+  tree: string,
+  manifest: Manifest,
+  reads: readonly StateRead[],
+): readonly StateReading[] {
   const schema = new FilesSchema('plain');
   return reads.map((read, index) => {
-    const { target, key, columns } = normaliseRead(schema, read, `read ${index + 1} of "${read.target}"`);
+    const { target, key, columns } = normaliseRead(
+      schema,
+      read,
+      `read ${index + 1} of "${read.target}"`,
+    );
     const path = String(key.path);
     const entry = manifest.get(path);
     if (entry === undefined) return { target, key, row: null };

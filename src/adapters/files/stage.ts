@@ -1,7 +1,14 @@
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
-import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  CandidateFacts,
+  Evidence,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -44,12 +51,19 @@ export interface StageTools {
 }
 
 /** Runs the action once in a copy of the current version and holds the copy. No lock is held meanwhile. */
-export async function openStage(tools: StageTools, under: StagedUnder, action: CheckedAction): Promise<Staged> {
+export async function openStage(
+  tools: StageTools,
+  under: StagedUnder,
+  action: CheckedAction,
+): Promise<Staged> {
   const { db, context } = tools;
   const version = readCurrent(db);
   invariant(version !== undefined, 'an open adapter has a version');
   if (findMarker(db, under.claim.sealed.record.occurrence) !== undefined) {
-    return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
+    return failed(
+      'already-decided',
+      'a marker of this occurrence exists, so it can no longer commit',
+    );
   }
   const folder = newFolderName();
   const deadline = { deadlineMs: tools.busyTimeoutMs };
@@ -57,7 +71,10 @@ export async function openStage(tools: StageTools, under: StagedUnder, action: C
     await immediate(db, () => registerStage(db, folder, context.clock.now()), deadline);
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
-    return failed('busy', `other writers kept the control file locked for ${tools.busyTimeoutMs} ms`);
+    return failed(
+      'busy',
+      `other writers kept the control file locked for ${tools.busyTimeoutMs} ms`,
+    );
   }
   try {
     const staged = await stageAction(tools, { under, action, version, folder });
@@ -67,7 +84,8 @@ export async function openStage(tools: StageTools, under: StagedUnder, action: C
     await dropCandidate(tools, folder);
     if (systemCode(error) === undefined) throw error;
     const moved = readCurrent(db)?.folder !== version.folder;
-    if (moved) return failed('base-changed', 'another promotion came first while the copy was made');
+    if (moved)
+      return failed('base-changed', 'another promotion came first while the copy was made');
     return failed('storage-failed', systemWords(error));
   }
 }
@@ -99,7 +117,8 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
   const failure = runOperations(workplace, action, { quotesValues });
   if (failure !== undefined) return failed('action-failed', failure);
   const problem = findTreeProblem(listTree(workplace.tree));
-  if (problem !== undefined) return failed('outlet-denied', `${quote(problem.path)}: ${problem.what}`);
+  if (problem !== undefined)
+    return failed('outlet-denied', `${quote(problem.path)}: ${problem.what}`);
   context.reached('adapter:action-done');
   const observed = {
     candidate: `files:${tools.backend}:${folder}`,

@@ -138,12 +138,15 @@ function openFolders(folder: string): void {
 
 /** The code of an error of the operating system, such as ENOSPC; undefined for every other error. */
 export function systemCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && 'errno' in error ? String(error.code) : undefined;
+  return error instanceof Error && 'code' in error && 'errno' in error
+    ? String(error.code)
+    : undefined;
 }
 
 /** An error of the operating system in words that name no path, since paths are values. */
 export function systemWords(error: unknown): string {
   const code = systemCode(error);
-  if (code === undefined || !(error instanceof Error) || !('errno' in error)) return 'an unexpected error';
+  if (code === undefined || !(error instanceof Error) || !('errno' in error))
+    return 'an unexpected error';
   return `${getSystemErrorMessage(Number(error.errno))} (${code})`;
 }

@@ -29,7 +29,10 @@ const OPTIONS: OptionNames<GithubOptions> = {
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
 
 /** Opens the repository and learns which one it is: one that was deleted and made anew has another id. */
-export async function openAdapter(options: GithubOptions, context: AdapterContext): Promise<GithubAdapter> {
+export async function openAdapter(
+  options: GithubOptions,
+  context: AdapterContext,
+): Promise<GithubAdapter> {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
   const { owner, repo, token, url = 'https://api.github.com', timeoutMs, ca } = options;
@@ -54,10 +57,20 @@ export async function openAdapter(options: GithubOptions, context: AdapterContex
   const answer = await gateway.get(base);
   const id = answer.kind === 'found' && isObject(answer.body) ? answer.body.id : undefined;
   if (typeof id !== 'number') {
-    const why = answer.kind === 'silent' ? answer.why : 'it does not exist, or the token may not see it';
-    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${owner}/${repo} cannot be opened: ${why}`);
+    const why =
+      answer.kind === 'silent' ? answer.why : 'it does not exist, or the token may not see it';
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      `${owner}/${repo} cannot be opened: ${why}`,
+    );
   }
-  return new GithubAdapter({ gateway, base, backend: `${gateway.host} ${owner}/${repo} ${id}`, context, options });
+  return new GithubAdapter({
+    gateway,
+    base,
+    backend: `${gateway.host} ${owner}/${repo} ${id}`,
+    context,
+    options,
+  });
 }
 
 interface Opened {
@@ -87,9 +100,18 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
   constructor(opened: Opened) {
     this.#opened = opened;
     const folders = [new URL('.', import.meta.url), new URL('../../http/', import.meta.url)];
-    this.identity = { kind: 'github', backend: opened.backend, code: folders.map(codeIdentity).join('+') };
+    this.identity = {
+      kind: 'github',
+      backend: opened.backend,
+      code: folders.map(codeIdentity).join('+'),
+    };
     const { values = 'plain' } = opened.options;
-    this.registration = { profile: 'registered-fields', values, targets: [ISSUE], capability: 'OPAQUE' };
+    this.registration = {
+      profile: 'registered-fields',
+      values,
+      targets: [ISSUE],
+      capability: 'OPAQUE',
+    };
   }
 
   async normalise(manifest: Parameters<RemoteAdapter['normalise']>[0]) {
@@ -137,7 +159,8 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
   buildRequest({ effects, requires }: Approval): { readonly content: Value } {
     const { base, gateway } = this.#opened;
     const [effect] = effects;
-    if (effect === undefined || effects.length > 1 || effect.count !== 1) throw invalid('one change is one request');
+    if (effect === undefined || effects.length > 1 || effect.count !== 1)
+      throw invalid('one change is one request');
     const wanted = exactFields(effect.after);
     const number = effect.key?.number;
     const creates = effect.op === 'insert';
@@ -148,14 +171,22 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
       : `${base}/issues/${number !== undefined && 'is' in number ? number.is : ''}`;
     const fixed = { method: creates ? 'POST' : 'PATCH', path, idempotency: null };
     const parts = { headers: HEADERS, body };
-    const content = buildContent(creates ? 'create' : 'change', fixed, parts, [gateway.credentialHeader]);
+    const content = buildContent(creates ? 'create' : 'change', fixed, parts, [
+      gateway.credentialHeader,
+    ]);
     return { content: content as unknown as Value };
   }
 
-  async dispatch(permit: Parameters<RemoteAdapter['dispatch']>[0], request: Parameters<RemoteAdapter['dispatch']>[1]) {
+  async dispatch(
+    permit: Parameters<RemoteAdapter['dispatch']>[0],
+    request: Parameters<RemoteAdapter['dispatch']>[1],
+  ) {
     const { occurrence, bound } = permit.record;
     if (!('request' in bound) || bound.request !== requestDigest(request)) {
-      return { mayHaveSent: false as const, why: 'the request is not the one that the permit is for' };
+      return {
+        mayHaveSent: false as const,
+        why: 'the request is not the one that the permit is for',
+      };
     }
     const exchanged = await this.#opened.gateway.send(
       marked(request.content as unknown as Content, occurrence),
@@ -174,7 +205,10 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
   async readBack(occurrence: string, _request: unknown, approved: Approval) {
     const { gateway, base, context } = this.#opened;
     const acknowledged = this.#acknowledged.get(occurrence);
-    return await readBackIssue({ gateway, base, nowMs: context.clock.now() }, { occurrence, approved, acknowledged });
+    return await readBackIssue(
+      { gateway, base, nowMs: context.clock.now() },
+      { occurrence, approved, acknowledged },
+    );
   }
 
   async close(): Promise<void> {}
@@ -185,7 +219,10 @@ export class GithubAdapter implements RemoteAdapter<GithubAction> {
     const issue = answer.kind === 'found' ? readIssue(answer.body) : undefined;
     if (issue !== undefined) return issue.fields;
     const why = answer.kind === 'silent' ? answer.why : 'the answer is not an issue';
-    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `issue ${number} could not be read: ${why}`);
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      `issue ${number} could not be read: ${why}`,
+    );
   }
 }
 
@@ -195,7 +232,11 @@ const OUTLETS = Object.freeze([
     disposition: 'observed' as const,
     by: 'a fresh GET after the write',
   }),
-  Object.freeze({ outlet: 'everything else', disposition: 'denied' as const, by: 'the gateway alone has the token' }),
+  Object.freeze({
+    outlet: 'everything else',
+    disposition: 'denied' as const,
+    by: 'the gateway alone has the token',
+  }),
 ]);
 
 /** The occurrence goes into what is created, because GitHub has no other place where it could be found again. */
@@ -208,7 +249,8 @@ function exactFields(cells: Approval['effects'][number]['after']): Row {
   return Object.fromEntries(
     FIELDS.map((field) => {
       const cell = cells?.[field];
-      if (cell === undefined || !('is' in cell)) throw invalid(`"${field}" is not approved with an exact value`);
+      if (cell === undefined || !('is' in cell))
+        throw invalid(`"${field}" is not approved with an exact value`);
       return [field, cell.is];
     }),
   );
@@ -216,15 +258,20 @@ function exactFields(cells: Approval['effects'][number]['after']): Row {
 
 /** The fields that the approval requires of the issue as it is: what is sent is the difference to them. */
 function stateRequired(requires: Approval['requires'], number: Cell | undefined): Row {
-  const named = requires.filter(({ key }) => number !== undefined && 'is' in number && key.number === number.is);
+  const named = requires.filter(
+    ({ key }) => number !== undefined && 'is' in number && key.number === number.is,
+  );
   const row = named.find((requirement) => isWhole(requirement.row))?.row;
-  if (row === undefined || row === null) throw invalid('an approved change requires the fields that it starts from');
+  if (row === undefined || row === null)
+    throw invalid('an approved change requires the fields that it starts from');
   return row;
 }
 
 function changedFields(wanted: Row, current: Row): Row {
   return Object.fromEntries(
-    Object.entries(wanted).filter(([field, value]) => canonical(value) !== canonical(current[field] ?? null)),
+    Object.entries(wanted).filter(
+      ([field, value]) => canonical(value) !== canonical(current[field] ?? null),
+    ),
   );
 }
 

@@ -6,7 +6,12 @@ import { isObject, type Row, type Value } from '../../protocol/value.ts';
 export const FIELDS = ['title', 'body', 'state', 'labels', 'assignees'] as const;
 export type Field = (typeof FIELDS)[number];
 
-export const ISSUE: Target = { name: 'issue', columns: ['number', ...FIELDS], key: ['number'], volatile: [] };
+export const ISSUE: Target = {
+  name: 'issue',
+  columns: ['number', ...FIELDS],
+  key: ['number'],
+  volatile: [],
+};
 
 /** What a new issue has where nothing is said. */
 export const BLANK: Readonly<Record<Field, Value>> = {
@@ -28,19 +33,28 @@ const GAP = '\n\n';
 
 /** A body with the mark of its occurrence. */
 export function markBody(body: Value | undefined, occurrence: string): string {
-  return typeof body === 'string' && body !== '' ? `${body}${GAP}${markOf(occurrence)}` : markOf(occurrence);
+  return typeof body === 'string' && body !== ''
+    ? `${body}${GAP}${markOf(occurrence)}`
+    : markOf(occurrence);
 }
 
 /** The registered fields of an issue as the API shows it; undefined where the answer is not an issue. */
-export function readIssue(json: Value): { readonly number: number; readonly fields: Row } | undefined {
+export function readIssue(
+  json: Value,
+): { readonly number: number; readonly fields: Row } | undefined {
   if (!isObject(json) || Object.hasOwn(json, 'pull_request')) return undefined;
   const { number, title, body, state, labels, assignees } = json;
   const named = namesOf(labels, 'name');
   const logins = namesOf(assignees ?? [], 'login');
-  if (typeof number !== 'number' || typeof title !== 'string' || (body !== null && typeof body !== 'string')) {
+  if (
+    typeof number !== 'number' ||
+    typeof title !== 'string' ||
+    (body !== null && typeof body !== 'string')
+  ) {
     return undefined;
   }
-  if ((state !== 'open' && state !== 'closed') || named === undefined || logins === undefined) return undefined;
+  if ((state !== 'open' && state !== 'closed') || named === undefined || logins === undefined)
+    return undefined;
   const fields = { title, body: plainBody(body), state, labels: named, assignees: logins };
   return { number, fields };
 }
@@ -72,7 +86,13 @@ function sortNames(names: readonly string[]): readonly string[] {
 export function normaliseField(field: string, value: Value): Value {
   switch (field) {
     case 'title':
-      if (typeof value === 'string' && value !== '' && value.trim() === value && !/[\r\n]/.test(value)) return value;
+      if (
+        typeof value === 'string' &&
+        value !== '' &&
+        value.trim() === value &&
+        !/[\r\n]/.test(value)
+      )
+        return value;
       throw invalid('a title is one line of text, without blanks at its ends');
     case 'body':
       if (value === null || typeof value === 'string') {

@@ -13,13 +13,15 @@ export type ReadIssue = (number: number) => Promise<Row | null>;
  */
 export async function normaliseManifest(manifest: Manifest, read: ReadIssue): Promise<Manifest> {
   const [effect, ...more] = manifest.effects;
-  for (const { target, key } of [...manifest.requires, ...manifest.watch]) numberOf(target, key.number);
+  for (const { target, key } of [...manifest.requires, ...manifest.watch])
+    numberOf(target, key.number);
   // Without effects it is the state of an operation contract that is normalised.
   if (effect === undefined) return manifest;
   if (more.length > 0 || effect.count !== 1) {
     throw invalid('approve one change of one issue at a time: each is one request');
   }
-  if (effect.target !== ISSUE.name) throw invalid(`there is no target "${effect.target}"; there is "${ISSUE.name}"`);
+  if (effect.target !== ISSUE.name)
+    throw invalid(`there is no target "${effect.target}"; there is "${ISSUE.name}"`);
   if (effect.op === 'insert') return { ...manifest, effects: [normaliseCreation(effect)] };
   if (effect.op === 'delete') throw invalid('issues cannot be deleted; close it instead');
 
@@ -29,15 +31,25 @@ export async function normaliseManifest(manifest: Manifest, read: ReadIssue): Pr
   const current = isWhole(required) ? required : await read(number);
   if (current === null) throw invalid(`there is no issue ${number}`);
   const after = Object.fromEntries(
-    FIELDS.map((field) => [field, fieldCell(field, effect.after?.[field]) ?? { is: current[field] ?? null }]),
+    FIELDS.map((field) => [
+      field,
+      fieldCell(field, effect.after?.[field]) ?? { is: current[field] ?? null },
+    ]),
   );
   checkNames(effect.after);
   checkBefore(number, effect.before, current);
   const changed = FIELDS.some((field) => differs(after[field], current[field]));
-  if (!changed) throw invalid(`issue ${number} has all of these fields already; there is nothing to approve`);
+  if (!changed)
+    throw invalid(`issue ${number} has all of these fields already; there is nothing to approve`);
   const requirement: Requirement = { target: ISSUE.name, key: { number }, row: current };
   const requires = isWhole(required) ? manifest.requires : [...manifest.requires, requirement];
-  const update = { op: 'update' as const, target: ISSUE.name, key: { number: { is: number } }, after, count: 1 };
+  const update = {
+    op: 'update' as const,
+    target: ISSUE.name,
+    key: { number: { is: number } },
+    after,
+    count: 1,
+  };
   return { ...manifest, effects: [update], requires };
 }
 
@@ -51,7 +63,8 @@ function normaliseCreation(effect: ApprovedEffect): ApprovedEffect {
   const after = Object.fromEntries(
     FIELDS.map((field) => [field, fieldCell(field, given[field]) ?? { is: BLANK[field] }]),
   );
-  if (canonical(after.state) !== canonical({ is: 'open' })) throw invalid('a new issue is open; close it afterwards');
+  if (canonical(after.state) !== canonical({ is: 'open' }))
+    throw invalid('a new issue is open; close it afterwards');
   return { op: 'insert', target: ISSUE.name, key: { number }, after, count: 1 };
 }
 
@@ -90,6 +103,12 @@ export function isWhole(row: Row | null | undefined): row is Row {
 
 /** The number that names an issue. */
 export function numberOf(target: string, number: unknown): number {
-  if (target === ISSUE.name && typeof number === 'number' && Number.isSafeInteger(number) && number > 0) return number;
+  if (
+    target === ISSUE.name &&
+    typeof number === 'number' &&
+    Number.isSafeInteger(number) &&
+    number > 0
+  )
+    return number;
   throw invalid('an issue is named by its number, for example { number: 7 }');
 }

@@ -28,7 +28,11 @@ interface Place {
  */
 export async function readBackIssue(
   place: Place,
-  asked: { readonly occurrence: string; readonly approved: Approval; readonly acknowledged: Acknowledged | undefined },
+  asked: {
+    readonly occurrence: string;
+    readonly approved: Approval;
+    readonly acknowledged: Acknowledged | undefined;
+  },
 ): Promise<Evidence> {
   const { occurrence, approved, acknowledged } = asked;
   const [effect] = approved.effects;
@@ -47,34 +51,52 @@ export async function readBackIssue(
   const known = acknowledged?.number ?? (cell !== undefined && 'is' in cell ? cell.is : undefined);
   const number = known ?? (creates ? await findMarked(place, occurrence) : undefined);
   if (typeof number !== 'number')
-    return silent('no issue, or more than one, carries the mark of this occurrence; it may be on its way');
+    return silent(
+      'no issue, or more than one, carries the mark of this occurrence; it may be on its way',
+    );
 
   const answer = await place.gateway.get(`${place.base}/issues/${number}`);
-  if (answer.kind !== 'found') return silent(answer.kind === 'silent' ? answer.why : 'there is no such issue');
+  if (answer.kind !== 'found')
+    return silent(answer.kind === 'silent' ? answer.why : 'there is no such issue');
   const issue = readIssue(answer.body);
   if (issue === undefined) return silent('the answer is not an issue');
   const { fields } = issue;
   if (acknowledged === undefined && !matches(fields, effect?.after)) {
-    return silent('the fields are not as approved, and GitHub did not say that it has done the write');
+    return silent(
+      'the fields are not as approved, and GitHub did not say that it has done the write',
+    );
   }
   return {
     ...facts,
     evidence: digestValueOf('effectmatch/github-evidence/v1', fields),
-    records: [{ op: creates ? 'insert' : 'update', target: ISSUE.name, key: { number }, before: null, after: fields }],
+    records: [
+      {
+        op: creates ? 'insert' : 'update',
+        target: ISSUE.name,
+        key: { number },
+        before: null,
+        after: fields,
+      },
+    ],
     assigned: creates ? [{ target: ISSUE.name, column: 'number', fresh: [number] }] : [],
     channels: [{ channel: 'fields', kind: 'records', count: 1 }],
   };
 }
 
 function matches(fields: Row, approved: Approval['effects'][number]['after']): boolean {
-  return FIELDS.every((field) => canonical({ is: fields[field] ?? null }) === canonical(approved?.[field] ?? null));
+  return FIELDS.every(
+    (field) => canonical({ is: fields[field] ?? null }) === canonical(approved?.[field] ?? null),
+  );
 }
 
 /**
  * The newest issues are looked through for the mark that only this occurrence's request carries. A mark is text, and text
  * is copied and quoted: it counts where we put it, at the end of a body, and only if one issue has it.
  */
-async function findMarked({ gateway, base }: Place, occurrence: string): Promise<number | undefined> {
+async function findMarked(
+  { gateway, base }: Place,
+  occurrence: string,
+): Promise<number | undefined> {
   const mark = markOf(occurrence);
   const numbers = new Set<number>();
   for (let page = 1; page <= PAGES; page += 1) {
@@ -85,7 +107,8 @@ async function findMarked({ gateway, base }: Place, occurrence: string): Promise
     const listed = answer.body as readonly Value[];
     for (const entry of listed) {
       const issue = readIssue(entry);
-      if (issue !== undefined && isObject(entry) && String(entry.body ?? '').endsWith(mark)) numbers.add(issue.number);
+      if (issue !== undefined && isObject(entry) && String(entry.body ?? '').endsWith(mark))
+        numbers.add(issue.number);
     }
     if (listed.length < PAGE) break;
   }

@@ -46,7 +46,10 @@ export interface DraftOptions {
     readonly publish: (draft: string, metadata: string) => Value;
     readonly void: (metadata: string) => Value;
     /** What stands under the key, from the response to PUT and GET. */
-    readonly standing: (body: Value) => { readonly disposition: 'published' | 'void'; readonly metadata: string };
+    readonly standing: (body: Value) => {
+      readonly disposition: 'published' | 'void';
+      readonly metadata: string;
+    };
     /** Statuses by which the service says that it did not publish and never will: of this draft, under this key. */
     readonly refusals: readonly number[];
   };
@@ -62,5 +65,13 @@ export interface DraftOptions {
 }
 
 export const DRAFT_OPTIONS: OptionNames<DraftOptions> = {
-  ...{ service: true, targets: true, profile: true, values: true, draft: true, publication: true, probe: true },
+  ...{
+    service: true,
+    targets: true,
+    profile: true,
+    values: true,
+    draft: true,
+    publication: true,
+    probe: true,
+  },
 };

@@ -1,5 +1,11 @@
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
-import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  CandidateFacts,
+  Evidence,
+  Promotion,
+  Stage,
+} from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
@@ -69,7 +75,10 @@ export class DraftStage implements Stage {
   }
 
   /** What the service calls a version may contain values, so where these are not stored it is only told whether it moved. */
-  #baseOf({ before, now }: DraftContent['base']): { readonly before: string; readonly after: string } {
+  #baseOf({ before, now }: DraftContent['base']): {
+    readonly before: string;
+    readonly after: string;
+  } {
     if (this.#tools.options.values !== 'digest') return { before, after: now };
     return { before: 'as drafted', after: before === now ? 'as drafted' : 'moved' };
   }
@@ -81,7 +90,8 @@ export class DraftStage implements Stage {
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
-    if (this.#over) return { kind: 'refused', reason: 'candidate-over', detail: 'the draft was discarded' };
+    if (this.#over)
+      return { kind: 'refused', reason: 'candidate-over', detail: 'the draft was discarded' };
     const mismatch = this.#permit.refusalOf(permit);
     if (mismatch !== undefined) {
       await this.discard();
@@ -100,11 +110,23 @@ export class DraftStage implements Stage {
         // It is somebody else's only if it stood there before and can be read. Made just now, or unreadable, it is ours
         // with a marker that the service did not keep.
         const others = !standing.published || (!standing.made && standing.marker !== undefined);
-        if (!others) return { kind: 'unknown', cause: unavailable('it published, and did not keep the marker') };
-        return { kind: 'refused', reason: 'marker-conflict', detail: 'something else stands under this occurrence' };
+        if (!others)
+          return {
+            kind: 'unknown',
+            cause: unavailable('it published, and did not keep the marker'),
+          };
+        return {
+          kind: 'refused',
+          reason: 'marker-conflict',
+          detail: 'something else stands under this occurrence',
+        };
       }
       case 'refused':
-        return { kind: 'refused', reason: 'not-published', detail: `the service answered ${standing.status}` };
+        return {
+          kind: 'refused',
+          reason: 'not-published',
+          detail: `the service answered ${standing.status}`,
+        };
       case 'not-sent':
         return { kind: 'refused', reason: 'not-sent', detail: standing.why };
       case 'lost':
@@ -123,7 +145,9 @@ export class DraftStage implements Stage {
     for (let tries = 0; tries < DISCARD_TRIES; tries += 1) {
       const content = contentOf('discard', 'DELETE', path, null);
       const exchanged = await gateway.send(content, this.#id, { warrant: this.#warrant });
-      const gone = exchanged.kind === 'response' && (exchanged.status < 300 || [404, 410].includes(exchanged.status));
+      const gone =
+        exchanged.kind === 'response' &&
+        (exchanged.status < 300 || [404, 410].includes(exchanged.status));
       if (gone) return this.#end();
       why = exchanged.kind === 'response' ? `it answered ${exchanged.status}` : exchanged.why;
     }

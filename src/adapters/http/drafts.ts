@@ -55,14 +55,27 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
   constructor(options: DraftOptions, context: AdapterContext) {
     const misnamed = misnamedOption(options, DRAFT_OPTIONS);
     if (misnamed !== undefined) throw refused(misnamed);
-    const { service, targets, profile = 'row-event', values = 'plain', publication, probe, draft } = options;
+    const {
+      service,
+      targets,
+      profile = 'row-event',
+      values = 'plain',
+      publication,
+      probe,
+      draft,
+    } = options;
     this.#options = options;
     this.#context = context;
     this.#gateway = new Gateway(service, context);
     this.registration = { profile, values, targets: targetsOf(targets) };
-    if (Object.hasOwn(targets, probe.target)) throw refused('the target of the probe must not be registered');
+    if (Object.hasOwn(targets, probe.target))
+      throw refused('the target of the probe must not be registered');
     this.#digest = identifyOptions({ url: service.url, draft, publication, probe, targets });
-    this.identity = { kind: 'http-drafts', backend: service.backend, code: adapterCode(this.#digest) };
+    this.identity = {
+      kind: 'http-drafts',
+      backend: service.backend,
+      code: adapterCode(this.#digest),
+    };
     this.markers = new Publications(this.#gateway, publication, context.reached);
     this.probe = {
       action: (token) => ({ input: probe.input(token) }),
@@ -84,12 +97,16 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     const copy = copyOf(input);
     refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
     const { input: said, ...more } = isObject(copy) ? copy : {};
-    if (said === undefined || Object.keys(more).length > 0) throw invalid('an action is { input } and nothing else');
+    if (said === undefined || Object.keys(more).length > 0)
+      throw invalid('an action is { input } and nothing else');
     try {
       return { input: copyOf(this.#options.draft.input(said)) };
     } catch (cause) {
       if (cause instanceof EffectMatchError) throw cause;
-      throw invalid(`this cannot be drafted: ${cause instanceof Error ? cause.message : 'it was refused'}`, cause);
+      throw invalid(
+        `this cannot be drafted: ${cause instanceof Error ? cause.message : 'it was refused'}`,
+        cause,
+      );
     }
   }
 
@@ -114,15 +131,25 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
   async stage(claim: Claim, certificate: Certificate, { input }: DraftAction): Promise<Staged> {
     const { create } = this.#options.draft;
     const fixed = { method: 'POST', path: create.path, idempotency: null };
-    const content = buildContent('draft', fixed, create.request(input), [this.#gateway.credentialHeader]);
+    const content = buildContent('draft', fixed, create.request(input), [
+      this.#gateway.credentialHeader,
+    ]);
     this.#context.reached('adapter:stage-opened');
-    const exchanged = await this.#gateway.send(content, '', { warrant: { credentials: certificate.credentials } });
-    if (exchanged.kind === 'not-sent') return { kind: 'failed', reason: 'not-sent', detail: exchanged.why };
-    if (exchanged.kind === 'lost') return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
+    const exchanged = await this.#gateway.send(content, '', {
+      warrant: { credentials: certificate.credentials },
+    });
+    if (exchanged.kind === 'not-sent')
+      return { kind: 'failed', reason: 'not-sent', detail: exchanged.why };
+    if (exchanged.kind === 'lost')
+      return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
     const body = parseJson(exchanged.body);
     const id = exchanged.status < 300 && body !== undefined ? fieldAt(body, create.id) : undefined;
     if (typeof id !== 'string' && typeof id !== 'number') {
-      return { kind: 'failed', reason: 'draft-refused', detail: `the service answered ${exchanged.status}` };
+      return {
+        kind: 'failed',
+        reason: 'draft-refused',
+        detail: `the service answered ${exchanged.status}`,
+      };
     }
     const stage = new DraftStage(String(id), {
       under: { claim, certificate },

@@ -9,11 +9,14 @@ import { placeOf } from './read-back.ts';
 export function targetsOf(options: Readonly<Record<string, TargetOptions>>): readonly Target[] {
   const targets = Object.entries(options ?? {}).map(([name, { columns, key, volatile = [] }]) => {
     const texts = [columns, key, volatile].every(
-      (list) => Array.isArray(list) && list.every((column) => typeof column === 'string' && column !== ''),
+      (list) =>
+        Array.isArray(list) && list.every((column) => typeof column === 'string' && column !== ''),
     );
-    if (!texts || columns.length === 0) throw refused(`target "${name}" needs columns and key, as lists of names`);
+    if (!texts || columns.length === 0)
+      throw refused(`target "${name}" needs columns and key, as lists of names`);
     const stray = [...key, ...volatile].find((column) => !columns.includes(column));
-    if (stray !== undefined) throw refused(`"${stray}" of target "${name}" is not among its columns`);
+    if (stray !== undefined)
+      throw refused(`"${stray}" of target "${name}" is not among its columns`);
     return { name, columns: [...columns], key: [...key], volatile: [...volatile] };
   });
   if (targets.length === 0) throw refused('register at least one target');
@@ -28,7 +31,8 @@ export function checkOperations(
   const entries = Object.entries(operations ?? {});
   if (entries.length === 0) throw refused('register at least one operation');
   for (const [name, { method, path, readBack, assigns = [] }] of entries) {
-    if (!['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)) throw refused(`operation "${name}" has no usable method`);
+    if (!['POST', 'PUT', 'PATCH', 'DELETE'].includes(method))
+      throw refused(`operation "${name}" has no usable method`);
     const paths = {
       path,
       'readBack.path': readBack?.path,
@@ -39,7 +43,8 @@ export function checkOperations(
         throw refused(`${field} of operation "${name}" must be a path from "/" on`);
       }
     }
-    if (typeof readBack.found !== 'function') throw refused(`operation "${name}" does not say how to read back`);
+    if (typeof readBack.found !== 'function')
+      throw refused(`operation "${name}" does not say how to read back`);
     const uncovered = targets.find((target) => !readBack.covers.includes(target.name));
     if (uncovered !== undefined) {
       throw refused(
@@ -49,8 +54,11 @@ export function checkOperations(
     }
     for (const place of assigns) {
       const { target, column } = placeOf(place);
-      const known = targets.find((candidate) => candidate.name === target)?.columns.includes(column);
-      if (known !== true) throw refused(`"${place}" in assigns of operation "${name}" is not a registered column`);
+      const known = targets
+        .find((candidate) => candidate.name === target)
+        ?.columns.includes(column);
+      if (known !== true)
+        throw refused(`"${place}" in assigns of operation "${name}" is not a registered column`);
     }
   }
 }
@@ -79,6 +87,7 @@ export function registrationOf(
 /** What stands at a path of fields in a response. */
 export function fieldAt(body: Value, path: readonly string[]): Value | undefined {
   let at: Value | undefined = body;
-  for (const name of path) at = at !== undefined && isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  for (const name of path)
+    at = at !== undefined && isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
   return at ?? undefined;
 }

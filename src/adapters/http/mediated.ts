@@ -1,4 +1,9 @@
-import type { AdapterContext, AdapterFactory, Approval, RemoteAdapter } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  AdapterFactory,
+  Approval,
+  RemoteAdapter,
+} from '../../contract/adapter.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { buildContent, type Content } from '../../http/content.ts';
@@ -10,7 +15,12 @@ import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
 import { findOversized } from '../../protocol/limits.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { fieldAt } from './layout.ts';
-import { checkOptionNames, type MediatedOperation, type MediatedOptions, type PlannedEffect } from './options.ts';
+import {
+  checkOptionNames,
+  type MediatedOperation,
+  type MediatedOptions,
+  type PlannedEffect,
+} from './options.ts';
 import { asPlan, planOf } from './plan.ts';
 import { openShared } from './remote.ts';
 
@@ -27,7 +37,10 @@ export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedA
   return { open: async (context) => openMediated(options, context) };
 }
 
-function openMediated(options: MediatedOptions, context: AdapterContext): RemoteAdapter<MediatedAction> {
+function openMediated(
+  options: MediatedOptions,
+  context: AdapterContext,
+): RemoteAdapter<MediatedAction> {
   checkOptionNames(options);
   const operations = Object.entries(options.operations ?? {});
   for (const [name, operation] of operations) checkMediated(name, operation);
@@ -40,7 +53,9 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
     const operation = name === undefined ? undefined : options.operations[name];
     if (name === undefined || operation === undefined) {
       const known = operations.map(([known]) => known).join(', ');
-      throw invalid(`no operation has these effects, so no request can be derived from them (there are: ${known})`);
+      throw invalid(
+        `no operation has these effects, so no request can be derived from them (there are: ${known})`,
+      );
     }
     return deriveContent(gateway, name, operation, planned);
   };
@@ -56,7 +71,8 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
     buildRequest: (approved) => ({ content: build(approved) as unknown as Value }),
     probe: {
       fingerprint: (digest) => gateway.keyedFingerprint(digest),
-      samples: () => samples.map((sample) => ({ ...blankApproval(shared, context.name), ...sample })),
+      samples: () =>
+        samples.map((sample) => ({ ...blankApproval(shared, context.name), ...sample })),
       exclusiveCredential: async () => await everyRefused(gateway, samples.map(build)),
       idempotent: async () => {
         for (const [index, [name, operation]] of operations.entries()) {
@@ -76,15 +92,19 @@ function openMediated(options: MediatedOptions, context: AdapterContext): Remote
 
 function checkMediated(name: string, operation: MediatedOperation): void {
   const { effects, idempotency, request, sample, identifier } = operation;
-  if (!Array.isArray(effects) || effects.length === 0) throw refused(`operation "${name}" does not say its effects`);
+  if (!Array.isArray(effects) || effects.length === 0)
+    throw refused(`operation "${name}" does not say its effects`);
   if (typeof idempotency?.header !== 'string' || !/^[A-Za-z0-9-]+$/.test(idempotency.header)) {
     throw refused(
       `operation "${name}" has no idempotency mechanism: name the header that carries the key, or use opaqueHttp`,
     );
   }
-  if (typeof request !== 'function') throw refused(`operation "${name}" does not say how its request is derived`);
+  if (typeof request !== 'function')
+    throw refused(`operation "${name}" does not say how its request is derived`);
   if (!Array.isArray(sample) || shapeOf(sample) !== shapeOf(effects)) {
-    throw refused(`operation "${name}" needs a sample with the effects it is for, so that admission can try it`);
+    throw refused(
+      `operation "${name}" needs a sample with the effects it is for, so that admission can try it`,
+    );
   }
   if (!Array.isArray(identifier) || identifier.length === 0) {
     throw refused(`operation "${name}" needs identifier: where its response names what it made`);
@@ -92,7 +112,12 @@ function checkMediated(name: string, operation: MediatedOperation): void {
 }
 
 /** Approved effects are in canonical order whatever the order they were stated in; the request sees them so. */
-function deriveContent(gateway: Gateway, name: string, operation: MediatedOperation, planned: Planned): Content {
+function deriveContent(
+  gateway: Gateway,
+  name: string,
+  operation: MediatedOperation,
+  planned: Planned,
+): Content {
   const { method, path, idempotency, ifMatch, request } = operation;
   const effects = planned.effects.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
   const fixed = { method, path, idempotency: idempotency.header.toLowerCase() };
@@ -115,7 +140,10 @@ function versionRequired(
   const changed = planOf(effects).effects.filter((effect) => effect.target === target);
   const keys = new Set(changed.map(({ key }) => canonical(key)));
   const versions = requires
-    .filter((required) => required.target === target && (keys.size === 0 || keys.has(canonical(required.key))))
+    .filter(
+      (required) =>
+        required.target === target && (keys.size === 0 || keys.has(canonical(required.key))),
+    )
     .map(({ row }) => row?.[column])
     .filter((version) => version !== undefined);
   const [version] = versions;
@@ -141,7 +169,9 @@ function sampleOf({ sample, ifMatch }: MediatedOperation): Planned {
   const effects = asPlan(sample).effects.map(asApproved);
   const key = sample.find(({ target }) => target === ifMatch?.target)?.key ?? { id: 'sample' };
   const requires =
-    ifMatch === undefined ? [] : [{ target: ifMatch.target, key, row: { [ifMatch.column]: '"sample"' } }];
+    ifMatch === undefined
+      ? []
+      : [{ target: ifMatch.target, key, row: { [ifMatch.column]: '"sample"' } }];
   return { effects, requires };
 }
 
@@ -182,7 +212,8 @@ async function honoursKey(
     // The sample of a conditional operation names a version that never was. A service that refuses it looks at the
     // condition, and then the same request cannot act twice, because the first one changes the version.
     if (ifMatch !== undefined) return exchanged.status === 412;
-    if (times === 0 && exchanged.status >= 300) throw sampleRefused(adapter, name, exchanged.status);
+    if (times === 0 && exchanged.status >= 300)
+      throw sampleRefused(adapter, name, exchanged.status);
     const body = parseJson(exchanged.body);
     made.push(exchanged.status < 300 && body !== undefined ? fieldAt(body, identifier) : undefined);
   }
@@ -190,9 +221,15 @@ async function honoursKey(
 }
 
 /** A service that does not do what the sample asks shows nothing about its keys. */
-function sampleRefused(adapter: string, name: string, status: number): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+function sampleRefused(
+  adapter: string,
+  name: string,
+  status: number,
+): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
   const cause =
-    status === 401 || status === 403 ? 'check the credential' : 'its sample must be a request that the service accepts';
+    status === 401 || status === 403
+      ? 'check the credential'
+      : 'its sample must be a request that the service accepts';
   return new EffectMatchError(
     'ERR_EM_ADAPTER_REFUSED',
     `adapter "${adapter}" failed the admission probe idempotent-service: the service answered ${status} to the sample of ` +
@@ -226,5 +263,8 @@ function invalid(what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
 }
 
 function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `the service did not answer an admission probe: ${why}`);
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    `the service did not answer an admission probe: ${why}`,
+  );
 }

@@ -5,7 +5,10 @@ import type { Registration } from '../../protocol/registration.ts';
 
 /** A service's rows as manifests see them: values as stated, numbers in the form in which JSON is read. */
 export function serviceSchema(registration: Registration): ManifestSchema {
-  return { ...plainSchema(registration), store: (_relation, _column, value) => normaliseNumbers(value) };
+  return {
+    ...plainSchema(registration),
+    store: (_relation, _column, value) => normaliseNumbers(value),
+  };
 }
 
 /** A record in the same form: an operation's own function may have calculated its numbers. */

@@ -27,8 +27,10 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
   const { operations } = options;
   const names = Object.keys(operations ?? {});
   for (const [name, { input, request, idempotency }] of Object.entries(operations ?? {})) {
-    if (typeof input !== 'function') throw refused(`operation "${name}" needs input: what an agent may say`);
-    if (typeof request !== 'function') throw refused(`operation "${name}" does not say how its request is made`);
+    if (typeof input !== 'function')
+      throw refused(`operation "${name}" needs input: what an agent may say`);
+    if (typeof request !== 'function')
+      throw refused(`operation "${name}" does not say how its request is made`);
     if (idempotency !== undefined && !/^[A-Za-z0-9-]+$/.test(idempotency.header)) {
       throw refused(`operation "${name}" has an idempotency header that is no header`);
     }
@@ -41,7 +43,8 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
   });
   const find = (name: string) => {
     const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
-    if (operation === undefined) throw invalid(`there is no operation "${name}" (there are: ${names.join(', ')})`);
+    if (operation === undefined)
+      throw invalid(`there is no operation "${name}" (there are: ${names.join(', ')})`);
     return operation;
   };
   return {
@@ -55,7 +58,9 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
       const { method, path, idempotency, request } = find(operation);
       const fixed = { method, path, idempotency: idempotency?.header.toLowerCase() ?? null };
       return {
-        content: buildContent(operation, fixed, request(input), [gateway.credentialHeader]) as unknown as Value,
+        content: buildContent(operation, fixed, request(input), [
+          gateway.credentialHeader,
+        ]) as unknown as Value,
       };
     },
     // Nothing is demanded of an OPAQUE service, because nothing is promised about it.
@@ -91,9 +96,13 @@ function constrain(operation: string, check: () => Value): Value {
   } catch (cause) {
     if (cause instanceof EffectMatchError && cause.code === 'ERR_EM_ACTION_INVALID') throw cause;
     const why = cause instanceof Error ? cause.message : 'it was refused';
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', `operation "${operation}" does not take this: ${why}`, {
-      cause,
-    });
+    throw new EffectMatchError(
+      'ERR_EM_ACTION_INVALID',
+      `operation "${operation}" does not take this: ${why}`,
+      {
+        cause,
+      },
+    );
   }
 }
 

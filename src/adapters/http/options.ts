@@ -79,7 +79,10 @@ interface OperationBase {
 /** One operation of a MEDIATED service. */
 export interface MediatedOperation extends OperationBase {
   /** Which outcomes it is for: exactly these kinds of effects, so many times. No two operations have the same. */
-  readonly effects: readonly { readonly op: 'insert' | 'update' | 'delete'; readonly target: string }[];
+  readonly effects: readonly {
+    readonly op: 'insert' | 'update' | 'delete';
+    readonly target: string;
+  }[];
   /** The header that carries the occurrence. */
   readonly idempotency: { readonly header: string };
   /** Sends what a requirement says about this column as `If-Match`; an approval without it is refused. */

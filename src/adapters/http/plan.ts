@@ -8,7 +8,9 @@ import type { Plan, PlannedEffect } from './options.ts';
 export function planOf(effects: readonly ApprovedEffect[]): Plan {
   const oversized = findOversized(effects);
   if (oversized !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', oversized);
-  const planned = effects.flatMap((effect) => Array.from({ length: effect.count }, () => planEffect(effect)));
+  const planned = effects.flatMap((effect) =>
+    Array.from({ length: effect.count }, () => planEffect(effect)),
+  );
   return asPlan(planned);
 }
 
@@ -16,7 +18,10 @@ export function planOf(effects: readonly ApprovedEffect[]): Plan {
 export function asPlan(effects: readonly PlannedEffect[]): Plan {
   const [effect] = effects;
   if (effect === undefined) {
-    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'an outcome without effects needs no request; approve one');
+    throw new EffectMatchError(
+      'ERR_EM_MANIFEST_INVALID',
+      'an outcome without effects needs no request; approve one',
+    );
   }
   return Object.freeze({ effects: Object.freeze([...effects]), effect });
 }

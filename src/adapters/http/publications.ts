@@ -50,23 +50,33 @@ export class Publications implements Markers {
     const warrant = credentials === undefined ? undefined : { credentials };
     const standing = await this.#put(occurrence, this.#options.void(canonical(marker)), warrant);
     this.#reached('adapter:void-committed');
-    if (standing.kind === 'refused') return { kind: 'busy', why: `the service answered ${standing.status}` };
+    if (standing.kind === 'refused')
+      return { kind: 'busy', why: `the service answered ${standing.status}` };
     // A void whose answer is lost stands or does not; whoever asks again finds out.
     if (standing.kind !== 'stands') return { kind: 'busy', why: standing.why };
-    if (standing.marker === undefined) throw unavailable('something that is not a marker stands under the key');
-    const inserted = standing.made && !standing.published && canonical(standing.marker) === canonical(marker);
+    if (standing.marker === undefined)
+      throw unavailable('something that is not a marker stands under the key');
+    const inserted =
+      standing.made && !standing.published && canonical(standing.marker) === canonical(marker);
     return inserted ? { kind: 'inserted' } : { kind: 'conflict', marker: standing.marker };
   }
 
   async forget(occurrence: string): Promise<void> {
-    await this.#gateway.send(contentOf('forget', 'DELETE', this.#path(occurrence), null), occurrence);
+    await this.#gateway.send(
+      contentOf('forget', 'DELETE', this.#path(occurrence), null),
+      occurrence,
+    );
   }
 
   /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
   async publish(draft: string, permit: ConsumedPermit): Promise<Standing> {
     const { marker, credentials } = permit;
     this.#published.set(marker.occurrence, credentials);
-    return await this.#put(marker.occurrence, this.#options.publish(draft, canonical(marker)), permit);
+    return await this.#put(
+      marker.occurrence,
+      this.#options.publish(draft, canonical(marker)),
+      permit,
+    );
   }
 
   async #put(occurrence: string, body: Value, warrant: Warrant | undefined): Promise<Standing> {
@@ -102,9 +112,14 @@ export function contentOf(operation: string, method: string, path: string, body:
 
 function readMarker(metadata: string): MarkerText | undefined {
   const marker = parseJson(Buffer.from(metadata)) as MarkerText | undefined;
-  return typeof marker?.occurrence === 'string' && typeof marker.text === 'string' ? marker : undefined;
+  return typeof marker?.occurrence === 'string' && typeof marker.text === 'string'
+    ? marker
+    : undefined;
 }
 
 export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `the service did not answer as it should: ${why}`);
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    `the service did not answer as it should: ${why}`,
+  );
 }

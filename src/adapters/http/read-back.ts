@@ -25,7 +25,10 @@ export interface ReadBackRequest {
  * Looks, by requests of its own, for what was sent. Only what is found counts: an answer that is missing, late or
  * unreadable, and "not found" itself, leave every channel silent, because the request may still be on its way.
  */
-export async function readBackEvidence(gateway: Gateway, request: ReadBackRequest): Promise<Evidence> {
+export async function readBackEvidence(
+  gateway: Gateway,
+  request: ReadBackRequest,
+): Promise<Evidence> {
   const { key, options, window } = request;
   let looked = await lookUp(gateway, request);
   for (const waitMs of options.waitsMs ?? []) {
@@ -53,7 +56,9 @@ export async function readBackEvidence(gateway: Gateway, request: ReadBackReques
   };
 }
 
-type Looked = { readonly kind: 'found'; readonly found: Found } | { readonly kind: 'silent'; readonly why: string };
+type Looked =
+  | { readonly kind: 'found'; readonly found: Found }
+  | { readonly kind: 'silent'; readonly why: string };
 
 async function lookUp(gateway: Gateway, { key, plan, options }: ReadBackRequest): Promise<Looked> {
   const answer = await gateway.get(fillPath(options.path, { ...options.parameters?.(plan), key }));
@@ -63,7 +68,8 @@ async function lookUp(gateway: Gateway, { key, plan, options }: ReadBackRequest)
   return found === undefined ? { kind: 'silent', why: NOT_FOUND } : { kind: 'found', found };
 }
 
-const NOT_FOUND = 'the service knows no finished request with this key, which may still be on its way';
+const NOT_FOUND =
+  'the service knows no finished request with this key, which may still be on its way';
 
 async function askWitness(
   gateway: Gateway,
@@ -73,7 +79,11 @@ async function askWitness(
   const channel = 'witness';
   const answer = await gateway.get(fillPath(witness.path, { key }));
   if (answer.kind !== 'found') {
-    return { channel, kind: 'silent', why: answer.kind === 'silent' ? answer.why : 'it knows nothing of this key' };
+    return {
+      channel,
+      kind: 'silent',
+      why: answer.kind === 'silent' ? answer.why : 'it knows nothing of this key',
+    };
   }
   const counts = witness.counts(answer.body);
   return counts === undefined
@@ -82,13 +92,18 @@ async function askWitness(
 }
 
 /** Evidence in which nothing is claimed. */
-export function silence(why: string): Pick<Evidence, 'evidence' | 'records' | 'channels' | 'assigned'> {
+export function silence(
+  why: string,
+): Pick<Evidence, 'evidence' | 'records' | 'channels' | 'assigned'> {
   const channels = CHANNELS.map((channel) => ({ channel, kind: 'silent' as const, why }));
   return { evidence: 'none', records: [], channels, assigned: [] };
 }
 
 /** The request carried no value for these columns, so whatever an inserted entry has in them, the service chose. */
-function assignedBy(assigns: readonly string[], records: readonly ChangeRecord[]): readonly Assigned[] {
+function assignedBy(
+  assigns: readonly string[],
+  records: readonly ChangeRecord[],
+): readonly Assigned[] {
   return assigns.flatMap((place) => {
     const { target, column } = placeOf(place);
     const fresh = records

@@ -12,7 +12,13 @@ import type { Manifest } from '../../protocol/manifest.ts';
 import type { Target } from '../../protocol/registration.ts';
 import { checkOperations, identifyOptions, registrationOf, targetsOf } from './layout.ts';
 import { serviceSchema } from './numbers.ts';
-import type { MediatedOperation, MediatedOptions, OpaqueOperation, OpaqueOptions, TargetOptions } from './options.ts';
+import type {
+  MediatedOperation,
+  MediatedOptions,
+  OpaqueOperation,
+  OpaqueOptions,
+  TargetOptions,
+} from './options.ts';
 import { planOf } from './plan.ts';
 import { CHANNELS, readBackEvidence, silence } from './read-back.ts';
 import { surveyService } from './survey.ts';
@@ -35,7 +41,9 @@ export function openShared(
     /** Refuses a manifest that no request can be derived from, before anybody signs it. */
     readonly check: (manifest: Manifest) => void;
     /** The operation that an approval is for, as far as recovery can know it. */
-    readonly operationOf: (approved: Parameters<RemoteAdapter['buildRequest']>[0]) => Operation | undefined;
+    readonly operationOf: (
+      approved: Parameters<RemoteAdapter['buildRequest']>[0],
+    ) => Operation | undefined;
   },
 ): Opened {
   const gateway = new Gateway(options.service, context);
@@ -67,7 +75,9 @@ export function openShared(
       }
       const { occurrence } = permit.record;
       sentAtMs.set(occurrence, context.clock.now());
-      return judgeDispatch(await gateway.send(request.content as unknown as Content, occurrence, { warrant: permit }));
+      return judgeDispatch(
+        await gateway.send(request.content as unknown as Content, occurrence, { warrant: permit }),
+      );
     },
     async readBack(occurrence, request, approved) {
       const named = (request?.content as unknown as Content | undefined)?.operation;
@@ -75,20 +85,38 @@ export function openShared(
       const toMs = context.clock.now();
       const fromMs = sentAtMs.get(occurrence);
       const window = { fromMs: fromMs ?? toMs, toMs };
-      const unknown = operation === undefined ? 'which operation was requested is no longer known' : timeUnknown();
+      const unknown =
+        operation === undefined
+          ? 'which operation was requested is no longer known'
+          : timeUnknown();
       if (operation === undefined || unknown !== undefined) {
-        return { candidate: `request ${occurrence}`, unattributed: 0, window, ...silence(unknown ?? '') };
+        return {
+          candidate: `request ${occurrence}`,
+          unattributed: 0,
+          window,
+          ...silence(unknown ?? ''),
+        };
       }
       const plan = planOf(approved.effects);
       const { readBack, assigns = [] } = operation;
-      return readBackEvidence(gateway, { key: occurrence, plan, options: readBack, assigns, window });
+      return readBackEvidence(gateway, {
+        key: occurrence,
+        plan,
+        options: readBack,
+        assigns,
+        window,
+      });
 
       /** Recovery does not know when the request ran, so a time that was approved as "now" cannot be checked. */
       function timeUnknown(): string | undefined {
         const timed = approved.effects.some(({ key, before, after }) =>
-          [key, before, after].some((cells) => Object.values(cells ?? {}).some((cell) => 'now' in cell)),
+          [key, before, after].some((cells) =>
+            Object.values(cells ?? {}).some((cell) => 'now' in cell),
+          ),
         );
-        return timed && fromMs === undefined ? 'when the request ran is no longer known' : undefined;
+        return timed && fromMs === undefined
+          ? 'when the request ran is no longer known'
+          : undefined;
       }
     },
     close: async () => {},
@@ -98,7 +126,9 @@ export function openShared(
 
 /** Only a connection that never stood proves that nothing left. No status says so: the request had arrived. */
 function judgeDispatch(exchanged: Awaited<ReturnType<Gateway['send']>>): Dispatch {
-  return exchanged.kind === 'not-sent' ? { mayHaveSent: false, why: exchanged.why } : { mayHaveSent: true };
+  return exchanged.kind === 'not-sent'
+    ? { mayHaveSent: false, why: exchanged.why }
+    : { mayHaveSent: true };
 }
 
 function permitted(bound: object): unknown {
@@ -114,12 +144,17 @@ export async function readEntries(
   const readings: StateReading[] = [];
   for (const { target, key, columns } of reads) {
     const how = targets[target]?.read;
-    if (how === undefined) throw invalid(`"${target}" cannot be read; register how, or do not require it`);
+    if (how === undefined)
+      throw invalid(`"${target}" cannot be read; register how, or do not require it`);
     const answer = await gateway.get(fillPath(how.path, key));
     if (answer.kind === 'silent') {
-      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `"${target}" could not be read: ${answer.why}`);
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        `"${target}" could not be read: ${answer.why}`,
+      );
     }
-    const row = answer.kind === 'absent' ? null : normaliseRow(how.row(answer.body, answer.headers));
+    const row =
+      answer.kind === 'absent' ? null : normaliseRow(how.row(answer.body, answer.headers));
     const wanted = columns ?? Object.keys(row ?? {});
     const missing = row === null ? undefined : wanted.find((column) => !Object.hasOwn(row, column));
     if (missing !== undefined) throw invalid(`the service did not say "${missing}" of "${target}"`);
@@ -131,7 +166,9 @@ export async function readEntries(
 
 /** The adapter's own modules, those they stand on, and what they were configured with. */
 export function adapterCode(optionsDigest: string): string {
-  const beneath = digestFolders(['../../http/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)));
+  const beneath = digestFolders(
+    ['../../http/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)),
+  );
   return [codeIdentity(new URL('.', import.meta.url)), beneath, optionsDigest].join('+');
 }
 

@@ -12,15 +12,29 @@ interface Surveyed {
 const lists = new Map<string, readonly Outlet[]>();
 
 /** The registered requests, and what keeps everything else from being sent with the gateway's credential. */
-export function surveyService({ gateway, backend, capability, operations, optionsDigest }: Surveyed): Survey {
+export function surveyService({
+  gateway,
+  backend,
+  capability,
+  operations,
+  optionsDigest,
+}: Surveyed): Survey {
   const outlets: Outlet[] = Object.entries(operations).map(([name, { method, path }]) => ({
     outlet: `operation ${name}: ${method} ${gateway.host}${path}`,
     disposition: 'observed',
     by: 'its own read-back, after it was sent once',
   }));
   outlets.push(
-    { outlet: 'other requests to the service', disposition: 'denied', by: 'the gateway alone has the credential' },
-    { outlet: 'other hosts', disposition: 'denied', by: 'one registered host; no redirect is followed' },
+    {
+      outlet: 'other requests to the service',
+      disposition: 'denied',
+      by: 'the gateway alone has the credential',
+    },
+    {
+      outlet: 'other hosts',
+      disposition: 'denied',
+      by: 'one registered host; no redirect is followed',
+    },
   );
   return Object.freeze({
     backend,

@@ -15,7 +15,14 @@ import { isSignature, parseRoutine } from './routine-name.ts';
 import type { Gate } from './statement-gate.ts';
 
 /** What may be bound to a parameter: the server reads its text as the parameter's type. Lists become arrays. */
-export type PostgresValue = null | boolean | number | bigint | string | Uint8Array | readonly PostgresValue[];
+export type PostgresValue =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Uint8Array
+  | readonly PostgresValue[];
 
 /** One statement with its parameters `$1`, `$2`…, or one call of a registered function or procedure. */
 export type PostgresStatement =
@@ -23,7 +30,9 @@ export type PostgresStatement =
   | { readonly call: string; readonly values?: readonly PostgresValue[] };
 
 /** What an agent may submit: one statement, or several that run in order in one candidate. */
-export type PostgresAction = PostgresStatement | { readonly statements: readonly PostgresStatement[] };
+export type PostgresAction =
+  | PostgresStatement
+  | { readonly statements: readonly PostgresStatement[] };
 
 /** An action that was checked completely: its own copy, ready to bind. */
 export interface CheckedAction {
@@ -45,7 +54,8 @@ export interface ActionTools {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
-const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
+const BIGINT_OR_REAL =
+  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 const MAX_STATEMENTS = 1000;
 /** The protocol counts parameters in 16 bits. */
@@ -68,7 +78,8 @@ export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
 
 function readAction(tools: ActionTools, input: unknown): CheckedAction {
   const action = readFields(input, 'the action');
-  if (!Object.hasOwn(action, 'statements')) return { statements: [readStatement(tools, action, 'the action')] };
+  if (!Object.hasOwn(action, 'statements'))
+    return { statements: [readStatement(tools, action, 'the action')] };
   refuseUnknown(action, ['statements'], 'the action');
   const { statements } = action;
   if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
@@ -90,7 +101,8 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Ch
     throw refuseAction(`${where}: sql must be a text with one statement`);
   if (sql.length > MAX_SQL_CHARACTERS)
     throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
-  if (sql.includes('\0') || !sql.isWellFormed()) throw refuseAction(`${where}: sql is not well-formed text`);
+  if (sql.includes('\0') || !sql.isWellFormed())
+    throw refuseAction(`${where}: sql is not well-formed text`);
   const values = readValues(statement.values, where);
   const finding = tools.gate.check(sql, proceduresOf(tools.entries));
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
@@ -117,7 +129,10 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): C
   refuseUnknown(statement, ['call', 'values'], where);
   const [entry, ...others] = findEntries(entries, statement.call);
   if (entry === undefined) {
-    const known = entries.size === 0 ? 'none is registered' : `registered are ${[...entries.keys()].join(', ')}`;
+    const known =
+      entries.size === 0
+        ? 'none is registered'
+        : `registered are ${[...entries.keys()].join(', ')}`;
     throw refuseAction(`${where}: call must name a registered entry point; ${known}`);
   }
   const call = entry.target;
@@ -138,7 +153,9 @@ function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readon
   const types = stated.signature;
   return [...entries.values()].filter(
     ({ schema, name, signature }) =>
-      schema === stated.schema && name === stated.name && (types === undefined || isSignature(signature, types)),
+      schema === stated.schema &&
+      name === stated.name &&
+      (types === undefined || isSignature(signature, types)),
   );
 }
 
@@ -155,9 +172,13 @@ function writeCall(entry: Entry): string {
 
 function readValues(values: unknown, where: string): readonly (string | null)[] {
   if (values === undefined) return [];
-  if (!Array.isArray(values)) throw refuseAction(`${where}: values must be a list; PostgreSQL has no named parameters`);
-  if (values.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
-  return Array.from(values, (value: unknown, index) => readValue(value, `${where}, value ${index + 1}`, 0));
+  if (!Array.isArray(values))
+    throw refuseAction(`${where}: values must be a list; PostgreSQL has no named parameters`);
+  if (values.length > MAX_PARAMETERS)
+    throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
+  return Array.from(values, (value: unknown, index) =>
+    readValue(value, `${where}, value ${index + 1}`, 0),
+  );
 }
 
 function readValue(value: unknown, where: string, depth: number): string | null {
@@ -167,12 +188,16 @@ function readValue(value: unknown, where: string, depth: number): string | null 
       return String(value);
     case 'number':
       if (Number.isNaN(value))
-        throw refuseAction(`${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`);
+        throw refuseAction(
+          `${where}: NaN is mostly a mistake; where it is meant, pass the text 'NaN'`,
+        );
       refuseRounded(value, where, BIGINT_OR_REAL);
       return Object.is(value, -0) ? '-0' : String(value);
     case 'string':
-      if (value.includes('\0')) throw refuseAction(`${where}: PostgreSQL cannot store a NUL character in text`);
-      if (!value.isWellFormed()) throw refuseAction(`${where}: the text has a lone surrogate, which would be replaced`);
+      if (value.includes('\0'))
+        throw refuseAction(`${where}: PostgreSQL cannot store a NUL character in text`);
+      if (!value.isWellFormed())
+        throw refuseAction(`${where}: the text has a lone surrogate, which would be replaced`);
       if (value.length > MAX_VALUE_CHARACTERS) throw refuseAction(`${where}: the text is too long`);
       return value;
     default:
@@ -183,7 +208,8 @@ function readValue(value: unknown, where: string, depth: number): string | null 
 /** A list, bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$dec`, `$real`, `$bytes`. */
 function readObjectValue(value: unknown, where: string, depth: number): string {
   if (Array.isArray(value)) {
-    if (depth >= MAX_NESTED_LISTS) throw refuseAction(`${where}: an array has at most ${MAX_NESTED_LISTS} dimensions`);
+    if (depth >= MAX_NESTED_LISTS)
+      throw refuseAction(`${where}: an array has at most ${MAX_NESTED_LISTS} dimensions`);
     const items = Array.from(value, (item: unknown) => {
       const text = readValue(item, where, depth + 1);
       if (text === null || Array.isArray(item)) return text ?? 'NULL';

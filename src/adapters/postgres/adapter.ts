@@ -42,11 +42,18 @@ const ANSWER_GRACE_MS = 5000;
 const STAGES_BETWEEN_SWEEPS = 1000;
 
 /** Connects both logins, checks that the database is provisioned, and refuses what could not be protected. */
-export async function openAdapter(options: PostgresOptions, context: AdapterContext): Promise<PostgresAdapter> {
+export async function openAdapter(
+  options: PostgresOptions,
+  context: AdapterContext,
+): Promise<PostgresAdapter> {
   const settings = readOptions(options);
   const gate = await loadGate();
   const control = new Control(options.control);
-  const sessions = new Sessions(options.execution, options.sessions, settings.stageTimeoutMs + ANSWER_GRACE_MS);
+  const sessions = new Sessions(
+    options.execution,
+    options.sessions,
+    settings.stageTimeoutMs + ANSWER_GRACE_MS,
+  );
   try {
     await control.demandProvisioned();
     const deployment = await control.deployment();
@@ -54,8 +61,21 @@ export async function openAdapter(options: PostgresOptions, context: AdapterCont
     const parties = { backend: deployment.backend, executor, ...(await control.roles()) };
     const boundary = await readBoundary(control, settings, parties);
     demandOwnEvidence(boundary.survey);
-    const registration = admitRegistration(settings, boundary.relations, boundary.drawableSequences);
-    const opened = { settings, gate, control, sessions, deployment, context, registration, parties };
+    const registration = admitRegistration(
+      settings,
+      boundary.relations,
+      boundary.drawableSequences,
+    );
+    const opened = {
+      settings,
+      gate,
+      control,
+      sessions,
+      deployment,
+      context,
+      registration,
+      parties,
+    };
     return new PostgresAdapter(opened, boundary);
   } catch (error) {
     await sessions.close();
@@ -94,7 +114,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
-    this.identity = { kind: `postgresql ${deployment.major}`, backend: deployment.backend, code: adapterCode() };
+    this.identity = {
+      kind: `postgresql ${deployment.major}`,
+      backend: deployment.backend,
+      code: adapterCode(),
+    };
     this.markers = markersOf({
       control: () => control.connection(),
       open: () => control.open('effectmatch recovery'),
@@ -103,17 +127,25 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       idleTimeoutMs: settings.stageTimeoutMs,
       endOverdue: () => control.endOverdue(parties.executor, settings.stageTimeoutMs),
     });
-    this.probe = { action: probeAction, target: boundary.probe.target, durable: (token) => this.#isDurable(token) };
+    this.probe = {
+      action: probeAction,
+      target: boundary.probe.target,
+      durable: (token) => this.#isDurable(token),
+    };
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { isolation } = this.#opened.settings;
     const boundary = await this.#readBoundary();
     const { relations, readable, views } = boundary;
-    const known = new Map([...readable, ...relations.map((relation) => [relation.target, relation] as const)]);
+    const known = new Map([
+      ...readable,
+      ...relations.map((relation) => [relation.target, relation] as const),
+    ]);
     const tools = {
       ...{ registration: this.registration, relations: known, isolation, views },
-      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(boundary, use),
+      withExecution: <T>(use: (session: Connection) => Promise<T>) =>
+        this.#withSession(boundary, use),
       read: (reads: readonly StateRead[]) => this.read(reads),
     };
     return await normaliseManifest(tools, manifest);
@@ -124,9 +156,12 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     const boundary = await this.#readBoundary();
     const { readable } = boundary;
     demandClosed(boundary.survey);
-    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(boundary, use);
+    const withExecution = <T>(use: (session: Connection) => Promise<T>) =>
+      this.#withSession(boundary, use);
     const stated = await normaliseReads({ relations: readable, withExecution }, reads);
-    return await readState(await this.#control(), readable, stated).catch(unavailable('declared state'));
+    return await readState(await this.#control(), readable, stated).catch(
+      unavailable('declared state'),
+    );
   }
 
   parseAction(input: unknown): CheckedAction {
@@ -153,7 +188,10 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
   ): Promise<Staged> {
     const { sessions, settings } = this.#opened;
     // Refuses what cannot be read, before a session is taken that nobody would give back.
-    const work = { action, locked: reads.length === 0 ? NO_READS : lockReads(this.#boundary.readable, reads) };
+    const work = {
+      action,
+      locked: reads.length === 0 ? NO_READS : lockReads(this.#boundary.readable, reads),
+    };
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       const detail = `all execution sessions were in use for ${settings.lockTimeoutMs} ms; raise sessions.max`;
@@ -164,7 +202,11 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       if (held !== undefined) this.#stages.delete(held);
       await (inDoubt ? sessions.drop(session) : sessions.giveBack(session, reset));
     };
-    const staged = await openStage(this.#stageTools(session, action, release), { claim, certificate }, work);
+    const staged = await openStage(
+      this.#stageTools(session, action, release),
+      { claim, certificate },
+      work,
+    );
     if (staged.kind === 'held') {
       held = staged.stage;
       this.#stages.add(held);
@@ -173,16 +215,26 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     return staged;
   }
 
-  #stageTools(session: Connection, action: CheckedAction, release: StageTools['release']): StageTools {
+  #stageTools(
+    session: Connection,
+    action: CheckedAction,
+    release: StageTools['release'],
+  ): StageTools {
     const { settings, deployment, control, context } = this.#opened;
-    const { relations, leaves, readable, probe, watched, forceConstraints, recorders } = this.#boundary;
-    const { sequences, randomColumns, readableSequences, drawableSequences, asked } = this.#boundary;
-    const written = isProbe(action) ? { relations: [probe], leaves: mapLeaves([probe]) } : { relations, leaves };
+    const { relations, leaves, readable, probe, watched, forceConstraints, recorders } =
+      this.#boundary;
+    const { sequences, randomColumns, readableSequences, drawableSequences, asked } =
+      this.#boundary;
+    const written = isProbe(action)
+      ? { relations: [probe], leaves: mapLeaves([probe]) }
+      : { relations, leaves };
     return {
       ...{ session, deployment, watched, forceConstraints, release, ...written },
       ...{ sequences, randomColumns, readableSequences, drawableSequences, asked },
       findUsed: async (column, identifiers) =>
-        await findUsed(await control.connection(), column, identifiers).catch(unavailable('identifiers in use')),
+        await findUsed(await control.connection(), column, identifiers).catch(
+          unavailable('identifiers in use'),
+        ),
       expectedSession: `origin on UTF8 ${settings.isolation} 0 0`,
       isolation: settings.isolation,
       stageTimeoutMs: settings.stageTimeoutMs,
@@ -190,7 +242,9 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
       quotesValues: settings.values === 'plain',
       reached: context.reached,
       recordersIntact: async (oids) =>
-        await areRecordersIntact(await control.connection(), recorders, oids).catch(unavailable('the recorders')),
+        await areRecordersIntact(await control.connection(), recorders, oids).catch(
+          unavailable('the recorders'),
+        ),
       promoted: control.excuser(),
       transactionStatus: (xid) => control.transactionStatus(xid),
       readCommitted: (reads) => this.read(reads),
@@ -216,12 +270,18 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     return boundary;
   }
 
-  async #withSession<T>({ survey }: Boundary, use: (session: Connection) => Promise<T>): Promise<T> {
+  async #withSession<T>(
+    { survey }: Boundary,
+    use: (session: Connection) => Promise<T>,
+  ): Promise<T> {
     const { sessions, settings } = this.#opened;
     demandClosed(survey);
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
-      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: all execution sessions are in use');
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        'postgres: all execution sessions are in use',
+      );
     }
     try {
       return await use(session);

@@ -75,14 +75,19 @@ export async function readBoundary(
   let fingerprint = await control.fingerprint();
   if (known?.fingerprint === fingerprint) return known;
   for (let tries = 0; tries < READS_MAX; tries += 1) {
-    const boundary = await control.withConnection((connection) => readOnce(connection, settings, parties, fingerprint));
+    const boundary = await control.withConnection((connection) =>
+      readOnce(connection, settings, parties, fingerprint),
+    );
     // The roles that matter are known only now; their rows are part of the fingerprint from here on.
     control.watchRoles(boundary.survey.roles);
     const now = await control.fingerprint();
     if (now === fingerprint) return boundary;
     fingerprint = now;
   }
-  throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'postgres: the configuration keeps changing; try later');
+  throw new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    'postgres: the configuration keeps changing; try later',
+  );
 }
 
 async function readOnce(
@@ -96,7 +101,8 @@ async function readOnce(
   const found = await markUnreadable(connection, parties, described.map(usable));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
-  if (probe === undefined) throw refused('the probe table is missing; provision the database again');
+  if (probe === undefined)
+    throw refused('the probe table is missing; provision the database again');
   const readable = found.slice(0, -1).filter((relation) => relation.key.length > 0);
   const entries = await readEntryPoints(connection, settings.entryPoints);
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
@@ -129,7 +135,10 @@ function usable(inspection: Inspection): Relation {
   throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
 }
 
-function withOptions(relation: Relation | undefined, { bulk, volatile }: RegisteredName): RegisteredRelation {
+function withOptions(
+  relation: Relation | undefined,
+  { bulk, volatile }: RegisteredName,
+): RegisteredRelation {
   if (relation === undefined) throw refused('a relation is missing');
   return { ...relation, bulk, volatile };
 }

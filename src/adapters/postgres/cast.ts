@@ -30,16 +30,24 @@ export class CastBatch {
     if (value === null && !column.type.domain) return null;
     const text = encodeValue(column.type, value);
     if (text !== null && typeof text !== 'string') throw invalid(where, text.why);
-    return this.#ask({ type: column.type, read: readWith(column, where), source: { text }, where }) ?? value;
+    return (
+      this.#ask({ type: column.type, read: readWith(column, where), source: { text }, where }) ??
+      value
+    );
   }
 
   /** The value of a default that is a literal; null before {@link CastBatch.run}. */
   constant(column: Column, expression: string, where: string): Value {
     if (!column.defaultBuiltIn) {
-      throw invalid(where, `its default (${expression}) runs code of the application; state the value`);
+      throw invalid(
+        where,
+        `its default (${expression}) runs code of the application; state the value`,
+      );
     }
     const { type } = column;
-    return this.#ask({ type, read: readWith(column, where), source: { expression }, where }) ?? null;
+    return (
+      this.#ask({ type, read: readWith(column, where), source: { expression }, where }) ?? null
+    );
   }
 
   /** Whether the database has anything to do. */
@@ -54,13 +62,19 @@ export class CastBatch {
   async run(session: Connection): Promise<void> {
     const requests = [...this.#requests.values()];
     const results = await castAll(session, requests);
-    this.#results = new Map([...this.#requests.keys()].map((key, index) => [key, results[index] ?? null]));
+    this.#results = new Map(
+      [...this.#requests.keys()].map((key, index) => [key, results[index] ?? null]),
+    );
   }
 
   #ask(request: Request): Value | undefined {
     const { source } = request;
     const what =
-      'text' in source ? (source.text === null ? 'null' : `text ${source.text}`) : `default ${source.expression}`;
+      'text' in source
+        ? source.text === null
+          ? 'null'
+          : `text ${source.text}`
+        : `default ${source.expression}`;
     const key = `${request.type.text} ${what}`;
     if (this.#results !== undefined) {
       const result = this.#results.get(key);
@@ -82,12 +96,16 @@ function readWith({ type: { reading } }: Column, at: string): string {
   );
 }
 
-async function castAll(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
+async function castAll(
+  session: Connection,
+  requests: readonly Request[],
+): Promise<readonly Value[]> {
   try {
     return await castTogether(session, requests);
   } catch (error) {
     if (error instanceof EffectMatchError) throw error;
-    if (sqlState(error) === undefined) throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'values could not be cast');
+    if (sqlState(error) === undefined)
+      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'values could not be cast');
     if (requests.length === 1) throw invalid(requests[0]?.where ?? '', describeError(error), error);
     // The message of the database does not say which value it means: look for the first one that fails.
     const middle = Math.ceil(requests.length / 2);
@@ -96,7 +114,10 @@ async function castAll(session: Connection, requests: readonly Request[]): Promi
   }
 }
 
-async function castTogether(session: Connection, requests: readonly Request[]): Promise<readonly Value[]> {
+async function castTogether(
+  session: Connection,
+  requests: readonly Request[],
+): Promise<readonly Value[]> {
   const values: (string | null)[][] = [];
   const groups = Map.groupBy(requests.entries(), ([, { read }]) => read);
   const parts = [...groups.values()].flatMap((group) => {
@@ -106,7 +127,10 @@ async function castTogether(session: Connection, requests: readonly Request[]): 
         texts.map(([index]) => String(index)),
         texts.map(([, text]) => text),
       );
-    const sources = [...(texts.length > 0 ? [unnestSource(values.length)] : []), ...constants.map(constantSource)];
+    const sources = [
+      ...(texts.length > 0 ? [unnestSource(values.length)] : []),
+      ...constants.map(constantSource),
+    ];
     return sources.map((source) => castSource(group[0]?.[1], source));
   });
   const { rows } = await queryPinned(session, 'formats and names', {
@@ -154,7 +178,8 @@ function constantSource([index, expression]: readonly [number, string]): string 
 function castSource(request: Request | undefined, source: string): string {
   invariant(request !== undefined, 'a group of casts has a type');
   const { type, read } = request;
-  const isJson = type.baseSchema === 'pg_catalog' && (type.base === 'json' || type.base === 'jsonb');
+  const isJson =
+    type.baseSchema === 'pg_catalog' && (type.base === 'json' || type.base === 'jsonb');
   if (isJson) return `select s.n, pg_catalog.concat(s.t::${read}) from ${source}`;
   return (
     `select s.n, pg_catalog.concat(x.v) from ${source} cross join lateral ` +

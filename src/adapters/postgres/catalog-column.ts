@@ -41,7 +41,9 @@ export function describeColumn(found: FoundColumn, types: TypeGraph): Column {
     name,
     notNull,
     defaultText,
-    defaultBuiltIn: found.defaultBuiltIn && found.defaultTypes.every((oid) => types.codeBehind(oid) === undefined),
+    defaultBuiltIn:
+      found.defaultBuiltIn &&
+      found.defaultTypes.every((oid) => types.codeBehind(oid) === undefined),
     generated: found.generated !== '',
     identity,
     sequence: draws ? (found.sequence ?? undefined) : undefined,

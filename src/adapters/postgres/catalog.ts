@@ -39,7 +39,11 @@ export async function readRelations(
     }
     const why = findFault(found);
     if (why !== undefined) return { kind: 'unusable', target, why };
-    return { kind: 'usable', relation: describeRelation(name, found, types), rowSecurity: found.rowSecurity };
+    return {
+      kind: 'usable',
+      relation: describeRelation(name, found, types),
+      rowSecurity: found.rowSecurity,
+    };
   });
 }
 
@@ -67,7 +71,12 @@ function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): 
     columns,
     key: found.key,
     leaves: partitioned
-      ? found.leaves.map((leaf) => ({ schema: leaf.schema, name: leaf.name, oid: leaf.oid, columns: leaf.columns }))
+      ? found.leaves.map((leaf) => ({
+          schema: leaf.schema,
+          name: leaf.name,
+          oid: leaf.oid,
+          columns: leaf.columns,
+        }))
       : [own],
     partitioned,
   };
@@ -86,16 +95,21 @@ const KINDS: Readonly<Record<string, string>> = {
 
 /** The first reason why rows of this relation could be changed or read without that being exact. */
 function findFault(found: Found): string | undefined {
-  if (!['r', 'p'].includes(found.kind)) return `it is ${KINDS[found.kind] ?? `of kind "${found.kind}"`}`;
+  if (!['r', 'p'].includes(found.kind))
+    return `it is ${KINDS[found.kind] ?? `of kind "${found.kind}"`}`;
   if (found.columns.length === 0) return 'it has no columns';
-  if (found.columns.some(({ name }) => name === '__proto__')) return 'a column is named __proto__; rename it';
+  if (found.columns.some(({ name }) => name === '__proto__'))
+    return 'a column is named __proto__; rename it';
   const virtual = found.columns.find(({ generated }) => generated === 'v');
-  if (virtual !== undefined) return `column "${virtual.name}" is computed when read and never recorded; make it STORED`;
-  if (found.parents.length > 0) return `it inherits from ${found.parents.join(', ')}; use partitions instead`;
+  if (virtual !== undefined)
+    return `column "${virtual.name}" is computed when read and never recorded; make it STORED`;
+  if (found.parents.length > 0)
+    return `it inherits from ${found.parents.join(', ')}; use partitions instead`;
   if (found.children.length > 0) {
     return `${found.children.join(', ')} inherits from it, with rows that have columns of their own; use partitions`;
   }
-  if (found.rules.length > 0) return `rule "${found.rules[0]}" rewrites statements on it; use a trigger instead`;
+  if (found.rules.length > 0)
+    return `rule "${found.rules[0]}" rewrites statements on it; use a trigger instead`;
   const own = { ...found, name: 'it', schema: undefined };
   return [own, ...found.leaves].map(findLeafFault).find((fault) => fault !== undefined);
 }
@@ -107,9 +121,12 @@ function findLeafFault(leaf: {
   readonly persistence: string;
 }): string | undefined {
   const named =
-    leaf.schema === undefined ? 'it' : `its partition ${nameTarget({ schema: leaf.schema, name: leaf.name })}`;
+    leaf.schema === undefined
+      ? 'it'
+      : `its partition ${nameTarget({ schema: leaf.schema, name: leaf.name })}`;
   if (leaf.kind === 'f') return `${named} is a foreign table, whose rows are on another server`;
-  if (leaf.persistence === 'u') return `${named} is unlogged and would be empty after a crash; use SET LOGGED`;
+  if (leaf.persistence === 'u')
+    return `${named} is unlogged and would be empty after a crash; use SET LOGGED`;
   if (leaf.persistence === 't') return `${named} is temporary, so no other session has it`;
   return undefined;
 }

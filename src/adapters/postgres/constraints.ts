@@ -14,6 +14,8 @@ export async function readDeferrable(control: Connection, executor: string): Pro
         and pg_catalog.has_schema_privilege($1::pg_catalog.name, n.oid, 'usage') order by 1, 2`,
     [executor],
   );
-  const names = rows.map(([schema, name]) => quoteQualified({ schema: String(schema), name: String(name) }));
+  const names = rows.map(([schema, name]) =>
+    quoteQualified({ schema: String(schema), name: String(name) }),
+  );
   return names.length === 0 ? '' : `set constraints ${names.join(', ')} immediate`;
 }

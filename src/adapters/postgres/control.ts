@@ -19,7 +19,9 @@ export class Control {
   #served: Pick<Deployment, 'backend' | 'major'> | undefined;
   #connection: Promise<Connection> | undefined;
   /** Prepared on the session of that moment; another session needs its own. */
-  #fingerprints: { readonly connection: Connection; readonly prepared: Promise<Fingerprints> } | undefined;
+  #fingerprints:
+    | { readonly connection: Connection; readonly prepared: Promise<Fingerprints> }
+    | undefined;
   #roles: readonly string[] = [];
   #excused = new Set<bigint>();
   #next: Promise<string> | undefined;
@@ -49,8 +51,12 @@ export class Control {
       throw error;
     }
     await connection.close();
-    const what = 'postgres: the address leads to another database, or another server version, than when it was opened';
-    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${what}; restart, and sign again what is for this one`);
+    const what =
+      'postgres: the address leads to another database, or another server version, than when it was opened';
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      `${what}; restart, and sign again what is for this one`,
+    );
   }
 
   /** Reads which database this is, and stays with it. */
@@ -62,7 +68,8 @@ export class Control {
 
   /** A live session. */
   async connection(): Promise<Connection> {
-    if (this.#closed) throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
+    if (this.#closed)
+      throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
     const known = await this.#connection?.catch(() => undefined);
     if (known?.isAlive) return known;
     this.#connection = this.open('effectmatch control');
@@ -143,10 +150,14 @@ export class Control {
         pg_catalog.current_setting('server_encoding')`,
     );
     if (rows[0]?.[0] !== 't') {
-      throw refused('the database is not provisioned for this control login; run `effectmatch provision`');
+      throw refused(
+        'the database is not provisioned for this control login; run `effectmatch provision`',
+      );
     }
     if (rows[0]?.[1] !== 'UTF8') {
-      throw refused(`the server encoding is ${rows[0]?.[1]}, in which text cannot be compared exactly; use UTF8`);
+      throw refused(
+        `the server encoding is ${rows[0]?.[1]}, in which text cannot be compared exactly; use UTF8`,
+      );
     }
   }
 
@@ -182,7 +193,8 @@ export class Control {
   async sweep(): Promise<void> {
     const control = await this.connection();
     const isOver = 'xid < pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())';
-    for (const table of ['record', 'stage']) await control.query(`delete from effectmatch.${table} where ${isOver}`);
+    for (const table of ['record', 'stage'])
+      await control.query(`delete from effectmatch.${table} where ${isOver}`);
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,8 @@ import type { ColumnType } from './relation.ts';
 
 const LITERAL = "(?:B?'(?:[^']|'')*'|[-+]?\\d+(?:\\.\\d+)?|true|false|ARRAY\\[\\])";
 /** A type as the catalogue prints it: names or key words, modifiers, brackets. */
-const TYPE = '(?:::(?:"(?:[^"]|"")+"|[a-z_][\\w$]*(?![\\w$])|\\.| |\\(\\d+(?:,-?\\d+)?\\)|\\[\\])+)';
+const TYPE =
+  '(?:::(?:"(?:[^"]|"")+"|[a-z_][\\w$]*(?![\\w$])|\\.| |\\(\\d+(?:,-?\\d+)?\\)|\\[\\])+)';
 const PLAIN = new RegExp(`^(?:${LITERAL}${TYPE}*|\\(${LITERAL}${TYPE}*\\)${TYPE}*)$`);
 
 const TIMES = /^(?:date|time|timetz|timestamp|timestamptz)$/;

@@ -24,7 +24,8 @@ export type EntryInspection =
   | { readonly kind: 'usable'; readonly entry: Entry }
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
-interface Found extends Omit<Entry, 'kind' | 'arguments' | 'schema' | 'name' | 'target' | 'signature'> {
+interface Found
+  extends Omit<Entry, 'kind' | 'arguments' | 'schema' | 'name' | 'target' | 'signature'> {
   readonly prokind: string;
   readonly variadic: boolean;
   readonly identity: string;
@@ -47,33 +48,52 @@ export async function readEntries(
   });
   return names.map((name, index) => {
     const [found, near] = rows[index] ?? [];
-    return inspectEntry(name, JSON.parse(found ?? '[]') as readonly Found[], JSON.parse(near ?? '[]') as string[]);
+    return inspectEntry(
+      name,
+      JSON.parse(found ?? '[]') as readonly Found[],
+      JSON.parse(near ?? '[]') as string[],
+    );
   });
 }
 
 /** The entry points of these names; refuses the first that cannot be one, with what to change. */
-export async function demandEntries(connection: Connection, names: readonly RoutineName[]): Promise<readonly Entry[]> {
+export async function demandEntries(
+  connection: Connection,
+  names: readonly RoutineName[],
+): Promise<readonly Entry[]> {
   if (names.length === 0) return [];
   const entries = (await readEntries(connection, names)).map((inspection) => {
     if (inspection.kind === 'usable') return inspection.entry;
     throw refused(`entry point "${inspection.target}" cannot be registered: ${inspection.why}`);
   });
-  const twice = entries.find(({ oid }, index) => entries.findIndex((entry) => entry.oid === oid) < index);
+  const twice = entries.find(
+    ({ oid }, index) => entries.findIndex((entry) => entry.oid === oid) < index,
+  );
   if (twice !== undefined) throw refused(`entry point "${twice.target}" is registered twice`);
   return entries;
 }
 
-function inspectEntry(stated: RoutineName, found: readonly Found[], near: readonly string[]): EntryInspection {
+function inspectEntry(
+  stated: RoutineName,
+  found: readonly Found[],
+  near: readonly string[],
+): EntryInspection {
   const { signature: types, ...name } = stated;
   const target = types === undefined ? nameTarget(name) : withTypes(name, types);
   const unusable = (why: string): EntryInspection => ({ kind: 'unusable', target, why });
-  if (found.length === 0) return unusable(`there is no such function or procedure${suggest(name.name, near)}`);
+  if (found.length === 0)
+    return unusable(`there is no such function or procedure${suggest(name.name, near)}`);
   const candidates = found.map((row) => ({ row, signature: signatureOf(row) }));
   const known = candidates.map(({ signature }) => withTypes(name, signature.types)).sort();
-  const [only, ...others] = candidates.filter(({ signature }) => types === undefined || isSignature(signature, types));
+  const [only, ...others] = candidates.filter(
+    ({ signature }) => types === undefined || isSignature(signature, types),
+  );
   if (only === undefined)
-    return unusable(`none of this name takes (${types?.join(', ')}); there are ${known.join(', ')}`);
-  if (others.length > 0) return unusable(`there are ${known.length} of this name; write one of ${known.join(', ')}`);
+    return unusable(
+      `none of this name takes (${types?.join(', ')}); there are ${known.join(', ')}`,
+    );
+  if (others.length > 0)
+    return unusable(`there are ${known.length} of this name; write one of ${known.join(', ')}`);
   const { signature } = only;
   const { prokind, variadic, arguments: list, identity: _identity, ...rest } = only.row;
   if (!['f', 'p'].includes(prokind)) return unusable('it is an aggregate or window function');
@@ -82,7 +102,10 @@ function inspectEntry(stated: RoutineName, found: readonly Found[], near: readon
   const all = list.map(({ type, mode }) => ({ type, input: isInput(mode) }));
   const called = kind === 'procedure' ? all : all.filter(({ input }) => input);
   const registered = types === undefined ? target : withTypes(name, signature.types);
-  return { kind: 'usable', entry: { ...name, ...rest, target: registered, signature, kind, arguments: called } };
+  return {
+    kind: 'usable',
+    entry: { ...name, ...rest, target: registered, signature, kind, arguments: called },
+  };
 }
 
 function withTypes(name: QualifiedName, types: readonly string[]): string {

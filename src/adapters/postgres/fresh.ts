@@ -23,7 +23,10 @@ export function randomColumns(relation: Relation): readonly RandomColumn[] {
 }
 
 /** Which of these identifiers rows have in this column that were committed before. */
-export type FindUsed = (column: RandomColumn, identifiers: readonly string[]) => Promise<ReadonlySet<string>>;
+export type FindUsed = (
+  column: RandomColumn,
+  identifiers: readonly string[],
+) => Promise<ReadonlySet<string>>;
 
 /** The identifiers that were inserted and are new in their column: the database may have drawn them. */
 export async function freshIdentifiers(
@@ -38,7 +41,8 @@ export async function freshIdentifiers(
       written === target && op === 'insert' ? [after?.[column] ?? null] : [],
     );
     const identifiers = inserted.filter((value) => typeof value === 'string');
-    const added: ReadonlySet<Value> = isKey && inserted.length > 0 ? addedKeys(random, records) : new Set();
+    const added: ReadonlySet<Value> =
+      isKey && inserted.length > 0 ? addedKeys(random, records) : new Set();
     const doubtful = identifiers.filter((identifier) => !added.has(identifier));
     const used = await findUsed(random, doubtful);
     return { target, column, fresh: identifiers.filter((identifier) => !used.has(identifier)) };
@@ -47,7 +51,10 @@ export async function freshIdentifiers(
 }
 
 /** Keys that rows got once more than they lost them, so that no row had them before. */
-function addedKeys({ relation, column }: RandomColumn, records: readonly ChangeRecord[]): ReadonlySet<Value> {
+function addedKeys(
+  { relation, column }: RandomColumn,
+  records: readonly ChangeRecord[],
+): ReadonlySet<Value> {
   const balance = new Map<Value, number>();
   const count = (row: Row | null, by: number) => {
     const key = row?.[column] ?? null;
@@ -76,7 +83,10 @@ export async function findUsed(
     `select distinct ${own}::pg_catalog.uuid from ${quoteQualified(relation)} as t ` +
     `where ${own} operator(pg_catalog.=) any ($1::pg_catalog.uuid[])`;
   try {
-    const { rows } = await queryPinned(control, 'formats and names', { text, values: [`{${identifiers.join(',')}}`] });
+    const { rows } = await queryPinned(control, 'formats and names', {
+      text,
+      values: [`{${identifiers.join(',')}}`],
+    });
     return new Set(rows.map(([identifier]) => String(identifier)));
   } catch (error) {
     if (sqlState(error) === '42501') return new Set(identifiers);

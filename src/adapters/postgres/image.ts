@@ -15,7 +15,8 @@ const CLOSE = 0x29;
 export function parseImage(text: string, columns: number): Image {
   const images = parseImages(text, columns);
   const [image] = images;
-  if (image === undefined || images.length !== 1) throw broken(`there are ${images.length} rows and not one`);
+  if (image === undefined || images.length !== 1)
+    throw broken(`there are ${images.length} rows and not one`);
   return image;
 }
 
@@ -92,7 +93,11 @@ function skipPlain(text: string, from: number): number {
     const code = text.charCodeAt(at);
     if (code === COMMA || code === CLOSE) return at;
     const quotable =
-      code === QUOTE || code === 0x5c || code === OPEN || code === 0x20 || (code >= 0x09 && code <= 0x0d);
+      code === QUOTE ||
+      code === 0x5c ||
+      code === OPEN ||
+      code === 0x20 ||
+      (code >= 0x09 && code <= 0x0d);
     if (quotable) throw broken('an unquoted column holds a character that would have been quoted');
   }
   return at;

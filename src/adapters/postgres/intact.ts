@@ -4,7 +4,10 @@ import type { Connection } from '../../postgres/connection.ts';
 export type Recorders = ReadonlyMap<string, string>;
 
 /** Reads the recorders of these tables. A table that lacks one, or has one that does not always fire, is left out. */
-export async function readRecorders(control: Connection, oids: readonly string[]): Promise<Recorders> {
+export async function readRecorders(
+  control: Connection,
+  oids: readonly string[],
+): Promise<Recorders> {
   const { rows } = await control.query(RECORDED, [`{${oids.join(',')}}`]);
   return new Map(rows.map(([oid, versions]) => [String(oid), String(versions)]));
 }

@@ -3,7 +3,8 @@ import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, type Connection, sqlState, type TextRow } from '../../postgres/connection.ts';
 
-const FIND = 'select occurrence, disposition, text, seal_key, seal_mac from effectmatch.marker where occurrence = $1';
+const FIND =
+  'select occurrence, disposition, text, seal_key, seal_mac from effectmatch.marker where occurrence = $1';
 const INSERT =
   'insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac) values ($1, $2, $3, $4, $5)';
 
@@ -35,7 +36,9 @@ export function markersOf(tools: MarkerTools): Markers {
     },
     forget: async (occurrence) => {
       const control = await tools.control();
-      await control.query('delete from effectmatch.marker where occurrence = $1', [occurrence]).catch(fault);
+      await control
+        .query('delete from effectmatch.marker where occurrence = $1', [occurrence])
+        .catch(fault);
     },
   };
 }
@@ -67,7 +70,8 @@ async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidR
     }
     tools.reached('adapter:void-written');
     const [reply] = await connection.script('commit');
-    if (reply?.command !== 'COMMIT') throw new Error(`COMMIT of the void marker answered ${reply?.command}`);
+    if (reply?.command !== 'COMMIT')
+      throw new Error(`COMMIT of the void marker answered ${reply?.command}`);
     tools.reached('adapter:void-committed');
     return { kind: 'inserted' };
   } catch (error) {
@@ -79,7 +83,10 @@ function readMarker(row: TextRow | undefined): MarkerText | undefined {
   if (row === undefined) return undefined;
   const [occurrence, disposition, text, sealKey, sealMac] = row.map(String);
   if (disposition !== 'committed' && disposition !== 'void') {
-    throw new EffectMatchError('ERR_EM_MARKER_CONFLICT', `the marker of ${occurrence} is neither committed nor void`);
+    throw new EffectMatchError(
+      'ERR_EM_MARKER_CONFLICT',
+      `the marker of ${occurrence} is neither committed nor void`,
+    );
   }
   return {
     occurrence: occurrence ?? '',

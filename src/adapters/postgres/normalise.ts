@@ -24,7 +24,10 @@ export interface NormaliseTools {
 }
 
 /** The manifest with every value as its column stores it. All values are cast in one round trip. */
-export async function normaliseManifest(tools: NormaliseTools, manifest: Manifest): Promise<Manifest> {
+export async function normaliseManifest(
+  tools: NormaliseTools,
+  manifest: Manifest,
+): Promise<Manifest> {
   if (tools.isolation === 'read committed') refuseRequiredAbsence(manifest);
   const normalised = await castTwice(tools, (schema) => normaliseStated(schema, manifest));
   return await refuseUnlockable(tools, normalised);
@@ -37,7 +40,9 @@ export async function normaliseReads(
 ): Promise<readonly StateRead[]> {
   const registration = { profile: 'net-state', values: 'plain', targets: [] } as const;
   return await castTwice({ ...tools, registration }, (schema) =>
-    reads.map((read, index) => normaliseRead(schema, read, `read ${index + 1} of "${read.target}"`)),
+    reads.map((read, index) =>
+      normaliseRead(schema, read, `read ${index + 1} of "${read.target}"`),
+    ),
   );
 }
 

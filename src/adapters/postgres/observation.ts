@@ -105,7 +105,10 @@ function readCounters(text: string): readonly Counter[] {
   return text.split(' ').map((entry) => {
     const [oid = '', counts = ''] = entry.split(':');
     const [insert, update, deleted] = counts.split('/').map(Number);
-    invariant(insert !== undefined && update !== undefined && deleted !== undefined, 'a counter has three numbers');
+    invariant(
+      insert !== undefined && update !== undefined && deleted !== undefined,
+      'a counter has three numbers',
+    );
     return { oid, counts: { insert, update, delete: deleted } };
   });
 }
@@ -129,7 +132,10 @@ async function reportCounters(
 
 const OPS = ['insert', 'update', 'delete'] as const;
 
-function countRegistered({ leaves }: Observed, counters: readonly Counter[]): readonly TargetCount[] {
+function countRegistered(
+  { leaves }: Observed,
+  counters: readonly Counter[],
+): readonly TargetCount[] {
   return counters.flatMap(({ oid, counts }) => {
     const target = leaves.get(oid)?.target;
     if (target === undefined) return [];
@@ -141,14 +147,21 @@ function countRegistered({ leaves }: Observed, counters: readonly Counter[]): re
  * How many writes the recorders saw, rolled-back ones included: a row recorder writes one record per write, which the
  * same counters count. A statement recorder writes one record for many, so what it saw is known only from what is left.
  */
-function countRecorded({ watched }: Observed, counters: readonly Counter[], rows: readonly TextRow[]): number {
+function countRecorded(
+  { watched }: Observed,
+  counters: readonly Counter[],
+  rows: readonly TextRow[],
+): number {
   const inserted = counters.find(({ oid }) => oid === watched.recordOid)?.counts.insert ?? 0;
   const images = rows.reduce((sum, row) => sum + Number(row[2]), 0);
   return inserted - rows.length + images;
 }
 
 /** Everything that was written, by target; a record that was changed or removed counts as a write of a stranger. */
-function listTouched({ leaves, watched }: Observed, counters: readonly Counter[]): readonly string[] {
+function listTouched(
+  { leaves, watched }: Observed,
+  counters: readonly Counter[],
+): readonly string[] {
   const touched = counters.flatMap(({ oid, counts }) => {
     if (oid === watched.recordOid && counts.update === 0 && counts.delete === 0) return [];
     return [leaves.get(oid)?.target ?? watched.names.get(oid) ?? `relation ${oid}`];
@@ -167,7 +180,8 @@ function readRecords({ leaves, relations }: Observed, rows: readonly TextRow[]):
   try {
     const records = rows.flatMap(([oid, code, images, was, became]) => {
       const id = String(oid);
-      const relation = leaves.get(id) ?? relations.find((candidate) => String(candidate.oid) === id);
+      const relation =
+        leaves.get(id) ?? relations.find((candidate) => String(candidate.oid) === id);
       const op = OP_OF[String(code)];
       if (relation === undefined || op === undefined)
         throw unclear(`a record names relation ${id}, which is not registered`);
@@ -186,7 +200,9 @@ function readRecords({ leaves, relations }: Observed, rows: readonly TextRow[]):
 }
 
 function imagesOf(text: string | null | undefined, shape: Shape): readonly Row[] {
-  return text == null ? [] : parseImages(text, shape.columns.length).map((image) => readRow(shape, image));
+  return text == null
+    ? []
+    : parseImages(text, shape.columns.length).map((image) => readRow(shape, image));
 }
 
 /** Statement recorders list old and new rows in the order in which the statement wrote them. */

@@ -84,11 +84,30 @@ export interface RegisteredName extends QualifiedName {
 }
 
 const OPTIONS: OptionNames<PostgresOptions> = {
-  ...{ control: true, execution: true, owner: true, relations: true, reads: true, entryPoints: true, profile: true },
-  ...{ values: true, isolation: true, sessions: true, stageTimeoutMs: true, lockTimeoutMs: true, declared: true },
+  ...{
+    control: true,
+    execution: true,
+    owner: true,
+    relations: true,
+    reads: true,
+    entryPoints: true,
+    profile: true,
+  },
+  ...{
+    values: true,
+    isolation: true,
+    sessions: true,
+    stageTimeoutMs: true,
+    lockTimeoutMs: true,
+    declared: true,
+  },
   ...{ reviews: true, trustedCode: true, views: true },
 };
-const RELATION: OptionNames<Exclude<RelationOption, string>> = { name: true, volatile: true, bulk: true };
+const RELATION: OptionNames<Exclude<RelationOption, string>> = {
+  name: true,
+  volatile: true,
+  bulk: true,
+};
 const SESSIONS: OptionNames<SessionOptions> = { max: true, reuse: true };
 
 const PROFILES = ['relation-write', 'row-event', 'net-state'];
@@ -97,11 +116,14 @@ const PROFILES = ['relation-write', 'row-event', 'net-state'];
 export function readOptions(options: PostgresOptions): Settings {
   checkNames(options);
   const { profile = 'net-state', values = 'plain', isolation = 'read committed' } = options;
-  if (!PROFILES.includes(profile)) throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
+  if (!PROFILES.includes(profile))
+    throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
   if (values !== 'plain' && values !== 'digest')
     throw refused(`values "${String(values)}" is neither plain nor digest`);
   if (isolation !== 'read committed' && isolation !== 'serializable') {
-    throw refused(`isolation "${String(isolation)}" is neither "read committed" nor "serializable"`);
+    throw refused(
+      `isolation "${String(isolation)}" is neither "read committed" nor "serializable"`,
+    );
   }
   if (options.relations.length === 0)
     throw refused('no relations are registered; name the tables that operations may write');
@@ -126,27 +148,35 @@ export function readOptions(options: PostgresOptions): Settings {
 }
 
 function checkNames(options: PostgresOptions): void {
-  const misnamed = misnamedOption(options, OPTIONS) ?? misnamedRelation(options.relations, RELATION);
+  const misnamed =
+    misnamedOption(options, OPTIONS) ?? misnamedRelation(options.relations, RELATION);
   if (misnamed !== undefined) throw refused(misnamed);
   const inSessions = misnamedOption(options.sessions ?? {}, SESSIONS);
   if (inSessions !== undefined) throw refused(`sessions: ${inSessions}`);
 }
 
 function readRelation(option: RelationOption): RegisteredName {
-  const { name, volatile = [], bulk = false } = typeof option === 'string' ? { name: option } : option;
+  const {
+    name,
+    volatile = [],
+    bulk = false,
+  } = typeof option === 'string' ? { name: option } : option;
   return { ...readName(name), volatile: [...new Set(volatile)], bulk };
 }
 
 function readName(text: string): QualifiedName {
   const name = parseTarget(text);
-  if (name === undefined) throw refused(`"${text}" is not a name; write it as SQL does: schema.name`);
+  if (name === undefined)
+    throw refused(`"${text}" is not a name; write it as SQL does: schema.name`);
   return name;
 }
 
 function readRoutine(text: string): RoutineName {
   const name = parseRoutine(text);
   if (name !== undefined) return name;
-  throw refused(`"${text}" is not a name; write it as SQL does: schema.name or schema.name(type, type)`);
+  throw refused(
+    `"${text}" is not a name; write it as SQL does: schema.name or schema.name(type, type)`,
+  );
 }
 
 function readDuration(value: number, name: string): number {

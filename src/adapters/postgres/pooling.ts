@@ -12,7 +12,10 @@ const TOO_MANY_CONNECTIONS = '53300';
  * processes of the server, and each keeps its own; whatever shares or changes them is no session. It proves only the bad
  * case: a busy pooler may happen to give every session the same process again.
  */
-export async function demandOwnProcesses(first: Connection, options: ConnectionOptions): Promise<void> {
+export async function demandOwnProcesses(
+  first: Connection,
+  options: ConnectionOptions,
+): Promise<void> {
   await using second = await openSecond(options);
   if (second === undefined) return;
   // Each query is a transaction of its own. In this order a pooler gives itself away that hands out the process that was

@@ -21,13 +21,19 @@ export interface PromotionTools extends Telling {
  * the one that was observed and nothing was written in it since. Only the tag COMMIT counts: an aborted transaction
  * answers COMMIT with ROLLBACK and without an error.
  */
-export async function promoteCandidate(tools: PromotionTools, marker: MarkerText): Promise<Promotion> {
+export async function promoteCandidate(
+  tools: PromotionTools,
+  marker: MarkerText,
+): Promise<Promotion> {
   const { session, deployment, xid, reached } = tools;
   const { occurrence, text, sealKey, sealMac } = marker;
   const locks = String(tools.locks);
   const mac = deployment.sign('promote', xid, locks, occurrence, sealKey, sealMac, text);
   const { replies, failure } = await session.run([
-    { prepared: 'effectmatch_promote', values: [xid, locks, occurrence, text, sealKey, sealMac, mac] },
+    {
+      prepared: 'effectmatch_promote',
+      values: [xid, locks, occurrence, text, sealKey, sealMac, mac],
+    },
     { text: 'commit' },
   ]);
   if (replies.length > 0) reached('adapter:marker-written');

@@ -1,7 +1,13 @@
 import { findColumn, invalid } from '../../backend/manifest-schema.ts';
 import { invariant } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, parseTarget, quoteLiteral, quoteName, quoteQualified } from '../../postgres/identifier.ts';
+import {
+  nameTarget,
+  parseTarget,
+  quoteLiteral,
+  quoteName,
+  quoteQualified,
+} from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import { suggest } from '../../protocol/nearest.ts';
@@ -26,7 +32,8 @@ export function keyedRelation(relations: Relations, target: string, where: strin
   if (relation === undefined) {
     throw invalid(where, `"${target}" cannot be read${suggest(target, [...relations.keys()])}`);
   }
-  if (relation.key.length === 0) throw invalid(where, `"${target}" has no primary key, so no row of it can be named`);
+  if (relation.key.length === 0)
+    throw invalid(where, `"${target}" has no primary key, so no row of it can be named`);
   if (relation.unreadable !== undefined) throw invalid(where, `"${target}" ${relation.unreadable}`);
   return relation;
 }
@@ -39,7 +46,9 @@ export type Lock = 'none' | 'share' | 'update';
  * qualified, and the types are those beneath domains, whose checks could run code of the application.
  */
 export function buildRead(relation: Relation, key: Row, lock: Lock = 'none'): string {
-  const conditions = keyColumns(relation).map((column) => compareKey(column, writeKey(column, key[column.name])));
+  const conditions = keyColumns(relation).map((column) =>
+    compareKey(column, writeKey(column, key[column.name])),
+  );
   const locking = lock === 'none' ? '' : ` for ${lock}`;
   return `select ${IMAGE} from ${quoteQualified(relation)} as t where ${conditions.join(' and ')}${locking}`;
 }
@@ -58,7 +67,8 @@ function comparesAsText({ type }: Column): boolean {
 /** A literal is read by the type's input function, never by a cast that the application defined. */
 function writeKey(column: Column, value: Value | undefined): string {
   const text = encodeValue(column.type, value ?? null);
-  if (typeof text !== 'string') throw invalid(`"${column.name}"`, 'a key column has a value that no row can have');
+  if (typeof text !== 'string')
+    throw invalid(`"${column.name}"`, 'a key column has a value that no row can have');
   const { baseSchema: schema, base: name } = column.type;
   const type = comparesAsText(column) ? 'pg_catalog.text' : quoteQualified({ schema, name });
   return `${quoteLiteral(text)}::${type}`;
@@ -70,10 +80,14 @@ function compareKey(column: Column, operand: string): string {
 }
 
 /** One statement part for all reads of one relation: number of the read and image, where there is such a row. */
-function buildReads(relation: Relation, reads: readonly (readonly [index: number, read: StateRead])[]): string {
+function buildReads(
+  relation: Relation,
+  reads: readonly (readonly [index: number, read: StateRead])[],
+): string {
   const columns = keyColumns(relation);
   const rows = reads.map(
-    ([index, { key }]) => `(${[index, ...columns.map((column) => writeKey(column, key[column.name]))].join(', ')})`,
+    ([index, { key }]) =>
+      `(${[index, ...columns.map((column) => writeKey(column, key[column.name]))].join(', ')})`,
   );
   const names = columns.map((_, place) => `k${place}`);
   const conditions = columns.map((column, place) => compareKey(column, `s.k${place}`));
@@ -87,14 +101,21 @@ function buildReads(relation: Relation, reads: readonly (readonly [index: number
  * What a read found: the asked columns of the row whose key has the same stored representation. The engine may call
  * other keys equal, under a collation or for signed zeros; such a row is not the one that was asked for.
  */
-export function decodeRead(relation: Relation, read: StateRead, image: string | null): StateReading {
+export function decodeRead(
+  relation: Relation,
+  read: StateRead,
+  image: string | null,
+): StateReading {
   const absent = { target: read.target, key: read.key, row: null };
   if (image === null) return absent;
   const values = rowOf(relation, image);
   const key = Object.fromEntries(relation.key.map((name) => [name, values[name] ?? null]));
   if (canonical(key) !== canonical(read.key)) return absent;
   const columns = read.columns ?? relation.columns.map(({ name }) => name);
-  return { ...absent, row: Object.fromEntries(columns.map((name) => [name, values[name] ?? null])) };
+  return {
+    ...absent,
+    row: Object.fromEntries(columns.map((name) => [name, values[name] ?? null])),
+  };
 }
 
 function rowOf(relation: Relation, image: string): Row {
@@ -117,12 +138,16 @@ export async function readState(
   const groups = Map.groupBy(reads.entries(), ([, { target }]) =>
     keyedRelation(relations, target, `read of "${target}"`),
   );
-  const text = [...groups].map(([relation, group]) => buildReads(relation, group)).join(' union all ');
+  const text = [...groups]
+    .map(([relation, group]) => buildReads(relation, group))
+    .join(' union all ');
   const { rows } = await queryPinned(control, 'formats and names', { text });
   const images = new Map(rows.map(([index, image]) => [Number(index), image ?? null]));
   invariant(images.size === rows.length, 'a key names at most one row');
   const readings = [...groups].flatMap(([relation, group]) =>
-    group.map(([index, read]) => [index, decodeRead(relation, read, images.get(index) ?? null)] as const),
+    group.map(
+      ([index, read]) => [index, decodeRead(relation, read, images.get(index) ?? null)] as const,
+    ),
   );
   return readings.sort(([a], [b]) => a - b).map(([, reading]) => reading);
 }

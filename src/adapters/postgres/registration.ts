@@ -12,7 +12,11 @@ export function admitRegistration(
   sequences: readonly ReadableSequence[],
 ): Registration {
   const { profile, values } = settings;
-  return { profile, values, targets: [...relations.map(admitRelation), ...sequences.map(admitSequence)] };
+  return {
+    profile,
+    values,
+    targets: [...relations.map(admitRelation), ...sequences.map(admitSequence)],
+  };
 }
 
 /** A sequence compares by the numbers that were drawn from it and that no row has. */
@@ -20,14 +24,25 @@ function admitSequence({ name }: ReadableSequence): Target {
   return { name, columns: [UNUSED], key: [], volatile: [] };
 }
 
-function admitRelation({ target, columns, key, volatile, bulk, partitioned }: RegisteredRelation): Target {
+function admitRelation({
+  target,
+  columns,
+  key,
+  volatile,
+  bulk,
+  partitioned,
+}: RegisteredRelation): Target {
   const names = columns.map((column) => column.name);
   for (const column of volatile) {
     if (key.includes(column)) {
-      throw refused(`relation "${target}": the key column "${column}" cannot be volatile, it says which row is meant`);
+      throw refused(
+        `relation "${target}": the key column "${column}" cannot be volatile, it says which row is meant`,
+      );
     }
     if (!names.includes(column)) {
-      throw refused(`relation "${target}" has no column "${column}"${suggest(column, names)} to be volatile`);
+      throw refused(
+        `relation "${target}" has no column "${column}"${suggest(column, names)} to be volatile`,
+      );
     }
   }
   if (key.length === 0 && volatile.length > 0) {
@@ -36,7 +51,9 @@ function admitRelation({ target, columns, key, volatile, bulk, partitioned }: Re
     );
   }
   if (bulk && partitioned) {
-    throw refused(`relation "${target}" is partitioned, where statement recorders miss rows that move; leave bulk out`);
+    throw refused(
+      `relation "${target}" is partitioned, where statement recorders miss rows that move; leave bulk out`,
+    );
   }
   return { name: target, columns: names, key: [...key], volatile: [...volatile] };
 }

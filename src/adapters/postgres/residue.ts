@@ -14,7 +14,10 @@ export interface ReadableSequence {
  * Every sequence that the owner of our functions may read: those that fill columns of registered relations, which
  * provisioning grants, and whatever an administrator granted besides.
  */
-export async function listSequences(control: TextReader, owner: string): Promise<readonly ReadableSequence[]> {
+export async function listSequences(
+  control: TextReader,
+  owner: string,
+): Promise<readonly ReadableSequence[]> {
   const { rows } = await control.query(
     `select c.oid, n.nspname, c.relname from pg_catalog.pg_class as c
        join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -41,7 +44,10 @@ export interface AskedSequences {
  * Where sequences stood and where they stand, by their object ids; '' before the first value was drawn. `times`: how
  * often the session turned to it in between, if both answers are of one transaction.
  */
-export type Moved = ReadonlyMap<number, { readonly from: string; readonly to: string; readonly times: number }>;
+export type Moved = ReadonlyMap<
+  number,
+  { readonly from: string; readonly to: string; readonly times: number }
+>;
 
 export function askSequences(sequences: readonly { readonly oid: number }[]): AskedSequences {
   const oids = [...new Set(sequences.map(({ oid }) => oid))];
@@ -85,7 +91,9 @@ export function drawableSequences(
   readable: readonly ReadableSequence[],
 ): readonly DrawableSequence[] {
   const uses = relations.flatMap(({ target, columns }) =>
-    columns.flatMap(({ name, draws }) => draws.map((sequence) => ({ sequence, place: { target, column: name } }))),
+    columns.flatMap(({ name, draws }) =>
+      draws.map((sequence) => ({ sequence, place: { target, column: name } })),
+    ),
   );
   return readable.flatMap(({ oid, name }) => {
     const own = uses.filter(({ sequence }) => sequence.oid === oid);
@@ -98,7 +106,10 @@ export function drawableSequences(
 }
 
 /** What the session drew from registered sequences. */
-export function describeDrawn(sequences: readonly DrawableSequence[], moved: Moved): readonly Drawn[] {
+export function describeDrawn(
+  sequences: readonly DrawableSequence[],
+  moved: Moved,
+): readonly Drawn[] {
   return sequences.flatMap((sequence) => {
     const found = moved.get(sequence.oid);
     if (found === undefined || found.times === 0) return [];
@@ -109,9 +120,14 @@ export function describeDrawn(sequences: readonly DrawableSequence[], moved: Mov
 }
 
 /** Movements as they are reported. A rollback does not take them back. */
-export function describeMoved(sequences: readonly ReadableSequence[], moved: Moved): readonly Residue[] {
+export function describeMoved(
+  sequences: readonly ReadableSequence[],
+  moved: Moved,
+): readonly Residue[] {
   return sequences.flatMap(({ oid, name }) => {
     const { from = '', to = '' } = moved.get(oid) ?? {};
-    return to === '' || to === from ? [] : [{ kind: 'sequence' as const, name, from: from === '' ? null : from, to }];
+    return to === '' || to === from
+      ? []
+      : [{ kind: 'sequence' as const, name, from: from === '' ? null : from, to }];
   });
 }

@@ -17,22 +17,32 @@ export interface Signature {
 
 /** Reads `name`, `schema.name` and `schema.name(type, type)`; undefined where the text is none of these. */
 export function parseRoutine(text: string): RoutineName | undefined {
-  const [, plain, types] = /^\s*((?:"(?:[^"]|"")+"|[^"()\s])+)\s*(?:\((.*)\)\s*)?$/s.exec(text) ?? [];
+  const [, plain, types] =
+    /^\s*((?:"(?:[^"]|"")+"|[^"()\s])+)\s*(?:\((.*)\)\s*)?$/s.exec(text) ?? [];
   const name = plain === undefined ? undefined : parseTarget(plain);
   if (name === undefined || types === undefined) return name;
   return { ...name, signature: readTypes(types) };
 }
 
 /** Whether a stated signature is this one. */
-export function isSignature({ spellings, identity }: Signature, stated: readonly string[]): boolean {
+export function isSignature(
+  { spellings, identity }: Signature,
+  stated: readonly string[],
+): boolean {
   const printed = readTypes(identity);
-  if (stated.length === printed.length && stated.every((text, index) => text === printed[index])) return true;
-  return stated.length === spellings.length && stated.every((text, index) => spellings[index]?.includes(text));
+  if (stated.length === printed.length && stated.every((text, index) => text === printed[index]))
+    return true;
+  return (
+    stated.length === spellings.length &&
+    stated.every((text, index) => spellings[index]?.includes(text))
+  );
 }
 
 /** Types between commas, folded as SQL folds them, without lengths, which do not tell routines apart. */
 function readTypes(text: string): readonly string[] {
-  const folded = text.replace(/"(?:[^"]|"")*"|[^"]+/g, (part) => (part.startsWith('"') ? part : foldType(part)));
+  const folded = text.replace(/"(?:[^"]|"")*"|[^"]+/g, (part) =>
+    part.startsWith('"') ? part : foldType(part),
+  );
   const parts = folded.match(/(?:"(?:[^"]|"")*"|[^,"])+/g) ?? [];
   return parts.map((part) => spellOut(part.trim())).filter((part) => part !== '');
 }

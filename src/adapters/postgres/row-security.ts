@@ -20,12 +20,18 @@ export async function markUnreadable(
   return relations.map((relation) => {
     const hidden = readers.get(relation.oid);
     if (hidden === undefined) return relation;
-    const rights = hidden.map(([, role]) => `ALTER ROLE ${quoteName(role ?? '')} BYPASSRLS`).join('; ');
-    return { ...relation, unreadable: `${WHY}: have a superuser run ${rights}; \`effectmatch provision\` does it too` };
+    const rights = hidden
+      .map(([, role]) => `ALTER ROLE ${quoteName(role ?? '')} BYPASSRLS`)
+      .join('; ');
+    return {
+      ...relation,
+      unreadable: `${WHY}: have a superuser run ${rights}; \`effectmatch provision\` does it too`,
+    };
   });
 }
 
-const WHY = 'has row security, and trusted logins run no policies, which are code of the application';
+const WHY =
+  'has row security, and trusted logins run no policies, which are code of the application';
 
 const HIDDEN_QUERY = `
 select c.oid, r.rolname from pg_catalog.pg_class as c cross join pg_catalog.pg_roles as r

@@ -14,7 +14,8 @@ import type { Column, Relation } from './relation.ts';
 export class PostgresSchema implements ManifestSchema<Column> {
   readonly registration: Registration;
   readonly labels = {
-    assigns: (_: RelationShape, column: Column, op: Op) => op === 'insert' && assignedBy(column) !== undefined,
+    assigns: (_: RelationShape, column: Column, op: Op) =>
+      op === 'insert' && assignedBy(column) !== undefined,
     where: 'in an insert, on a column with an identity, sequence or uuid default',
   };
   readonly #relations: Relations;
@@ -39,8 +40,11 @@ export class PostgresSchema implements ManifestSchema<Column> {
     const relation = findRelation(this.#relations, target);
     if (this.registration.targets.some(({ name }) => name === relation?.target)) return relation;
     const stated = parseTarget(target);
-    const isView = this.#views.some(({ schema, name }) => schema === stated?.schema && name === stated.name);
-    if (isView) throw invalid(where, `"${target}" is a view; state what happens to the tables beneath it`);
+    const isView = this.#views.some(
+      ({ schema, name }) => schema === stated?.schema && name === stated.name,
+    );
+    if (isView)
+      throw invalid(where, `"${target}" is a view; state what happens to the tables beneath it`);
     return undefined;
   }
 
@@ -57,13 +61,17 @@ export class PostgresSchema implements ManifestSchema<Column> {
     // Follows from the other columns of the row, which are all compared.
     if (generated) return { any: true };
     if (assignedBy(column) !== undefined) {
-      throw invalid(where, `the database assigns it; write ${name}: generated('new ${relation.name}') or its value`);
+      throw invalid(
+        where,
+        `the database assigns it; write ${name}: generated('new ${relation.name}') or its value`,
+      );
     }
     if (defaultText === undefined || isNull(defaultText)) {
       if (notNull) throw invalid(where, 'it is NOT NULL and has no default; state its value');
       return { is: this.#casts.value(column, null, where) };
     }
-    if (isLiteral(defaultText, type)) return { is: this.#casts.constant(column, defaultText, where) };
+    if (isLiteral(defaultText, type))
+      return { is: this.#casts.constant(column, defaultText, where) };
     throw invalid(
       where,
       `its default is computed (${defaultText}); state the value, now() for the current time, or any()`,
@@ -72,7 +80,10 @@ export class PostgresSchema implements ManifestSchema<Column> {
 
   checkConstraint(column: Column, cell: Cell, where: string): void {
     if (!('between' in cell) || isOrdered(column)) return;
-    throw invalid(where, `between would compare ${column.type.text} by its text, which has another order; use oneOf()`);
+    throw invalid(
+      where,
+      `between would compare ${column.type.text} by its text, which has another order; use oneOf()`,
+    );
   }
 
   /** A sequence is registered with the column that draws from it; numbers that no row has are its one effect. */
@@ -84,7 +95,8 @@ export class PostgresSchema implements ManifestSchema<Column> {
 }
 
 /** Types whose values have the order of what they stand for; text has that of its code points. */
-const ORDERED = /^(?:int[248]|oid|numeric|float[48]|text|varchar|bpchar|name|date|time|timestamp|timestamptz|uuid)$/;
+const ORDERED =
+  /^(?:int[248]|oid|numeric|float[48]|text|varchar|bpchar|name|date|time|timestamp|timestamptz|uuid)$/;
 
 function isOrdered({ type }: Column): boolean {
   return type.baseSchema === 'pg_catalog' && ORDERED.test(type.base);
@@ -101,10 +113,23 @@ function normaliseUnused(target: string, effect: ApprovedEffect, where: string):
   const { op, key, before, after, count } = effect;
   const [cells, was] = [after?.[UNUSED], before?.[UNUSED]];
   const isWhole = (value: Value) => Number.isSafeInteger(value) && Number(value) > 0;
-  const stated = cells === undefined ? [] : 'is' in cells ? [cells.is] : 'oneOf' in cells ? cells.oneOf : [1];
+  const stated =
+    cells === undefined ? [] : 'is' in cells ? [cells.is] : 'oneOf' in cells ? cells.oneOf : [1];
   const says = [after, before].every((side) => Object.keys(side ?? {}).join() === UNUSED);
   const fits = cells !== undefined && !('generated' in cells) && stated.every(isWhole);
-  if (op === 'update' && key === undefined && says && fits && count === 1 && was && 'is' in was && was.is === 0)
+  if (
+    op === 'update' &&
+    key === undefined &&
+    says &&
+    fits &&
+    count === 1 &&
+    was &&
+    'is' in was &&
+    was.is === 0
+  )
     return { op, target, before: { [UNUSED]: { is: 0 } }, after: { [UNUSED]: cells }, count };
-  throw invalid(where, `"${target}" is a sequence; write unused('${target}', 3) for numbers that no row has`);
+  throw invalid(
+    where,
+    `"${target}" is a sequence; write unused('${target}', 3) for numbers that no row has`,
+  );
 }

@@ -26,7 +26,10 @@ export async function readDeployment(control: Connection): Promise<Deployment> {
       `postgres: the database was provisioned by another release (${version ?? 'none'}, this one needs ${VERSION}); provision it again`,
     );
   }
-  const [innerPad, outerPad] = [inner, outer].map((pad) => Buffer.from(pad.slice(2), 'hex')) as [Buffer, Buffer];
+  const [innerPad, outerPad] = [inner, outer].map((pad) => Buffer.from(pad.slice(2), 'hex')) as [
+    Buffer,
+    Buffer,
+  ];
   return {
     // A database made from this one as a template has the same row, but not the same object id.
     backend: `${backend}.${database}`,

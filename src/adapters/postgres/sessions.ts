@@ -53,7 +53,11 @@ export class Sessions {
   #closed = false;
 
   /** `deadlineMs` is how long any answer may take: longer than the server itself lets an operation run. */
-  constructor(options: ConnectionOptions, { max = 10, reuse = true }: SessionOptions = {}, deadlineMs?: number) {
+  constructor(
+    options: ConnectionOptions,
+    { max = 10, reuse = true }: SessionOptions = {},
+    deadlineMs?: number,
+  ) {
     this.#options = options;
     this.#deadlineMs = deadlineMs;
     this.#max = max;
@@ -62,7 +66,8 @@ export class Sessions {
 
   /** A session in its first state; undefined when none became free in time. */
   async take(withinMs: number): Promise<Connection | undefined> {
-    if (this.#closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+    if (this.#closed)
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
     for (let session = this.#idle.pop(); session !== undefined; session = this.#idle.pop()) {
       if (session.isAlive) return session;
       this.#all.delete(session);
@@ -105,7 +110,8 @@ export class Sessions {
   /** The login that the sessions have, as the server calls it. Refuses one whose sessions are shared between operations. */
   async login(): Promise<string> {
     const session = await this.take(0);
-    if (session === undefined) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'no session is free');
+    if (session === undefined)
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'no session is free');
     const { rows } = await session.query('select session_user');
     await demandOwnProcesses(session, this.#options);
     await this.giveBack(session);
@@ -123,7 +129,11 @@ export class Sessions {
   async #open(): Promise<Connection> {
     this.#opening += 1;
     try {
-      const session = await Connection.open(this.#options, 'effectmatch execution', this.#deadlineMs);
+      const session = await Connection.open(
+        this.#options,
+        'effectmatch execution',
+        this.#deadlineMs,
+      );
       await this.#demandSamePlace(session);
       await session.prepare(CALLS);
       this.#all.add(session);
@@ -142,7 +152,8 @@ export class Sessions {
       const place = String(rows[0]?.[0]);
       this.#place ??= place;
       if (place === this.#place) return;
-      const what = 'postgres: the address of the execution login leads to another database than when it was opened';
+      const what =
+        'postgres: the address of the execution login leads to another database than when it was opened';
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${what}; restart`);
     } catch (error) {
       await session.close();

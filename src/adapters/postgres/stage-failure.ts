@@ -7,8 +7,16 @@ export interface Telling {
 }
 
 /** Why a stage failed, by the state that the server reports. */
-export function describeFailure(tools: Telling, error: unknown, what: string): Extract<Staged, { kind: 'failed' }> {
-  return { kind: 'failed', reason: reasonOf(sqlState(error)), detail: `${what}: ${explain(tools, error)}` };
+export function describeFailure(
+  tools: Telling,
+  error: unknown,
+  what: string,
+): Extract<Staged, { kind: 'failed' }> {
+  return {
+    kind: 'failed',
+    reason: reasonOf(sqlState(error)),
+    detail: `${what}: ${explain(tools, error)}`,
+  };
 }
 
 /**
@@ -41,6 +49,10 @@ function reasonOf(state: string | undefined): string {
     case '25P04':
       return 'timeout';
     default:
-      return state.startsWith('23') ? 'constraint' : state.startsWith('EM') ? 'denied' : 'action-failed';
+      return state.startsWith('23')
+        ? 'constraint'
+        : state.startsWith('EM')
+          ? 'denied'
+          : 'action-failed';
   }
 }

@@ -1,5 +1,12 @@
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
-import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  CandidateFacts,
+  Evidence,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
@@ -64,9 +71,11 @@ export async function openStage(
 
   const looked = await looking;
   const { replies, failure } = await running;
-  if (looked?.failure !== undefined) return await fail(tools, looked.failure.error, 'the stage could not be opened');
+  if (looked?.failure !== undefined)
+    return await fail(tools, looked.failure.error, 'the stage could not be opened');
   const [, opened, ...done] = replies;
-  if (opened === undefined) return await fail(tools, failure?.error, 'the stage could not be opened');
+  if (opened === undefined)
+    return await fail(tools, failure?.error, 'the stage could not be opened');
   tools.reached('adapter:stage-opened');
   const begun = readOpened(opened);
   const marker = looked === undefined ? begun.marker : (looked.replies[0]?.rows[0]?.[0] ?? null);
@@ -74,7 +83,8 @@ export async function openStage(
     await abandon(tools);
     return marker === 'committed' ? ALREADY_COMMITTED : ALREADY_VOID;
   }
-  const failed = (what: string) => failAfter(tools, failure?.error, what, { occurrence, opened: begun });
+  const failed = (what: string) =>
+    failAfter(tools, failure?.error, what, { occurrence, opened: begun });
   if (done.length < locking.length) return await failed('declared state could not be locked');
   const ran = done.length - locking.length;
   if (ran < action.statements.length) return await failed(`statement ${ran + 1} failed`);
@@ -85,7 +95,12 @@ export async function openStage(
   // The random part keeps what is stored of a permit from being tried out: transactions can be counted.
   const candidate = `postgresql:${deployment.backend}:${begun.xid}:${randomIds.hex(16)}`;
   const readings = locking.length === 0 ? [] : readLocked(locked, done[0]);
-  const stage = new HeldStage(tools, { ...tools, candidate, opened: begun, answer }, under, readings);
+  const stage = new HeldStage(
+    tools,
+    { ...tools, candidate, opened: begun, answer },
+    under,
+    readings,
+  );
   return { kind: 'held', stage };
 }
 
@@ -100,9 +115,16 @@ function findMarker(occurrence: OccurrenceId): Statement {
 }
 
 /** Row share locks on declared state, taken by a trusted function that returns the rows as they were locked. */
-function lockRows(deployment: Deployment, occurrence: OccurrenceId, { queries }: LockedReads): Statement {
+function lockRows(
+  deployment: Deployment,
+  occurrence: OccurrenceId,
+  { queries }: LockedReads,
+): Statement {
   const mac = deployment.sign('reads', occurrence, ...queries);
-  return { text: 'select * from effectmatch.read_rows($1, $2, $3)', values: [occurrence, queries, mac] };
+  return {
+    text: 'select * from effectmatch.read_rows($1, $2, $3)',
+    values: [occurrence, queries, mac],
+  };
 }
 
 function readLocked(locked: LockedReads, reply: Reply | undefined): readonly StateReading[] {
@@ -135,7 +157,10 @@ async function failAfter(
 ): Promise<Staged> {
   const { session, readableSequences, asked, release } = tools;
   // No COMMIT follows that would find a statement of somebody else in the place of the prepared one.
-  const look: Statement = { text: CALLS.effectmatch_open, values: openCall(tools, begun.occurrence).values ?? [] };
+  const look: Statement = {
+    text: CALLS.effectmatch_open,
+    values: openCall(tools, begun.occurrence).values ?? [],
+  };
   const isRolledBack = await rollBack(session);
   const looked =
     !isRolledBack || readableSequences.length === 0
@@ -180,7 +205,12 @@ class HeldStage implements Stage {
   #locks = 0;
   #ended = false;
 
-  constructor(tools: StageTools, observed: Observed, under: StagedUnder, readings: readonly StateReading[]) {
+  constructor(
+    tools: StageTools,
+    observed: Observed,
+    under: StagedUnder,
+    readings: readonly StateReading[],
+  ) {
     this.candidate = observed.candidate;
     this.#tools = tools;
     this.#observed = observed;
@@ -205,7 +235,11 @@ class HeldStage implements Stage {
     const { session, deployment } = this.#tools;
     const { failure } = await session.run([lockRows(deployment, this.#occurrence, late)]);
     if (failure !== undefined)
-      throw asFault(failure.error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'declared state could not be locked');
+      throw asFault(
+        failure.error,
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        'declared state could not be locked',
+      );
     return await this.#tools.readCommitted(reads);
   }
 
@@ -236,7 +270,15 @@ class HeldStage implements Stage {
     const { session, deployment, reached, transactionStatus, release } = this.#tools;
     const { xid } = this.#observed.opened;
     const { quotesValues } = this.#tools;
-    const tools = { session, deployment, xid, locks: this.#locks, reached, transactionStatus, quotesValues };
+    const tools = {
+      session,
+      deployment,
+      xid,
+      locks: this.#locks,
+      reached,
+      transactionStatus,
+      quotesValues,
+    };
     // The reset travels with the COMMIT. Where that fails, the session is rolled back first and reset once more.
     const { promoting, resetting } = session.together(() => ({
       promoting: promoteCandidate(tools, permit.marker),

@@ -33,7 +33,8 @@ async function openGate(): Promise<Gate> {
     parser = await import('libpg-query');
     await parser.loadModule();
   } catch (cause) {
-    const what = 'postgres: the parser for statements could not be loaded; install the package libpg-query';
+    const what =
+      'postgres: the parser for statements could not be loaded; install the package libpg-query';
     throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what, { cause });
   }
   return rememberFindings({
@@ -46,7 +47,10 @@ const REMEMBERED_CHARACTERS_MAX = 10_000;
 
 /** Agents send the same few texts with other values, and a finding depends on text and procedures alone. */
 function rememberFindings(gate: Gate): Gate {
-  const known = new Map<string, { readonly procedures: ReadonlySet<string>; readonly finding: Finding }>();
+  const known = new Map<
+    string,
+    { readonly procedures: ReadonlySet<string>; readonly finding: Finding }
+  >();
   return {
     check(sql, procedures) {
       const remembered = known.get(sql);
@@ -64,20 +68,28 @@ function rememberFindings(gate: Gate): Gate {
 /** A node of the syntax tree: plain data whose keys are node or field names, never text of the statement. */
 type Node = { readonly [field: string]: unknown };
 
-function checkText(parse: (sql: string) => unknown, sql: string, procedures: ReadonlySet<string>): Finding {
+function checkText(
+  parse: (sql: string) => unknown,
+  sql: string,
+  procedures: ReadonlySet<string>,
+): Finding {
   try {
     const { stmts = [] } = parse(sql) as { readonly stmts?: readonly { readonly stmt?: Node }[] };
     const [only] = stmts;
-    if (stmts.length > 1) return refused(`it has ${stmts.length} statements; submit them as a list of statements`);
+    if (stmts.length > 1)
+      return refused(`it has ${stmts.length} statements; submit them as a list of statements`);
     const [kind, content] = Object.entries(only?.stmt ?? {})[0] ?? [];
     if (kind === undefined) return refused('it has no statement');
     if (kind !== 'CallStmt') return new Walk().read(only?.stmt ?? {});
     const name = readName((content as { readonly funccall: Node }).funccall.funcname);
-    if (!procedures.has(name)) return refused(`CALL of ${name} is not admitted: it is not a registered entry point`);
+    if (!procedures.has(name))
+      return refused(`CALL of ${name} is not admitted: it is not a registered entry point`);
     return new Walk().read((content as Node).funccall as Node);
   } catch (error) {
     if (error instanceof RangeError) return refused('it is nested too deeply');
-    return refused(`it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`);
+    return refused(
+      `it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 
@@ -90,7 +102,9 @@ class Walk {
 
   read(root: Node): Finding {
     this.#visit(root);
-    return this.#why === undefined ? { kind: 'admitted', parameters: this.#parameters } : refused(this.#why);
+    return this.#why === undefined
+      ? { kind: 'admitted', parameters: this.#parameters }
+      : refused(this.#why);
   }
 
   #visit(node: unknown): void {
@@ -101,13 +115,15 @@ class Walk {
     }
     this.#judge(node as Node);
     for (const [field, inner] of Object.entries(node)) {
-      if (/^[A-Z]\w*Stmt$/.test(field) && !ADMITTED.has(field)) this.#why ??= describeStatement(field, inner as Node);
+      if (/^[A-Z]\w*Stmt$/.test(field) && !ADMITTED.has(field))
+        this.#why ??= describeStatement(field, inner as Node);
       this.#visit(inner);
     }
   }
 
   #judge(node: Node): void {
-    if (node.intoClause !== undefined) this.#why ??= 'SELECT INTO is not admitted: it creates a table';
+    if (node.intoClause !== undefined)
+      this.#why ??= 'SELECT INTO is not admitted: it creates a table';
     if (node.schemaname === 'effectmatch')
       this.#why ??= 'a table of the schema effectmatch is not admitted: it is not for operations';
     if (Array.isArray(node.funcname)) this.#why ??= judgeFunction(node.funcname);
@@ -132,7 +148,9 @@ function describeStatement(node: string, content: Node): string {
   };
   const words = node.slice(0, -'Stmt'.length).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
   const kind =
-    node === 'TransactionStmt' ? String(content.kind).replace('TRANS_STMT_', '').replaceAll('_', ' ') : words;
+    node === 'TransactionStmt'
+      ? String(content.kind).replace('TRANS_STMT_', '').replaceAll('_', ' ')
+      : words;
   return `${known[node] ?? kind.toUpperCase()} is not admitted; only SELECT, INSERT, UPDATE, DELETE and MERGE are`;
 }
 
@@ -154,7 +172,8 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
   const parts = funcname.map(readPart);
   const name = parts.at(-1) ?? '';
   const schema = parts.at(-2) ?? 'pg_catalog';
-  if (schema === 'effectmatch') return 'a function of the schema effectmatch is not admitted: it is not for operations';
+  if (schema === 'effectmatch')
+    return 'a function of the schema effectmatch is not admitted: it is not for operations';
   const outside = schema === 'pg_catalog' ? OUTSIDE.test(name) : false;
   return outside || name.startsWith('dblink')
     ? `${name}() is not admitted: it acts outside the transaction`

@@ -24,7 +24,8 @@ interface FoundType extends QualifiedName {
 /** How a text can be read as a value of a type without running code of the application. */
 export type Reading =
   /** With the input function of this type, which may be the one beneath a domain. */
-  { readonly kind: 'built-in'; readonly text: string } | { readonly kind: 'code'; readonly why: string };
+  | { readonly kind: 'built-in'; readonly text: string }
+  | { readonly kind: 'code'; readonly why: string };
 
 /** The types of some columns, and what reading a value of them would run. */
 export class TypeGraph {
@@ -63,7 +64,12 @@ export class TypeGraph {
   }
 }
 
-const KINDS: Readonly<Record<string, string>> = { d: 'domain', c: 'composite type', r: 'range', m: 'multirange' };
+const KINDS: Readonly<Record<string, string>> = {
+  d: 'domain',
+  c: 'composite type',
+  r: 'range',
+  m: 'multirange',
+};
 
 /** Extensions whose code computes values only, or that the deployment vouches for. */
 export function vouchedExtensions(trustedCode: readonly string[]): readonly string[] {

@@ -27,7 +27,10 @@ const READERS: Readonly<Record<string, Decode>> = {
  * because PostgreSQL does not print it.
  */
 export function decoderOf(type: ColumnType): Decode {
-  const read = type.baseSchema === 'pg_catalog' && Object.hasOwn(READERS, type.base) ? READERS[type.base] : undefined;
+  const read =
+    type.baseSchema === 'pg_catalog' && Object.hasOwn(READERS, type.base)
+      ? READERS[type.base]
+      : undefined;
   return read ?? readText;
 }
 
@@ -56,7 +59,8 @@ function readDecimal(text: string): Value {
 
 function readFloat(text: string): Value {
   if (text === 'NaN') return text;
-  if (!/^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity)$/.test(text)) throw unreadable('floating-point number', text);
+  if (!/^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity)$/.test(text))
+    throw unreadable('floating-point number', text);
   return encodeReal(Number(text));
 }
 
@@ -112,7 +116,8 @@ export function encodeValue(type: ColumnType, value: Value): string | null | Uns
     }
   }
   if (isBuiltIn(type, 'json') || isBuiltIn(type, 'jsonb')) return encodeJson(value);
-  if (isObject(value)) return unstorable('an object belongs in a json or jsonb column; write the text of this type');
+  if (isObject(value))
+    return unstorable('an object belongs in a json or jsonb column; write the text of this type');
   return isArrayType(type)
     ? encodeArray(type, value as readonly Value[])
     : unstorable('a list belongs in an array, json or jsonb column');
@@ -128,15 +133,21 @@ const TIMES = /^_?(?:date|time|timetz|timestamp|timestamptz|(?:date|ts|tstz)(?:m
 function encodeText(type: ColumnType, text: string): string | Unstorable {
   if (text.includes('\0')) return unstorable('PostgreSQL cannot store a NUL character in text');
   if (!text.isWellFormed()) return unstorable('the text has a lone surrogate');
-  const clock = type.baseSchema === 'pg_catalog' && TIMES.test(type.base) && /now|today|tomorrow|yesterday/i.test(text);
-  return clock ? unstorable('the time of approval would be meant; write now() for the time of execution') : text;
+  const clock =
+    type.baseSchema === 'pg_catalog' &&
+    TIMES.test(type.base) &&
+    /now|today|tomorrow|yesterday/i.test(text);
+  return clock
+    ? unstorable('the time of approval would be meant; write now() for the time of execution')
+    : text;
 }
 
 /** JSON text of application data: tags are numbers again, and doubled dollar signs single ones. */
 function encodeJson(value: Value): string | Unstorable {
   const tagged = readTag(value);
   if (tagged !== undefined) {
-    const isNumber = ['$int', '$dec', '$real'].includes(tagged.tag) && !tagged.text.endsWith('Infinity');
+    const isNumber =
+      ['$int', '$dec', '$real'].includes(tagged.tag) && !tagged.text.endsWith('Infinity');
     return isNumber ? tagged.text : unstorable(`JSON has no form for a ${tagged.tag} value`);
   }
   if (typeof value !== 'object' || value === null) return canonical(value);

@@ -20,7 +20,10 @@ interface Found {
 }
 
 /** Looks up views as they are now, in the order asked; refuses the first that nothing can be written through. */
-export async function demandViews(connection: Connection, names: readonly QualifiedName[]): Promise<readonly View[]> {
+export async function demandViews(
+  connection: Connection,
+  names: readonly QualifiedName[],
+): Promise<readonly View[]> {
   if (names.length === 0) return [];
   const { rows } = await queryPinned(connection, 'formats and names', {
     text: VIEW_QUERY,
@@ -34,7 +37,8 @@ export async function demandViews(connection: Connection, names: readonly Qualif
       found === undefined
         ? `there is no such view${suggest(name.name, JSON.parse(near ?? '[]') as string[])}`
         : findFault(found);
-    if (found === undefined || why !== undefined) throw refused(`view "${target}" cannot be registered: ${why}`);
+    if (found === undefined || why !== undefined)
+      throw refused(`view "${target}" cannot be registered: ${why}`);
     return { ...name, oid: found.oid, target, events: eventsOf(found) };
   });
 }
@@ -48,7 +52,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 function findFault({ kind, rules, ...found }: Found): string | undefined {
   if (kind !== 'v') return `it is ${KINDS[kind] ?? 'not a view'}`;
-  if (rules.length > 0) return `rule "${rules[0]}" rewrites statements on it; use an INSTEAD OF trigger`;
+  if (rules.length > 0)
+    return `rule "${rules[0]}" rewrites statements on it; use an INSTEAD OF trigger`;
   if (eventsOf(found).length > 0) return undefined;
   return 'nothing can be written through it; give it INSTEAD OF triggers, or leave it out: reading needs SELECT alone';
 }

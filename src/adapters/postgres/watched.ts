@@ -22,7 +22,10 @@ export async function listWatched(control: Connection): Promise<Watched> {
       order by c.oid`,
   );
   const names = new Map(
-    rows.map(([oid, schema, name]) => [String(oid), nameTarget({ schema: String(schema), name: String(name) })]),
+    rows.map(([oid, schema, name]) => [
+      String(oid),
+      nameTarget({ schema: String(schema), name: String(name) }),
+    ]),
   );
   const oidOf = (target: string) => [...names].find(([, name]) => name === target)?.[0] ?? '';
   return {
@@ -34,5 +37,9 @@ export async function listWatched(control: Connection): Promise<Watched> {
 
 /** The target of every physical table that belongs to a registered relation. */
 export function mapLeaves(relations: readonly Relation[]): ReadonlyMap<string, Relation> {
-  return new Map(relations.flatMap((relation) => relation.leaves.map((leaf) => [String(leaf.oid), relation] as const)));
+  return new Map(
+    relations.flatMap((relation) =>
+      relation.leaves.map((leaf) => [String(leaf.oid), relation] as const),
+    ),
+  );
 }

@@ -51,7 +51,9 @@ function copyPlain(input: unknown): Value {
   } catch (cause) {
     // A proxy may throw anything it likes.
     const why = cause instanceof EffectMatchError ? `: ${cause.message}` : '';
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, { cause });
+    throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, {
+      cause,
+    });
   }
   if (taken === undefined) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
   refuseRounded(taken.state, 'the action', 'write it as text, since JSON has no BigInt');
@@ -63,7 +65,8 @@ function parseCall(call: Value, where: string, tools: readonly string[]): Checke
   refuseUnknown(call, ['tool', 'args', 'mayFail'], where);
   const { tool, args = {}, mayFail = false } = call;
   if (typeof tool !== 'string') throw refuse(`${where}: tool must be the name of a tool`);
-  if (!tools.includes(tool)) throw refuse(`${where}: there is no tool "${tool}"${listKnown(tools)}`);
+  if (!tools.includes(tool))
+    throw refuse(`${where}: there is no tool "${tool}"${listKnown(tools)}`);
   if (typeof mayFail !== 'boolean') throw refuse(`${where}: mayFail must be true or false`);
   return { tool, args, mayFail };
 }
@@ -80,7 +83,13 @@ function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
 
 /** The action as plain data, the same for every way of writing the same calls. */
 export function describeAction(action: CheckedAction): Value {
-  return { calls: action.calls.map(({ tool, args, mayFail }) => ({ tool, args: encodeData(args), mayFail })) };
+  return {
+    calls: action.calls.map(({ tool, args, mayFail }) => ({
+      tool,
+      args: encodeData(args),
+      mayFail,
+    })),
+  };
 }
 
 /** Shorter identifiers occur in longer texts by accident. */

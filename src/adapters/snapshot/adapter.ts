@@ -43,7 +43,10 @@ import type { ToolBench } from './tools.ts';
 import { viewDocument } from './view.ts';
 
 /** Opens the file, with the initial state where it is new, and refuses what could not be compared. */
-export async function openAdapter(options: SnapshotOptions, context: AdapterContext): Promise<SnapshotAdapter> {
+export async function openAdapter(
+  options: SnapshotOptions,
+  context: AdapterContext,
+): Promise<SnapshotAdapter> {
   checkOptionNames(options);
   const busyTimeoutMs = readTimeout(options.busyTimeoutMs ?? 5000, 'busyTimeoutMs');
   const toolTimeoutMs = readTimeout(options.toolTimeoutMs ?? 30_000, 'toolTimeoutMs');
@@ -52,7 +55,11 @@ export async function openAdapter(options: SnapshotOptions, context: AdapterCont
   if (stranger !== undefined) throw refused(`the tool "${stranger[0]}" is not a function`);
   const initial = options.initial === undefined ? undefined : readInitial(options.initial);
   const layout = admitLayout(options);
-  const bench = { tools: { ...options.tools }, toolTimeoutMs, quotesValues: layout.registration.values === 'plain' };
+  const bench = {
+    tools: { ...options.tools },
+    toolTimeoutMs,
+    quotesValues: layout.registration.values === 'plain',
+  };
   const file = resolve(options.file);
   const exists = statSync(file, { throwIfNoEntry: false });
   if (exists !== undefined && !exists.isFile()) throw refused(`"${file}" is not a regular file`);
@@ -84,7 +91,8 @@ export async function openAdapter(options: SnapshotOptions, context: AdapterCont
 }
 
 function readTimeout(timeoutMs: unknown, name: string): number {
-  if (typeof timeoutMs === 'number' && Number.isFinite(timeoutMs) && timeoutMs >= 0) return timeoutMs;
+  if (typeof timeoutMs === 'number' && Number.isFinite(timeoutMs) && timeoutMs >= 0)
+    return timeoutMs;
   throw refused(`${name} must be a number from 0 on`);
 }
 
@@ -92,7 +100,10 @@ function readInitial(initial: unknown): string {
   try {
     return writeDocument(initial);
   } catch (cause) {
-    throw refused(`the initial state is not plain JSON: ${cause instanceof Error ? cause.message : ''}`, cause);
+    throw refused(
+      `the initial state is not plain JSON: ${cause instanceof Error ? cause.message : ''}`,
+      cause,
+    );
   }
 }
 
@@ -110,7 +121,9 @@ function openingFault(error: unknown): unknown {
 /** Device, inode and rights: another file under the same path is another backend. */
 function identifyFile(file: string): string {
   const stats = statSync(file, { throwIfNoEntry: false });
-  return stats === undefined ? 'missing' : `${stats.dev}:${stats.ino}:${stats.uid}:${stats.gid}:${stats.mode}`;
+  return stats === undefined
+    ? 'missing'
+    : `${stats.dev}:${stats.ino}:${stats.uid}:${stats.gid}:${stats.mode}`;
 }
 
 interface Opened {
@@ -176,8 +189,14 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     const problem = await this.#trying(findProblem);
     const file = identifyFile(this.#opened.file);
     if (problem === undefined && file === identity) return this.#asOpened;
-    const replaced = file === identity ? [] : ['another file, or other rights, since it was opened; reopen it'];
-    return surveyStore({ backend, file, layout, problems: [...(problem === undefined ? [] : [problem]), ...replaced] });
+    const replaced =
+      file === identity ? [] : ['another file, or other rights, since it was opened; reopen it'];
+    return surveyStore({
+      backend,
+      file,
+      layout,
+      problems: [...(problem === undefined ? [] : [problem]), ...replaced],
+    });
   }
 
   async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
@@ -220,7 +239,10 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   /** Asks a connection of its own, which sees only what has been committed. */
   #isDurable(token: string): boolean {
     using independent = openDatabase(this.#opened.file, { readOnly: true });
-    return independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`).get(token) !== undefined;
+    return (
+      independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`).get(token) !==
+      undefined
+    );
   }
 }
 
@@ -230,7 +252,9 @@ function closed(): EffectMatchError {
 
 /** The adapter's own modules, those they stand on, and the layout by which states compare. */
 function adapterCode(layout: Layout): string {
-  const beneath = digestFolders(['../../sqlite/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)));
+  const beneath = digestFolders(
+    ['../../sqlite/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)),
+  );
   const own = codeIdentity(new URL('.', import.meta.url));
   return [own, beneath, hash('sha256', layout.text, 'hex').slice(0, 32)].join('+');
 }

@@ -2,17 +2,22 @@ type Properties = ReadonlyMap<PropertyKey, PropertyDescriptor>;
 
 /** Kept from before any tool has run, because a tool may overwrite them. */
 const { assign, create, is: isSame } = Object;
-const { defineProperty, deleteProperty, get: getProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
+const {
+  defineProperty,
+  deleteProperty,
+  get: getProperty,
+  getOwnPropertyDescriptor,
+  ownKeys,
+} = Reflect;
 const { getPrototypeOf, setPrototypeOf } = Reflect;
 
 /**
  * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
  * `constructor` from there.
  */
-const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Function].flatMap((maker) => [
-  maker,
-  maker.prototype as object,
-]);
+const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Function].flatMap(
+  (maker) => [maker, maker.prototype as object],
+);
 
 /** One built-in object as it was. */
 interface Known {
@@ -73,8 +78,13 @@ export function untilEnded(end: Promise<unknown>): void {
 function readKnown(object: object): Known {
   const properties = readProperties(object);
   const above = getPrototypeOf(object);
-  const tells = ([name, { get, set, value }]: readonly [PropertyKey, PropertyDescriptor]): boolean =>
-    get === undefined && set === undefined && (above === null || !isSame(getProperty(above, name), value));
+  const tells = ([name, { get, set, value }]: readonly [
+    PropertyKey,
+    PropertyDescriptor,
+  ]): boolean =>
+    get === undefined &&
+    set === undefined &&
+    (above === null || !isSame(getProperty(above, name), value));
   const telling = [...properties].filter(tells);
   return {
     object,
@@ -88,7 +98,12 @@ function readKnown(object: object): Known {
 
 function readProperties(object: object): Properties {
   // Without a prototype: what somebody adds to all objects must not read as part of a description.
-  return new Map(ownKeys(object).map((name) => [name, assign(create(null), getOwnPropertyDescriptor(object, name))]));
+  return new Map(
+    ownKeys(object).map((name) => [
+      name,
+      assign(create(null), getOwnPropertyDescriptor(object, name)),
+    ]),
+  );
 }
 
 /**
@@ -111,9 +126,16 @@ function isUntouched(): boolean {
   return true;
 }
 
-function isUnchanged(now: PropertyDescriptor | undefined, was: PropertyDescriptor | undefined): boolean {
+function isUnchanged(
+  now: PropertyDescriptor | undefined,
+  was: PropertyDescriptor | undefined,
+): boolean {
   return (
-    now !== undefined && was !== undefined && isSame(now.value, was.value) && now.get === was.get && now.set === was.set
+    now !== undefined &&
+    was !== undefined &&
+    isSame(now.value, was.value) &&
+    now.get === was.get &&
+    now.set === was.set
   );
 }
 

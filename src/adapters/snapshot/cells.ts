@@ -36,20 +36,30 @@ export function normaliseElementField(
   if (list.fields?.includes(column) === true && isAbsent(value)) return value;
   const isWhole = list.fields === null || column === OTHER_FIELDS;
   const normal = normaliseData(value, isWhole ? unordered : stepInto(unordered, column), where);
-  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(where, 'it stands for an object of further fields');
+  if (column === OTHER_FIELDS && !isObject(normal))
+    throw invalid(where, 'it stands for an object of further fields');
   return normal;
 }
 
 /** A value of one column of a collection as the observer would report it. */
-export function normaliseField(collection: Collection, column: string, value: Value, where: string): Value {
+export function normaliseField(
+  collection: Collection,
+  column: string,
+  value: Value,
+  where: string,
+): Value {
   const isKey = collection.key.includes(column);
   if (!isKey && column !== OTHER_FIELDS && isAbsent(value)) return value;
-  const patterns = column === OTHER_FIELDS ? collection.unordered : stepInto(collection.unordered, column);
+  const patterns =
+    column === OTHER_FIELDS ? collection.unordered : stepInto(collection.unordered, column);
   const normal = normaliseData(value, patterns, where);
-  if (column === OTHER_FIELDS && !isObject(normal)) throw invalid(where, 'it stands for an object of further fields');
+  if (column === OTHER_FIELDS && !isObject(normal))
+    throw invalid(where, 'it stands for an object of further fields');
   if (!isKey) return normal;
-  if (collection.isMap && typeof normal !== 'string') throw invalid(where, 'keys of an object are text');
-  if (normal === null || typeof normal === 'object') throw invalid(where, 'a key is text, a number, true or false');
+  if (collection.isMap && typeof normal !== 'string')
+    throw invalid(where, 'keys of an object are text');
+  if (normal === null || typeof normal === 'object')
+    throw invalid(where, 'a key is text, a number, true or false');
   return normal;
 }
 
@@ -63,15 +73,21 @@ export function normaliseRest(layout: Layout, path: string, value: Value, where:
 
 /** The tokens of a path outside the collections; undefined where it names the order of a list. */
 export function readPath(layout: Layout, path: Value, where: string): Tokens | undefined {
-  if (typeof path !== 'string') throw invalid(where, 'path is a JSON pointer, such as "/settings/language"');
-  if (layout.collections.some((list) => list.keepsOrder && path === `${list.path}${ORDER_SUFFIX}`)) return undefined;
+  if (typeof path !== 'string')
+    throw invalid(where, 'path is a JSON pointer, such as "/settings/language"');
+  if (layout.collections.some((list) => list.keepsOrder && path === `${list.path}${ORDER_SUFFIX}`))
+    return undefined;
   const tokens = parsePointer(path);
-  if (tokens === undefined) throw invalid(where, `"${path}" is not a JSON pointer, such as "/settings/language"`);
+  if (tokens === undefined)
+    throw invalid(where, `"${path}" is not a JSON pointer, such as "/settings/language"`);
   const list = layout.collections.find(
     (collection) =>
-      !collection.isMap && isBeneath(collection.tokens, tokens) && isPlace(tokens[collection.tokens.length]),
+      !collection.isMap &&
+      isBeneath(collection.tokens, tokens) &&
+      isPlace(tokens[collection.tokens.length]),
   );
-  if (list !== undefined) throw invalid(where, `"${path}" is inside "${list.name}"; name the record by its key there`);
+  if (list !== undefined)
+    throw invalid(where, `"${path}" is inside "${list.name}"; name the record by its key there`);
   return tokens;
 }
 
@@ -82,6 +98,7 @@ function isPlace(token: string | undefined): boolean {
 
 function normaliseData(value: Value, unordered: readonly Tokens[], where: string): Value {
   const data = decodeData(value);
-  if (data === undefined) throw invalid(where, 'JSON has no form for this value; state what the document holds');
+  if (data === undefined)
+    throw invalid(where, 'JSON has no form for this value; state what the document holds');
   return encodeData(sortLists(data, unordered));
 }

@@ -1,7 +1,13 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
-import { immediate, readPragma, retryWhileBusy, setPragma, statement } from '../../sqlite/connection.ts';
+import {
+  immediate,
+  readPragma,
+  retryWhileBusy,
+  setPragma,
+  statement,
+} from '../../sqlite/connection.ts';
 import { refused } from './declared.ts';
 
 export const MARKER_TABLE = 'effectmatch_marker';
@@ -48,24 +54,27 @@ export async function ensureState(
   const found = await retryWhileBusy(() => readSchema(db), options);
   if (found.length === 0) {
     if (initial === undefined) throw refused('the file holds no state yet; give the initial one');
-    await retryWhileBusy(() => setPragma(db, { name: 'journal_mode', value: 'wal', reads: 'wal' }), options);
+    await retryWhileBusy(
+      () => setPragma(db, { name: 'journal_mode', value: 'wal', reads: 'wal' }),
+      options,
+    );
     await immediate(db, () => createState(db, initial), options);
   }
   const problem = await retryWhileBusy(() => findProblem(db), options);
-  if (problem !== undefined) throw refused(`the file is not a snapshot store of this release: ${problem}`);
+  if (problem !== undefined)
+    throw refused(`the file is not a snapshot store of this release: ${problem}`);
   return await retryWhileBusy(() => readMeta(db), options);
 }
 
 function createState(db: DatabaseSync, initial: string): void {
   if (readSchema(db).length > 0) return;
-  for (const [name, columns] of Object.entries(TABLES)) db.exec(`create table ${name} (${columns}) strict`);
+  for (const [name, columns] of Object.entries(TABLES))
+    db.exec(`create table ${name} (${columns}) strict`);
   db.prepare(`insert into ${META_TABLE} (name, value) values ('version', ?)`).run(VERSION);
   const backend = randomBytes(16).toString('hex');
-  db.prepare(`insert into ${STATE_TABLE} (one, backend, version, digest, text) values (1, ?, 1, ?, ?)`).run(
-    backend,
-    digestState(initial),
-    initial,
-  );
+  db.prepare(
+    `insert into ${STATE_TABLE} (one, backend, version, digest, text) values (1, ?, 1, ?, ?)`,
+  ).run(backend, digestState(initial), initial);
 }
 
 interface SchemaObject {
@@ -79,7 +88,11 @@ function readSchema(db: DatabaseSync): readonly SchemaObject[] {
     db,
     "select type, name, sql from sqlite_schema where name not like 'sqlite_autoindex_%'",
   ).all();
-  return rows.map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
+  return rows.map(({ type, name, sql }) => ({
+    type: String(type),
+    name: String(name),
+    sql: String(sql),
+  }));
 }
 
 /** For each connection the `data_version` at its last complete look, where that found nothing wrong. */
@@ -103,14 +116,19 @@ function checkSchema(db: DatabaseSync): string | undefined {
   const found = readSchema(db);
   for (const [name, columns] of Object.entries(TABLES)) {
     const expected = `CREATE TABLE ${name} (${columns}) strict`;
-    if (found.find((object) => object.name === name)?.sql !== expected) return `the table ${name} is not as created`;
+    if (found.find((object) => object.name === name)?.sql !== expected)
+      return `the table ${name} is not as created`;
   }
   const stranger = found.find(({ name }) => !Object.hasOwn(TABLES, name));
-  return stranger && `${stranger.type} "${stranger.name}" does not belong there; keep other data in another file`;
+  return (
+    stranger &&
+    `${stranger.type} "${stranger.name}" does not belong there; keep other data in another file`
+  );
 }
 
 function readMeta(db: DatabaseSync): string {
-  const version = statement(db, `select value from main.${META_TABLE} where name = 'version'`).get()?.value;
+  const version = statement(db, `select value from main.${META_TABLE} where name = 'version'`).get()
+    ?.value;
   if (version !== VERSION) {
     throw new EffectMatchError(
       'ERR_EM_STORE_NEWER',
@@ -118,7 +136,8 @@ function readMeta(db: DatabaseSync): string {
     );
   }
   const backend = String(statement(db, `select backend from main.${STATE_TABLE}`).get()?.backend);
-  if (!/^[0-9a-f]{32}$/.test(backend)) throw refused('the backend id is not readable; restore the file');
+  if (!/^[0-9a-f]{32}$/.test(backend))
+    throw refused('the backend id is not readable; restore the file');
   return backend;
 }
 

@@ -7,20 +7,27 @@ export const OTHER_FIELDS = '*';
 
 /** Names that records and manifests can carry as columns without being read as something else. */
 export function isColumn(name: unknown): boolean {
-  if (typeof name !== 'string' || name === '' || name === '__proto__' || name === OTHER_FIELDS) return false;
+  if (typeof name !== 'string' || name === '' || name === '__proto__' || name === OTHER_FIELDS)
+    return false;
   return name.length <= 256 && !name.startsWith('$') && name.isWellFormed();
 }
 
 /** Refuses names that are not among the known ones. */
-export function demandKnown(names: readonly string[], known: readonly string[], where: string): void {
+export function demandKnown(
+  names: readonly string[],
+  known: readonly string[],
+  where: string,
+): void {
   const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw refused(`${where}: "${unknown}" is not possible here${listKnown(known)}`);
+  if (unknown !== undefined)
+    throw refused(`${where}: "${unknown}" is not possible here${listKnown(known)}`);
 }
 
 /** A JSON pointer that an application declared. */
 export function readPointer(path: unknown, where: string): Tokens {
   const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
-  if (tokens === undefined) throw refused(`${where}: "${String(path)}" is not a JSON pointer, such as "/orders"`);
+  if (tokens === undefined)
+    throw refused(`${where}: "${String(path)}" is not a JSON pointer, such as "/orders"`);
   return tokens;
 }
 

@@ -22,12 +22,18 @@ export function diffViews(layout: Layout, before: View, after: View): readonly C
     }
   }
   for (const { name } of layout.lists) diffElements(name, before, after, changes);
-  for (const { lists } of layout.collections) for (const { name } of lists) diffElements(name, before, after, changes);
+  for (const { lists } of layout.collections)
+    for (const { name } of lists) diffElements(name, before, after, changes);
   diffRest('', before.rest, after.rest, changes);
   return changes;
 }
 
-function diffRecords(target: string, was: CollectionView, is: CollectionView, changes: ChangeRecord[]): void {
+function diffRecords(
+  target: string,
+  was: CollectionView,
+  is: CollectionView,
+  changes: ChangeRecord[],
+): void {
   for (const [id, { key, fields }] of was.records) {
     const now = is.records.get(id);
     if (now === undefined) {
@@ -46,7 +52,8 @@ function diffRecords(target: string, was: CollectionView, is: CollectionView, ch
     }
   }
   for (const [id, { key, fields }] of is.records) {
-    if (!was.records.has(id)) changes.push({ op: 'insert', target, key, before: null, after: fields });
+    if (!was.records.has(id))
+      changes.push({ op: 'insert', target, key, before: null, after: fields });
   }
 }
 
@@ -110,10 +117,22 @@ function diffRest(path: string, was: Value, is: Value, changes: ChangeRecord[]):
   for (const [name, value] of Object.entries(is)) {
     if (Object.hasOwn(was, name)) continue;
     const key = { path: extendPointer(path, name) };
-    changes.push({ op: 'insert', target: REST_TARGET, key, before: null, after: { value: encodeData(value) } });
+    changes.push({
+      op: 'insert',
+      target: REST_TARGET,
+      key,
+      before: null,
+      after: { value: encodeData(value) },
+    });
   }
 }
 
 function changeOfRest(path: string, before: Value, after: Value): ChangeRecord {
-  return { op: 'update', target: REST_TARGET, key: { path }, before: { value: before }, after: { value: after } };
+  return {
+    op: 'update',
+    target: REST_TARGET,
+    key: { path },
+    before: { value: before },
+    after: { value: after },
+  };
 }

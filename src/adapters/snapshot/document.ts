@@ -67,7 +67,8 @@ export function copyDocument(state: Value): Value {
   if (typeof state !== 'object' || state === null) return state;
   if (isArray(state)) {
     const list: Value[] = [];
-    for (let index = 0; index < state.length; index += 1) list[index] = copyDocument(state[index] as Value);
+    for (let index = 0; index < state.length; index += 1)
+      list[index] = copyDocument(state[index] as Value);
     return list;
   }
   const copy: { [key: string]: Value } = { ...(state as { readonly [key: string]: Value }) };
@@ -85,10 +86,12 @@ function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
   if (isArray(value)) {
-    for (let index = 0; index < value.length; index += 1) if (isDeeper(value[index], levels - 1)) return true;
+    for (let index = 0; index < value.length; index += 1)
+      if (isDeeper(value[index], levels - 1)) return true;
     return false;
   }
-  for (const name in value) if (isDeeper(value[name as keyof typeof value], levels - 1)) return true;
+  for (const name in value)
+    if (isDeeper(value[name as keyof typeof value], levels - 1)) return true;
   return false;
 }
 
@@ -108,12 +111,16 @@ export function sortLists(value: Value, unordered: readonly Tokens[]): Value {
   if (unordered.length === 0 || typeof value !== 'object' || value === null) return value;
   if (isObject(value)) {
     const entries = Object.entries(value);
-    return Object.fromEntries(entries.map(([key, inner]) => [key, sortLists(inner, stepInto(unordered, key))]));
+    return Object.fromEntries(
+      entries.map(([key, inner]) => [key, sortLists(inner, stepInto(unordered, key))]),
+    );
   }
   const items = value.map((item, index) => sortLists(item, stepInto(unordered, String(index))));
   if (!unordered.some((pattern) => pattern.length === 0)) return items;
   const texts = items.map((item) => ({ item, text: canonical(item) }));
-  return texts.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0)).map(({ item }) => item);
+  return texts
+    .sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0))
+    .map(({ item }) => item);
 }
 
 /** What a declared field holds that its record does not have. No JSON document contains bytes, so none can forge it. */
@@ -140,7 +147,8 @@ function decode(value: Value): Value {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {
       if (!key.startsWith('$')) return [key, decode(inner)];
-      if (!key.startsWith('$$')) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'a tag is not JSON');
+      if (!key.startsWith('$$'))
+        throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'a tag is not JSON');
       return [key.slice(1), decode(inner)];
     }),
   );

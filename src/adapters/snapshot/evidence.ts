@@ -53,7 +53,12 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
         before: `version ${base.version}`,
         after: describeDurable(base, durable),
       },
-      { channel: 'state', kind: 'stable', before: 'as the tools left it', after: describeHeld(held.digest, digest) },
+      {
+        channel: 'state',
+        kind: 'stable',
+        before: 'as the tools left it',
+        after: describeHeld(held.digest, digest),
+      },
     ],
     unattributed: 0,
     assigned: changes.length === 0 ? [] : assignedValues(layout, held.action, before, changes),
@@ -90,7 +95,9 @@ export function settleFacts(base: Version, digest: string, calls: readonly CallR
 
 function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
   const token = probeToken(action);
-  return token === undefined ? [] : [{ op: 'insert', target: PROBE_TABLE, key: { token }, before: null, after: {} }];
+  return token === undefined
+    ? []
+    : [{ op: 'insert', target: PROBE_TABLE, key: { token }, before: null, after: {} }];
 }
 
 /**
@@ -122,7 +129,8 @@ export function assignedValues(
     const wasChosen = isChosen;
     let highest = 0;
     for (const value of used) if (typeof value === 'number' && value > highest) highest = value;
-    const isNext = (value: Value) => typeof value === 'number' && value > highest && value <= highest + added.length;
+    const isNext = (value: Value) =>
+      typeof value === 'number' && value > highest && value <= highest + added.length;
     const fresh = added.filter((value) => isNext(value) || !wasChosen(String(value)));
     if (fresh.length > 0) assigned.push({ target, column, fresh });
   }

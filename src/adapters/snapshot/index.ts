@@ -5,7 +5,12 @@ import { openAdapter } from './adapter.ts';
 import type { SnapshotOptions } from './options.ts';
 
 export type { CheckedAction, SnapshotAction, SnapshotCall } from './action.ts';
-export type { CollectionOption, ReferencesOption, SnapshotOptions, SnapshotTool } from './options.ts';
+export type {
+  CollectionOption,
+  ReferencesOption,
+  SnapshotOptions,
+  SnapshotTool,
+} from './options.ts';
 
 /**
  * A field that its record does not have, for manifests: `update('orders', { id: 1 }, { note: ['call', absentField] })`

@@ -64,13 +64,26 @@ export function admitLayout(options: SnapshotOptions): Layout {
   const lists = admitLists(options.references ?? {}, undefined);
   for (const { name, tokens } of lists) {
     const inside = collections.find((collection) => overlaps(collection.tokens, tokens));
-    if (inside !== undefined) throw refused(`references: "${name}" and the collection "${inside.name}" overlap`);
+    if (inside !== undefined)
+      throw refused(`references: "${name}" and the collection "${inside.name}" overlap`);
   }
-  const rest: Target = { name: REST_TARGET, columns: ['path', 'value'], key: ['path'], volatile: [] };
+  const rest: Target = {
+    name: REST_TARGET,
+    columns: ['path', 'value'],
+    key: ['path'],
+    volatile: [],
+  };
   const all = [...lists, ...collections.flatMap((collection) => collection.lists)];
-  const targets = [...collections.map(({ target }) => target), ...all.map(({ target }) => target), rest];
-  const twice = targets.find(({ name }, index) => targets.findIndex((other) => other.name === name) !== index);
-  if (twice !== undefined) throw refused(`two things would be called "${twice.name}"; rename the collection`);
+  const targets = [
+    ...collections.map(({ target }) => target),
+    ...all.map(({ target }) => target),
+    rest,
+  ];
+  const twice = targets.find(
+    ({ name }, index) => targets.findIndex((other) => other.name === name) !== index,
+  );
+  if (twice !== undefined)
+    throw refused(`two things would be called "${twice.name}"; rename the collection`);
   const described = collections.map(({ tokens: _, target: __, ...facts }) => ({ ...facts }));
   return {
     collections,
@@ -92,47 +105,84 @@ export function withWholeLists(layout: Layout): Layout {
     unordered: [...one.unordered, ...one.lists.map(({ tokens }) => tokens)],
     lists: [],
   });
-  const collections = layout.collections.map((collection) => ({ ...collection, ...unorder(collection) }));
-  const targets = layout.registration.targets.filter(({ name }) => all.every((list) => list.name !== name));
-  return { ...layout, ...unorder(layout), collections, registration: { ...layout.registration, targets } };
+  const collections = layout.collections.map((collection) => ({
+    ...collection,
+    ...unorder(collection),
+  }));
+  const targets = layout.registration.targets.filter(({ name }) =>
+    all.every((list) => list.name !== name),
+  );
+  return {
+    ...layout,
+    ...unorder(layout),
+    collections,
+    registration: { ...layout.registration, targets },
+  };
 }
 
 function overlaps(one: Tokens, other: Tokens): boolean {
   return isBeneath(one, other) || isBeneath(other, one);
 }
 
-function admitCollection(name: string, option: CollectionOption, { initial }: SnapshotOptions): Collection {
+function admitCollection(
+  name: string,
+  option: CollectionOption,
+  { initial }: SnapshotOptions,
+): Collection {
   const where = `collection "${name}"`;
-  if (name === '' || name.length > 512 || name === REST_TARGET) throw refused(`${where}: choose another name`);
+  if (name === '' || name.length > 512 || name === REST_TARGET)
+    throw refused(`${where}: choose another name`);
   const tokens = readPointer(option.path, where);
   const isMap = option.map ?? false;
   const key = typeof option.key === 'string' ? [option.key] : [...option.key];
   if (key.length === 0 || (isMap && key.length > 1)) {
-    throw refused(`${where}: key needs ${isMap ? 'one name for the keys of the object' : 'at least one field'}`);
+    throw refused(
+      `${where}: key needs ${isMap ? 'one name for the keys of the object' : 'at least one field'}`,
+    );
   }
   const declared = option.fields ?? fieldsOf(initial, { tokens, isMap }, where);
   const fields = [...new Set(declared)].filter((field) => !key.includes(field));
   const strange = [...key, ...fields].find((field) => !isColumn(field));
   if (strange !== undefined) {
-    throw refused(`${where}: "${strange}" cannot be declared; such a field is compared as part of "${OTHER_FIELDS}"`);
+    throw refused(
+      `${where}: "${strange}" cannot be declared; such a field is compared as part of "${OTHER_FIELDS}"`,
+    );
   }
   if (new Set(key).size !== key.length) throw refused(`${where}: a field is in the key twice`);
   if (isMap && option.fields?.includes(key[0] ?? '') === true) {
-    throw refused(`${where}: the object's keys and a field would both be called "${key[0]}"; rename key`);
+    throw refused(
+      `${where}: the object's keys and a field would both be called "${key[0]}"; rename key`,
+    );
   }
   const columns = [...key, ...fields, OTHER_FIELDS];
   const volatile = [...new Set(option.volatile ?? [])];
   const generated = [...new Set(option.generated ?? (key.length === 1 ? key : []))];
   demandKnown(volatile, [...fields, OTHER_FIELDS], `${where}, volatile`);
   demandKnown(generated, [...key, ...fields], `${where}, generated`);
-  const unordered = (option.unordered ?? []).map((path) => readPointer(path, `${where}, unordered`));
+  const unordered = (option.unordered ?? []).map((path) =>
+    readPointer(path, `${where}, unordered`),
+  );
   if (unordered.some((pattern) => pattern.length === 0)) {
-    throw refused(`${where}: unordered names lists inside a record, such as "/items"; for its own order set order`);
+    throw refused(
+      `${where}: unordered names lists inside a record, such as "/items"; for its own order set order`,
+    );
   }
   const keepsOrder = !isMap && (option.order ?? 'kept') === 'kept';
   const target = { name, columns, key, volatile };
   const lists = admitLists(option.references ?? {}, { name, key });
-  return { name, path: option.path, tokens, isMap, keepsOrder, key, fields, unordered, generated, target, lists };
+  return {
+    name,
+    path: option.path,
+    tokens,
+    isMap,
+    keepsOrder,
+    key,
+    fields,
+    unordered,
+    generated,
+    target,
+    lists,
+  };
 }
 
 /** Where no fields are declared, those that the records of the initial state have. */
@@ -146,7 +196,10 @@ function fieldsOf(
   let at: Value | undefined = initial as Value;
   for (const token of place.tokens)
     at = at !== undefined && isObject(at) && Object.hasOwn(at, token) ? at[token] : undefined;
-  const records: readonly unknown[] = typeof at === 'object' && at !== null ? Object.values(at) : [];
-  const found = records.flatMap((record) => (isObject(record as Value) ? Object.keys(record as object) : []));
+  const records: readonly unknown[] =
+    typeof at === 'object' && at !== null ? Object.values(at) : [];
+  const found = records.flatMap((record) =>
+    isObject(record as Value) ? Object.keys(record as object) : [],
+  );
   return [...new Set(found)].filter(isColumn).sort();
 }

@@ -2,7 +2,14 @@ import { invalid, type ManifestSchema, type RelationShape } from '../../backend/
 import type { ApprovedEffect, Cell, StateRead } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
-import { type FoundList, findList, normaliseElementField, normaliseField, normaliseRest, readPath } from './cells.ts';
+import {
+  type FoundList,
+  findList,
+  normaliseElementField,
+  normaliseField,
+  normaliseRest,
+  readPath,
+} from './cells.ts';
 import { OTHER_FIELDS } from './declared.ts';
 import { ABSENT } from './document.ts';
 import { type Collection, type Layout, REST_TARGET, withWholeLists } from './layout.ts';

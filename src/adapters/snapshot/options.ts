@@ -61,11 +61,26 @@ export interface SnapshotOptions {
 }
 
 const OPTIONS: OptionNames<SnapshotOptions> = {
-  ...{ file: true, initial: true, collections: true, tools: true, unordered: true, references: true },
+  ...{
+    file: true,
+    initial: true,
+    collections: true,
+    tools: true,
+    unordered: true,
+    references: true,
+  },
   ...{ values: true, toolTimeoutMs: true, busyTimeoutMs: true },
 };
 const COLLECTION: OptionNames<CollectionOption> = {
-  ...{ path: true, key: true, map: true, fields: true, volatile: true, unordered: true, references: true },
+  ...{
+    path: true,
+    key: true,
+    map: true,
+    fields: true,
+    volatile: true,
+    unordered: true,
+    references: true,
+  },
   ...{ order: true, generated: true },
 };
 
@@ -74,7 +89,8 @@ export function checkOptionNames(options: SnapshotOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
   for (const part of ['collections', 'tools'] as const) {
-    if (typeof options[part] !== 'object' || options[part] === null) throw refused(`${part} must be an object`);
+    if (typeof options[part] !== 'object' || options[part] === null)
+      throw refused(`${part} must be an object`);
   }
   for (const [name, collection] of Object.entries(options.collections)) {
     const wrong = misnamedOption(collection, COLLECTION);

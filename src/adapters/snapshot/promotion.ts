@@ -57,8 +57,10 @@ export class StoreConnection {
   /** Opens it where it is not open; never another file, and none where it is missing. */
   open(): DatabaseSync {
     if (this.#db !== undefined) return this.#db;
-    if (this.#closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
-    if (this.#isReplaced()) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', REPLACED.detail);
+    if (this.#closed)
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+    if (this.#isReplaced())
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', REPLACED.detail);
     const db = openDatabase(this.#file);
     try {
       // For as long as it is open: the setting is this connection's own, nobody can take a file out of WAL mode that a
@@ -73,7 +75,10 @@ export class StoreConnection {
   }
 
   /** What an attempt finds, which is made again while the file is busy. */
-  async read<T>(attempt: (db: DatabaseSync) => T, options: { readonly deadlineMs: number }): Promise<T> {
+  async read<T>(
+    attempt: (db: DatabaseSync) => T,
+    options: { readonly deadlineMs: number },
+  ): Promise<T> {
     try {
       return await retryWhileBusy(() => attempt(this.open()), options);
     } catch (error) {
@@ -109,7 +114,10 @@ export class StoreConnection {
  * candidates of one base only one can be promoted. Until COMMIT has been issued every failure is a refusal, proved by
  * the rollback.
  */
-export async function promoteState(request: PromotionRequest, tools: PromotionTools): Promise<Promotion> {
+export async function promoteState(
+  request: PromotionRequest,
+  tools: PromotionTools,
+): Promise<Promotion> {
   const { connection } = tools;
   let db: DatabaseSync;
   try {
@@ -129,7 +137,9 @@ export async function promoteOn(
 ): Promise<Promotion> {
   let promotion: Promotion;
   try {
-    promotion = await retryWhileBusy(() => promoteNow(db, request, tools), { deadlineMs: tools.busyTimeoutMs });
+    promotion = await retryWhileBusy(() => promoteNow(db, request, tools), {
+      deadlineMs: tools.busyTimeoutMs,
+    });
   } catch (error) {
     if ((error as Partial<EffectMatchError>).code !== 'ERR_EM_STORE_BUSY') throw error;
     return refuse(db, { kind: 'refused', reason: 'busy', detail: String(error) });
@@ -150,7 +160,11 @@ function promoteNow(db: DatabaseSync, request: PromotionRequest, tools: Promotio
 }
 
 /** From BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it repeatable. */
-function tryPromotion(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promotion {
+function tryPromotion(
+  db: DatabaseSync,
+  request: PromotionRequest,
+  tools: PromotionTools,
+): Promotion {
   try {
     statement(db, 'begin immediate').run();
     const refusal = writeAll(db, request, tools);
@@ -163,27 +177,41 @@ function tryPromotion(db: DatabaseSync, request: PromotionRequest, tools: Promot
     statement(db, 'commit').run();
   } catch (error) {
     // Only with the transaction still open is it known that COMMIT did nothing; an I/O error proves nothing either way.
-    const isUndone = db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT);
+    const isUndone =
+      db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT);
     if (isUndone) return giveUp(db, error, 'busy');
-    return { kind: 'unknown', cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed') };
+    return {
+      kind: 'unknown',
+      cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed'),
+    };
   }
-  if (db.isTransaction) return { kind: 'unknown', cause: new Error('COMMIT returned with the transaction open') };
+  if (db.isTransaction)
+    return { kind: 'unknown', cause: new Error('COMMIT returned with the transaction open') };
   return { kind: 'confirmed' };
 }
 
 type Refusal = Extract<Promotion, { readonly kind: 'refused' }>;
 
 /** Everything between BEGIN and COMMIT; what speaks against it is returned and must be rolled back. */
-function writeAll(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Refusal | undefined {
+function writeAll(
+  db: DatabaseSync,
+  request: PromotionRequest,
+  tools: PromotionTools,
+): Refusal | undefined {
   const { marker, base, next, token } = request;
   const problem = findProblem(db);
-  if (problem !== undefined) return { kind: 'refused', reason: 'boundary-changed', detail: problem };
+  if (problem !== undefined)
+    return { kind: 'refused', reason: 'boundary-changed', detail: problem };
   if (tools.isReplaced()) return REPLACED;
   try {
     insertMarker(db, marker);
   } catch (error) {
     if (extendedCode(error) !== CONSTRAINT_PRIMARYKEY) throw error;
-    return { kind: 'refused', reason: 'marker-conflict', detail: 'a marker of this occurrence exists' };
+    return {
+      kind: 'refused',
+      reason: 'marker-conflict',
+      detail: 'a marker of this occurrence exists',
+    };
   }
   const moved = advanceState(db, { ...base, backend: tools.backend }, next);
   if (moved === 'replaced') return REPLACED;
@@ -191,7 +219,8 @@ function writeAll(db: DatabaseSync, request: PromotionRequest, tools: PromotionT
     const detail = `the state is no longer version ${base.version}, from which this candidate was made`;
     return { kind: 'refused', reason: 'base-moved', detail };
   }
-  if (token !== undefined) db.prepare(`insert into main.${PROBE_TABLE} (token) values (?)`).run(token);
+  if (token !== undefined)
+    db.prepare(`insert into main.${PROBE_TABLE} (token) values (?)`).run(token);
   return undefined;
 }
 
@@ -208,7 +237,9 @@ function refuse(db: DatabaseSync, refusal: Refusal): Promotion {
   } catch (cause) {
     return { kind: 'unknown', cause };
   }
-  return db.isTransaction ? { kind: 'unknown', cause: new Error('the rollback did not end the transaction') } : refusal;
+  return db.isTransaction
+    ? { kind: 'unknown', cause: new Error('the rollback did not end the transaction') }
+    : refusal;
 }
 
 const REPLACED: Refusal = {

@@ -26,7 +26,9 @@ export function admitLists(
   options: { readonly [path: string]: ReferencesOption },
   collection: { readonly name: string; readonly key: readonly string[] } | undefined,
 ): readonly ReferenceList[] {
-  const lists = Object.entries(options).map(([path, option]) => admitList(path, option, collection));
+  const lists = Object.entries(options).map(([path, option]) =>
+    admitList(path, option, collection),
+  );
   for (const [index, one] of lists.entries()) {
     const clash = lists
       .slice(index + 1)
@@ -45,11 +47,15 @@ function admitList(
   const name = `${collection?.name ?? ''}${path}`;
   const where = `references "${name}"`;
   const tokens = readPointer(path, where);
-  if (tokens.length === 0 || tokens.includes('*')) throw refused(`${where}: name one list, without "*"`);
+  if (tokens.length === 0 || tokens.includes('*'))
+    throw refused(`${where}: name one list, without "*"`);
   const owner = (collection?.key ?? []).map((column) => `${collection?.name}.${column}`);
   const own = fields === undefined ? [ELEMENT] : [...new Set(fields)];
-  const strange = [...owner, ...own].find((column, index, all) => !isColumn(column) || all.indexOf(column) !== index);
-  if (strange !== undefined) throw refused(`${where}: "${strange}" cannot be a column; leave it to "${OTHER_FIELDS}"`);
+  const strange = [...owner, ...own].find(
+    (column, index, all) => !isColumn(column) || all.indexOf(column) !== index,
+  );
+  if (strange !== undefined)
+    throw refused(`${where}: "${strange}" cannot be a column; leave it to "${OTHER_FIELDS}"`);
   demandKnown(generated, own, `${where}, generated`);
   const columns = [...owner, ...own, ...(fields === undefined ? [] : [OTHER_FIELDS])];
   const target: Target = { name, columns, key: [], volatile: [] };
@@ -76,7 +82,10 @@ export function readElements(
   const elements: readonly Value[] = found;
   if (list.fields !== null && !elements.every(isObject)) return undefined;
   const owner = list.owner.map((column, index): [string, Value] => [column, key[index] ?? null]);
-  return elements.map((element) => ({ ...Object.fromEntries(owner), ...readElement(list, element) }));
+  return elements.map((element) => ({
+    ...Object.fromEntries(owner),
+    ...readElement(list, element),
+  }));
 }
 
 function readElement({ fields }: ReferenceList, element: Value): Row {
@@ -86,5 +95,8 @@ function readElement({ fields }: ReferenceList, element: Value): Row {
     Object.hasOwn(element, name) ? encodeData(element[name] ?? null) : ABSENT,
   ]);
   const others = Object.entries(element).filter(([name]) => !fields.includes(name));
-  return { ...Object.fromEntries(declared), [OTHER_FIELDS]: encodeData(Object.fromEntries(others)) };
+  return {
+    ...Object.fromEntries(declared),
+    [OTHER_FIELDS]: encodeData(Object.fromEntries(others)),
+  };
 }

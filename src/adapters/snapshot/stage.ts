@@ -1,5 +1,12 @@
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
-import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  CandidateFacts,
+  Evidence,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
@@ -26,12 +33,21 @@ export interface StageTools extends PromotionTools {
  * Runs the calls once on a private copy of the durable state and holds what they made of it. Nothing is locked
  * meanwhile: the promotion is conditional on the version that the copy was made from, and on the file at the path.
  */
-export async function openStage(tools: StageTools, under: StagedUnder, action: CheckedAction): Promise<Staged> {
+export async function openStage(
+  tools: StageTools,
+  under: StagedUnder,
+  action: CheckedAction,
+): Promise<Staged> {
   const { occurrence } = under.claim.sealed.record;
-  const base = await tools.connection.read((db) => readBase(db, occurrence), { deadlineMs: tools.busyTimeoutMs });
+  const base = await tools.connection.read((db) => readBase(db, occurrence), {
+    deadlineMs: tools.busyTimeoutMs,
+  });
   if (base.backend !== tools.backend) return REPLACED;
   if (base.isDecided)
-    return failed('already-decided', 'a marker of this occurrence exists, so it can no longer commit');
+    return failed(
+      'already-decided',
+      'a marker of this occurrence exists, so it can no longer commit',
+    );
   tools.reached('adapter:stage-opened');
   const fromMs = tools.clock.now();
   const document = tools.connection.documentOf(base.text);
@@ -107,7 +123,10 @@ export class SnapshotStage implements Stage {
     const { marker } = permit;
     const { base, document, digest, action } = this.#held;
     const next = { version: base.version + 1, digest, text: document.text };
-    const promotion = await promoteState({ marker, base, next, token: probeToken(action) }, this.#tools);
+    const promotion = await promoteState(
+      { marker, base, next, token: probeToken(action) },
+      this.#tools,
+    );
     if (promotion.kind === 'confirmed') this.#tools.connection.keep(document);
     return promotion;
   }
@@ -134,7 +153,10 @@ export class SnapshotStage implements Stage {
   }
 }
 
-const REPLACED = failed('backend-replaced', 'the file at this path is not the one that was opened; open it again');
+const REPLACED = failed(
+  'backend-replaced',
+  'the file at this path is not the one that was opened; open it again',
+);
 
 function failed(reason: string, detail: string): Staged {
   return { kind: 'failed', reason, detail };

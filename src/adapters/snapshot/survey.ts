@@ -5,9 +5,15 @@ import type { ReferenceList } from './references.ts';
 
 /** Routes that exist for every tool and what closes them. The last one is declared, not enforced. */
 const CLOSED: readonly Outlet[] = [
-  ['references to the durable state', 'every call works on a copy that is read back as text when it ends'],
+  [
+    'references to the durable state',
+    'every call works on a copy that is read back as text when it ends',
+  ],
   ['work that goes on after a call', 'its copy is kept by nobody else'],
-  ['values that are not plain JSON', 'a call that leaves one in a changed state is refused; an unchanged text stays'],
+  [
+    'values that are not plain JSON',
+    'a call that leaves one in a changed state is refused; an unchanged text stays',
+  ],
   [
     'files, network, processes and memory outside the state',
     'declared: registered tools change only the state they get',
@@ -50,15 +56,25 @@ export function surveyStore(facts: {
 function surveyCollection(collection: Collection): Outlet {
   const { name, target, isMap, keepsOrder } = collection;
   const left = [
-    ...(target.volatile.length === 0 ? [] : [`volatile and not compared: ${target.volatile.join(', ')}`]),
+    ...(target.volatile.length === 0
+      ? []
+      : [`volatile and not compared: ${target.volatile.join(', ')}`]),
     ...(isMap || keepsOrder ? [] : ['the order of its records is not compared']),
   ];
   const by = ['difference by key', ...left].join(', ');
-  return { outlet: `collection ${name}`, disposition: 'observed', by: `${by}${uncompared(collection)}` };
+  return {
+    outlet: `collection ${name}`,
+    disposition: 'observed',
+    by: `${by}${uncompared(collection)}`,
+  };
 }
 
 function surveyList({ name }: ReferenceList): Outlet {
-  return { outlet: `list ${name}`, disposition: 'observed', by: 'difference of its elements, compared without order' };
+  return {
+    outlet: `list ${name}`,
+    disposition: 'observed',
+    by: 'difference of its elements, compared without order',
+  };
 }
 
 function uncompared({ unordered }: Pick<Layout, 'unordered'>): string {

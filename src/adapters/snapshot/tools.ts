@@ -105,7 +105,11 @@ function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended:
   progress.calls.push({ tool: call.tool, failed: words });
   if (ended.kind !== 'late' && call.mayFail) return;
   const reason = ended.kind === 'late' ? 'tool-timeout' : 'tool-failed';
-  progress.failure = { kind: 'failed', reason, detail: `call ${progress.calls.length} (${call.tool}): ${words}` };
+  progress.failure = {
+    kind: 'failed',
+    reason,
+    detail: `call ${progress.calls.length} (${call.tool}): ${words}`,
+  };
 }
 
 /** Only a promise is waited for: a call that has ended costs no turn of the event loop. */
@@ -125,11 +129,17 @@ function startCall(bench: ToolBench, held: Document, { tool, args }: CheckedCall
   }
 }
 
-async function awaitCall(bench: ToolBench, returned: unknown, state: Value, held: Document): Promise<Ended> {
+async function awaitCall(
+  bench: ToolBench,
+  returned: unknown,
+  state: Value,
+  held: Document,
+): Promise<Ended> {
   try {
     // Once: what only looks like a promise may do its work whenever it is asked.
     const end = Promise.resolve(returned);
-    if (await endsInTime(end, bench.toolTimeoutMs)) return { kind: 'done', held: readBack(state, held) };
+    if (await endsInTime(end, bench.toolTimeoutMs))
+      return { kind: 'done', held: readBack(state, held) };
     untilEnded(end);
     return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
   } catch (error) {
@@ -145,7 +155,10 @@ function readBack(state: Value, before: Document): Document {
 }
 
 function isThenable(returned: unknown): boolean {
-  return ((typeof returned === 'object' && returned !== null) || typeof returned === 'function') && 'then' in returned;
+  return (
+    ((typeof returned === 'object' && returned !== null) || typeof returned === 'function') &&
+    'then' in returned
+  );
 }
 
 /** False when a promise is still open after the time; its copy is then nobody's. What it rejects with is thrown. */

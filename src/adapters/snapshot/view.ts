@@ -52,7 +52,9 @@ function takeApart(layout: Layout, state: Value): View {
   const holder: Mutable = { '': state };
   const elements: Elements = new Map();
   const collections = new Map(
-    layout.collections.map((collection) => [collection.name, takeRecords(holder, collection, elements)] as const),
+    layout.collections.map(
+      (collection) => [collection.name, takeRecords(holder, collection, elements)] as const,
+    ),
   );
   const sorted: Mutable = { '': sortLists(holder[''] ?? null, layout.unordered) };
   for (const list of layout.lists) takeElements(sorted, list, [], elements);
@@ -60,7 +62,12 @@ function takeApart(layout: Layout, state: Value): View {
 }
 
 /** Takes the elements of a list out and leaves it empty. */
-function takeElements(holder: Mutable, list: ReferenceList, key: readonly Value[], elements: Elements): void {
+function takeElements(
+  holder: Mutable,
+  list: ReferenceList,
+  key: readonly Value[],
+  elements: Elements,
+): void {
   const rows = readElements(list, findAt(holder, list.tokens), key);
   if (rows === undefined) return;
   putAt(holder, list.tokens, []);
@@ -88,7 +95,8 @@ function takeRecords(holder: Mutable, collection: Collection, elements: Elements
   for (const id of Object.keys(found)) {
     const entry = found[id] as Value;
     const key = { [name]: id };
-    if (isObject(entry)) records.set(keyText(collection, key), viewRecord(collection, key, entry, elements));
+    if (isObject(entry))
+      records.set(keyText(collection, key), viewRecord(collection, key, entry, elements));
     else strangers[id] = entry;
   }
   putAt(holder, collection.tokens, strangers);
@@ -123,17 +131,25 @@ function readList(
   list: readonly Value[],
   elements: Elements,
 ): ReadonlyMap<string, RecordView> | undefined {
-  const found = new Map<string, { readonly key: Row; readonly entry: { readonly [field: string]: Value } }>();
+  const found = new Map<
+    string,
+    { readonly key: Row; readonly entry: { readonly [field: string]: Value } }
+  >();
   for (const entry of list) {
     const key = isObject(entry) ? readKey(collection, entry) : undefined;
     if (key === undefined || !isObject(entry)) return undefined;
     found.set(keyText(collection, key), { key, entry });
   }
   if (found.size !== list.length) return undefined;
-  return new Map([...found].map(([id, { key, entry }]) => [id, viewRecord(collection, key, entry, elements)]));
+  return new Map(
+    [...found].map(([id, { key, entry }]) => [id, viewRecord(collection, key, entry, elements)]),
+  );
 }
 
-function readKey(collection: Collection, entry: { readonly [field: string]: Value }): Row | undefined {
+function readKey(
+  collection: Collection,
+  entry: { readonly [field: string]: Value },
+): Row | undefined {
   const key: Mutable = {};
   for (const name of collection.key) {
     const value = Object.hasOwn(entry, name) ? entry[name] : undefined;

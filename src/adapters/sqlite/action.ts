@@ -1,5 +1,10 @@
 import type { SQLInputValue } from 'node:sqlite';
-import { readFields, refuseAction, refuseRounded, refuseUnknown } from '../../contract/action-input.ts';
+import {
+  readFields,
+  refuseAction,
+  refuseRounded,
+  refuseUnknown,
+} from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 import { MAX_VALUE_BYTES } from '../../sqlite/connection.ts';
@@ -30,7 +35,8 @@ export interface CheckedStatement {
   readonly named: Readonly<Record<string, SQLInputValue>>;
 }
 
-const BIGINT_OR_REAL = 'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
+const BIGINT_OR_REAL =
+  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 const MAX_STATEMENTS = 1000;
 const MAX_PARAMETERS = 32_766;
@@ -48,7 +54,8 @@ export function parseAction(input: unknown): CheckedAction {
 
 function readAction(input: unknown): CheckedAction {
   const action = readFields(input, 'the action');
-  if (!Object.hasOwn(action, 'statements')) return { statements: [parseStatement(action, 'the action')] };
+  if (!Object.hasOwn(action, 'statements'))
+    return { statements: [parseStatement(action, 'the action')] };
   refuseUnknown(action, ['statements'], 'the action');
   const { statements } = action;
   if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
@@ -62,7 +69,10 @@ function readAction(input: unknown): CheckedAction {
   };
 }
 
-function parseStatement(statement: { readonly [name: string]: unknown }, where: string): CheckedStatement {
+function parseStatement(
+  statement: { readonly [name: string]: unknown },
+  where: string,
+): CheckedStatement {
   refuseUnknown(statement, ['sql', 'values'], where);
   const { sql, values } = statement;
   if (typeof sql !== 'string' || sql.trim() === '')
@@ -70,7 +80,9 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
   if (sql.length > MAX_SQL_CHARACTERS)
     throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
   if (sql.includes('\0'))
-    throw refuseAction(`${where}: sql contains a NUL character, after which SQLite would stop reading`);
+    throw refuseAction(
+      `${where}: sql contains a NUL character, after which SQLite would stop reading`,
+    );
   if (!sql.isWellFormed()) throw refuseAction(`${where}: sql is not well-formed Unicode`);
   const parameters = readParameters(sql, where);
   if (values === undefined || Array.isArray(values)) {
@@ -79,9 +91,12 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
     return { sql, positional: list, named: {} };
   }
   if (typeof values !== 'object' || values === null)
-    throw refuseAction(`${where}: values must be a list, or an object with the names of parameters`);
+    throw refuseAction(
+      `${where}: values must be a list, or an object with the names of parameters`,
+    );
   const entries = Object.entries(readFields(values, `${where}: values`));
-  if (entries.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
+  if (entries.length > MAX_PARAMETERS)
+    throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
   const named = entries.map(([name, value]) => {
     if (!/^[:@$]?[\p{L}_][\p{L}\p{N}_]*$/u.test(name) || name === '__proto__')
       throw refuseAction(`${where}: "${name}" is not the name of a parameter`);
@@ -96,7 +111,8 @@ function parseStatement(statement: { readonly [name: string]: unknown }, where: 
 }
 
 function parseList(values: readonly unknown[], where: string): readonly SQLInputValue[] {
-  if (values.length > MAX_PARAMETERS) throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
+  if (values.length > MAX_PARAMETERS)
+    throw refuseAction(`${where}: more than ${MAX_PARAMETERS} values`);
   return Array.from(values, (value, index) => parseValue(value, `${where}, value ${index + 1}`));
 }
 
@@ -129,9 +145,12 @@ function parseObjectValue(value: unknown, where: string): SQLInputValue {
     return Uint8Array.from(value);
   }
   const tag = typeof value === 'object' ? readTag(value as Value) : undefined;
-  const bound = tag === undefined || tag.tag === '$text' ? undefined : bindValue({ [tag.tag]: tag.text });
+  const bound =
+    tag === undefined || tag.tag === '$text' ? undefined : bindValue({ [tag.tag]: tag.text });
   if (bound === undefined) {
-    throw refuseAction(`${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`);
+    throw refuseAction(
+      `${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`,
+    );
   }
   return bound.parameter;
 }
@@ -143,7 +162,9 @@ export function describeAction(action: CheckedAction): Value {
       sql,
       values:
         Object.keys(named).length > 0
-          ? Object.fromEntries(Object.entries(named).map(([name, value]) => [name, describeValue(value)]))
+          ? Object.fromEntries(
+              Object.entries(named).map(([name, value]) => [name, describeValue(value)]),
+            )
           : positional.map(describeValue),
     })),
   };

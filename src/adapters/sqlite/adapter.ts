@@ -53,10 +53,14 @@ import { Turns } from './turns.ts';
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 
 /** Opens the file, creates the control tables where they are missing, and refuses what could not be protected. */
-export async function openAdapter(options: SqliteOptions, context: AdapterContext): Promise<SqliteAdapter> {
+export async function openAdapter(
+  options: SqliteOptions,
+  context: AdapterContext,
+): Promise<SqliteAdapter> {
   checkOptions(options);
   const busyTimeoutMs = options.busyTimeoutMs ?? DEFAULT_BUSY_TIMEOUT_MS;
-  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) throw refused('busyTimeoutMs must be a number from 0 on');
+  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0)
+    throw refused('busyTimeoutMs must be a number from 0 on');
   const file = resolve(options.file);
   const identity = admitFile(file);
   const db = openDatabase(options.file);
@@ -64,10 +68,22 @@ export async function openAdapter(options: SqliteOptions, context: AdapterContex
     const deadline = { deadlineMs: busyTimeoutMs };
     await retryWhileBusy(() => pinDurability(db), deadline);
     // Before anything is written, so that a refused registration leaves the file as it was.
-    const registration = admitRegistration(options, await retryWhileBusy(() => readCatalog(db), deadline));
+    const registration = admitRegistration(
+      options,
+      await retryWhileBusy(() => readCatalog(db), deadline),
+    );
     const backend = await ensureControlTables(db, deadline);
     const catalog = await retryWhileBusy(() => readCatalog(db), deadline);
-    return new SqliteAdapter({ file, identity, db, registration, backend, catalog, busyTimeoutMs, context });
+    return new SqliteAdapter({
+      file,
+      identity,
+      db,
+      registration,
+      backend,
+      catalog,
+      busyTimeoutMs,
+      context,
+    });
   } catch (error) {
     db.close();
     throw openingFault(error);
@@ -115,7 +131,9 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   /** The file's version, as the trusted connection counts commits of others, when the catalogue was read. */
   #catalogVersion: unknown;
   #isCatalogDoubtful = false;
-  #survey: { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey } | undefined;
+  #survey:
+    | { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey }
+    | undefined;
 
   constructor(opened: Opened) {
     const { db, registration, backend, busyTimeoutMs, context } = opened;
@@ -163,12 +181,20 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     const since = performance.now();
     const endTurn = await this.#turns.take(busyTimeoutMs);
     if (endTurn === undefined) {
-      return { kind: 'failed', reason: 'busy', detail: `another stage held the database for ${busyTimeoutMs} ms` };
+      return {
+        kind: 'failed',
+        reason: 'busy',
+        detail: `another stage held the database for ${busyTimeoutMs} ms`,
+      };
     }
     try {
-      if (!db.isOpen) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
+      if (!db.isOpen)
+        throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
       const leftMs = Math.max(0, busyTimeoutMs - (performance.now() - since));
-      const staged = await this.#openStage({ claim, certificate }, action, { lockWithinMs: leftMs, endTurn });
+      const staged = await this.#openStage({ claim, certificate }, action, {
+        lockWithinMs: leftMs,
+        endTurn,
+      });
       if (staged.kind === 'failed') endTurn();
       return staged;
     } catch (error) {
@@ -184,7 +210,14 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   ): Promise<Staged> {
     const { db, file, backend, busyTimeoutMs, context } = this.#opened;
     const tools = {
-      ...{ file, backend, busyTimeoutMs, lockWithinMs: turn.lockWithinMs, base: db, reached: context.reached },
+      ...{
+        file,
+        backend,
+        busyTimeoutMs,
+        lockWithinMs: turn.lockWithinMs,
+        base: db,
+        reached: context.reached,
+      },
       registration: this.registration,
       affinity: this.#affinity,
       catalog: this.#catalog,
@@ -249,7 +282,10 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   /** Asks a connection of its own, which sees only what has been committed. */
   #isDurable(token: string): boolean {
     using independent = openDatabase(this.#opened.file, { readOnly: true });
-    return independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`).get(token) !== undefined;
+    return (
+      independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`).get(token) !==
+      undefined
+    );
   }
 }
 

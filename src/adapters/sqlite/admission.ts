@@ -8,7 +8,9 @@ import { foldName } from './control.ts';
 import { inspectRelation } from './relation.ts';
 
 /** A relation to register: its name, or its name with the columns that are not compared. */
-export type RelationOption = string | { readonly name: string; readonly volatile?: readonly string[] };
+export type RelationOption =
+  | string
+  | { readonly name: string; readonly volatile?: readonly string[] };
 
 /** What an application says about its database. */
 export interface SqliteOptions {
@@ -41,12 +43,16 @@ export function checkOptions(options: SqliteOptions): void {
 /** A file that exists, is a regular one and can be written. Returns what identifies it while the adapter is open. */
 export function admitFile(file: string): FileIdentity {
   const stats = statSync(file, { throwIfNoEntry: false });
-  if (stats === undefined) throw refused(`there is no database file "${file}"; create it with its tables first`);
+  if (stats === undefined)
+    throw refused(`there is no database file "${file}"; create it with its tables first`);
   if (!stats.isFile()) throw refused(`"${file}" is not a regular file`);
   try {
     accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    throw refused(`"${file}" cannot be written by this process; a promotion needs write access`, cause);
+    throw refused(
+      `"${file}" cannot be written by this process; a promotion needs write access`,
+      cause,
+    );
   }
   return identifyFile(stats);
 }
@@ -62,27 +68,35 @@ export function identifyFile(stats: Stats): FileIdentity {
 export function admitRegistration(options: SqliteOptions, catalog: Catalog): Registration {
   const profile: string = options.profile ?? 'net-state';
   if (profile !== 'net-state') {
-    throw refused(`profile "${profile}" needs recorders, which this adapter does not have; use net-state`);
+    throw refused(
+      `profile "${profile}" needs recorders, which this adapter does not have; use net-state`,
+    );
   }
   const values = options.values ?? 'plain';
   if (values !== 'plain' && values !== 'digest')
     throw refused(`values "${String(values)}" is neither plain nor digest`);
   if (catalog.settings.encoding !== 'UTF-8') {
-    throw refused('the database is not encoded in UTF-8, so sessions would not report text byte by byte; convert it');
+    throw refused(
+      'the database is not encoded in UTF-8, so sessions would not report text byte by byte; convert it',
+    );
   }
   if (!['wal', 'delete'].includes(String(catalog.settings.journal_mode))) {
-    throw refused(`journal mode ${String(catalog.settings.journal_mode)} is not supported; use wal or delete`);
+    throw refused(
+      `journal mode ${String(catalog.settings.journal_mode)} is not supported; use wal or delete`,
+    );
   }
   const relations = options.relations.map((relation) =>
     typeof relation === 'string'
       ? { name: relation, volatile: [] }
       : { name: relation.name, volatile: relation.volatile ?? [] },
   );
-  if (relations.length === 0) throw refused('no relations are registered; name the tables that operations may write');
+  if (relations.length === 0)
+    throw refused('no relations are registered; name the tables that operations may write');
   const seen = new Set<string>();
   const targets = relations.map(({ name, volatile }) => {
     const folded = foldName(name);
-    if (seen.has(folded)) throw refused(`relation "${name}" is registered twice; SQLite ignores case in names`);
+    if (seen.has(folded))
+      throw refused(`relation "${name}" is registered twice; SQLite ignores case in names`);
     seen.add(folded);
     return admitRelation(catalog, name, volatile);
   });
@@ -91,18 +105,25 @@ export function admitRegistration(options: SqliteOptions, catalog: Catalog): Reg
 
 function admitRelation(catalog: Catalog, name: string, volatile: readonly string[]): Target {
   const inspection = inspectRelation(catalog, name);
-  if (inspection.kind === 'unusable') throw refused(`relation "${name}" cannot be registered: ${inspection.why}`);
+  if (inspection.kind === 'unusable')
+    throw refused(`relation "${name}" cannot be registered: ${inspection.why}`);
   const { relation } = inspection;
   const columns = relation.columns.map((column) => column.name);
   for (const column of volatile) {
     if (relation.key.includes(column)) {
-      throw refused(`relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`);
+      throw refused(
+        `relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`,
+      );
     }
     if (relation.computed.includes(column)) {
-      throw refused(`relation "${name}": "${column}" is generated and never compared; leave it out of volatile`);
+      throw refused(
+        `relation "${name}": "${column}" is generated and never compared; leave it out of volatile`,
+      );
     }
     if (!columns.includes(column)) {
-      throw refused(`relation "${name}" has no column "${column}"${suggest(column, columns)} to be volatile`);
+      throw refused(
+        `relation "${name}" has no column "${column}"${suggest(column, columns)} to be volatile`,
+      );
     }
   }
   return { name, columns, key: relation.key, volatile: [...new Set(volatile)] };

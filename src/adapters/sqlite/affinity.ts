@@ -16,7 +16,10 @@ export type Cast =
  */
 export class Affinity {
   readonly #db = new DatabaseSync(':memory:', { allowExtension: false });
-  readonly #columns = new Map<string, { readonly write: StatementSync; readonly read: StatementSync }>();
+  readonly #columns = new Map<
+    string,
+    { readonly write: StatementSync; readonly read: StatementSync }
+  >();
 
   /** Stores the value in a column of this type and reads back what is there. */
   cast(relation: Relation, column: Column, value: Value): Cast {
@@ -52,7 +55,10 @@ export class Affinity {
     if (this.#db.isOpen) this.#db.close();
   }
 
-  #column(strict: boolean, type: string): { readonly write: StatementSync; readonly read: StatementSync } {
+  #column(
+    strict: boolean,
+    type: string,
+  ): { readonly write: StatementSync; readonly read: StatementSync } {
     const id = `${strict ? 'strict' : 'plain'} ${type}`;
     const known = this.#columns.get(id);
     if (known !== undefined) return known;

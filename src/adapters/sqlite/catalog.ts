@@ -58,7 +58,12 @@ const FILE_SETTINGS = [
  * What is compared at every step of a candidate: counters in the file's header that move with every change of the
  * schema or of what the application keeps there, and the journal mode, which decides what makes a commit durable.
  */
-export const VERSIONS = ['schema_version', 'user_version', 'application_id', 'journal_mode'] as const;
+export const VERSIONS = [
+  'schema_version',
+  'user_version',
+  'application_id',
+  'journal_mode',
+] as const;
 
 /** The versions as one text. */
 export function readVersions(db: DatabaseSync): string {
@@ -101,20 +106,40 @@ export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
 }
 
 function describeRelations(db: DatabaseSync): ReadonlyMap<string, Relation> {
-  const rows = db.prepare("select name, type, wr, strict from pragma_table_list where schema = 'main'").all();
+  const rows = db
+    .prepare("select name, type, wr, strict from pragma_table_list where schema = 'main'")
+    .all();
   return new Map(
     rows.map((row) => {
       const name = String(row.name);
       const kind = String(row.type);
-      const columns = kind === 'table' ? describeColumns(db, name) : { columns: [], computed: [], key: [] };
+      const columns =
+        kind === 'table' ? describeColumns(db, name) : { columns: [], computed: [], key: [] };
       const withoutRowid = row.wr === 1;
-      const rowidAlias = withoutRowid || columns.key.length !== 1 || hasKeyIndex(db, name) ? undefined : columns.key[0];
-      return [name, { name, target: name, kind, strict: row.strict === 1, withoutRowid, ...columns, rowidAlias }];
+      const rowidAlias =
+        withoutRowid || columns.key.length !== 1 || hasKeyIndex(db, name)
+          ? undefined
+          : columns.key[0];
+      return [
+        name,
+        {
+          name,
+          target: name,
+          kind,
+          strict: row.strict === 1,
+          withoutRowid,
+          ...columns,
+          rowidAlias,
+        },
+      ];
     }),
   );
 }
 
-function describeColumns(db: DatabaseSync, name: string): Pick<Relation, 'columns' | 'computed' | 'key'> {
+function describeColumns(
+  db: DatabaseSync,
+  name: string,
+): Pick<Relation, 'columns' | 'computed' | 'key'> {
   const rows = db.prepare(`pragma table_xinfo(${quoteName(name)})`).all();
   const stored = rows.filter((row) => row.hidden === 0);
   return {
@@ -151,7 +176,10 @@ export function indexCollations(db: DatabaseSync, index: string): readonly strin
 }
 
 /** How SQLite decides what a column makes of a value, by the words in its declared type (datatype3, section 3.1). */
-export function affinityOf({ strict }: Relation, { type }: Column): 'INTEGER' | 'TEXT' | 'BLOB' | 'REAL' | 'NUMERIC' {
+export function affinityOf(
+  { strict }: Relation,
+  { type }: Column,
+): 'INTEGER' | 'TEXT' | 'BLOB' | 'REAL' | 'NUMERIC' {
   if (strict && /^any$/i.test(type)) return 'BLOB';
   if (/int/i.test(type)) return 'INTEGER';
   if (/char|clob|text/i.test(type)) return 'TEXT';
@@ -164,5 +192,7 @@ export function affinityOf({ strict }: Relation, { type }: Column): 'INTEGER' | 
  * INTEGER and NUMERIC make it an integer, TEXT makes it text.
  */
 export function keepsSignedZero(relation: Relation, column: Column): boolean {
-  return affinityOf(relation, column) === 'BLOB' && !(relation.strict && /^blob$/i.test(column.type));
+  return (
+    affinityOf(relation, column) === 'BLOB' && !(relation.strict && /^blob$/i.test(column.type))
+  );
 }

@@ -63,7 +63,8 @@ function readChange(reader: Reader, keyPlaces: readonly number[]): Change {
   const before = op === 'insert' ? NO_IMAGE : reader.values(keyPlaces.length);
   const after = op === 'delete' ? NO_IMAGE : reader.values(keyPlaces.length);
   if (op === 'update') checkUpdate(reader, keyPlaces, { before, after });
-  else if (before.includes(undefined) || after.includes(undefined)) reader.refuse(`a column is missing from an ${op}`);
+  else if (before.includes(undefined) || after.includes(undefined))
+    reader.refuse(`a column is missing from an ${op}`);
   return { op, before, after };
 }
 
@@ -73,14 +74,18 @@ const NO_IMAGE: readonly (Value | undefined)[] = [];
 function checkUpdate(
   reader: Reader,
   keyPlaces: readonly number[],
-  images: { readonly before: readonly (Value | undefined)[]; readonly after: readonly (Value | undefined)[] },
+  images: {
+    readonly before: readonly (Value | undefined)[];
+    readonly after: readonly (Value | undefined)[];
+  },
 ): void {
   for (let column = 0; column < keyPlaces.length; column += 1) {
     const place = keyPlaces[column];
     const before = images.before[column];
     const after = images.after[column];
     if (place !== 0 && before === undefined) reader.refuse('an update without its key');
-    if (place === 0 && (before === undefined) !== (after === undefined)) reader.refuse('an update with half a column');
+    if (place === 0 && (before === undefined) !== (after === undefined))
+      reader.refuse('an update with half a column');
   }
 }
 
@@ -98,7 +103,10 @@ class Reader {
   }
 
   refuse(what: string): never {
-    throw new EffectMatchError('ERR_EM_CHANGESET_INVALID', `changeset, before byte ${this.#at}: ${what}`);
+    throw new EffectMatchError(
+      'ERR_EM_CHANGESET_INVALID',
+      `changeset, before byte ${this.#at}: ${what}`,
+    );
   }
 
   peek(): number | undefined {
@@ -126,7 +134,8 @@ class Reader {
   /** Moves on over bytes that are there, and returns where they start. */
   #skip(length: number): number {
     const from = this.#at;
-    if (length > this.#bytes.length - from) this.refuse(`${length} bytes were announced and are not there`);
+    if (length > this.#bytes.length - from)
+      this.refuse(`${length} bytes were announced and are not there`);
     this.#at = from + length;
     return from;
   }

@@ -37,14 +37,20 @@ export function foldName(name: string): string {
  * Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file.
  * Safe when several processes start at once, because all of it happens in one immediate transaction.
  */
-export async function ensureControlTables(db: DatabaseSync, options: { readonly deadlineMs: number }): Promise<string> {
+export async function ensureControlTables(
+  db: DatabaseSync,
+  options: { readonly deadlineMs: number },
+): Promise<string> {
   const found = await retryWhileBusy(() => readMeta(db), options);
   if (found !== undefined) return found;
   await immediate(
     db,
     () => {
-      for (const [name, shape] of Object.entries(TABLES)) db.exec(`create table if not exists ${name} ${shape}`);
-      const insert = db.prepare(`insert into ${META_TABLE} (name, value) values (?, ?) on conflict do nothing`);
+      for (const [name, shape] of Object.entries(TABLES))
+        db.exec(`create table if not exists ${name} ${shape}`);
+      const insert = db.prepare(
+        `insert into ${META_TABLE} (name, value) values (?, ?) on conflict do nothing`,
+      );
       insert.run('version', VERSION);
       insert.run('backend', randomBytes(16).toString('hex'));
     },
@@ -70,7 +76,8 @@ export function readMeta(db: DatabaseSync): string | undefined {
     );
   }
   const { backend } = meta;
-  if (backend !== undefined && !/^[0-9a-f]{32}$/.test(backend)) throw damaged('the backend id is not readable');
+  if (backend !== undefined && !/^[0-9a-f]{32}$/.test(backend))
+    throw damaged('the backend id is not readable');
   return backend;
 }
 
@@ -85,14 +92,17 @@ export function readBackend(db: DatabaseSync): unknown {
  */
 export function controlProblems(catalog: Catalog): readonly string[] {
   const problems = Object.entries(TABLES).flatMap(([name, shape]) => {
-    const object = catalog.objects.find((candidate) => candidate.type === 'table' && candidate.name === name);
+    const object = catalog.objects.find(
+      (candidate) => candidate.type === 'table' && candidate.name === name,
+    );
     return object?.sql === `CREATE TABLE ${name} ${shape}`
       ? []
       : [`the table ${name} is not as this release creates it`];
   });
   for (const { type, name, table, sql } of catalog.objects) {
     // An index without a text of its own is what a table's own definition asks for.
-    const ours = (type === 'table' && Object.hasOwn(TABLES, name)) || (type === 'index' && sql === null);
+    const ours =
+      (type === 'table' && Object.hasOwn(TABLES, name)) || (type === 'index' && sql === null);
     if (!ours && (isControlName(name) || isControlName(table)))
       problems.push(`${type} "${name}" is in the control area`);
   }

@@ -20,7 +20,14 @@ import {
 } from './snapshot.ts';
 
 /** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
-export const CHANNELS = ['changeset', 'authorizer', 'schema', 'transaction', 'sequence', 'settings'] as const;
+export const CHANNELS = [
+  'changeset',
+  'authorizer',
+  'schema',
+  'transaction',
+  'sequence',
+  'settings',
+] as const;
 
 /** Fingerprint of everything that an observation is made from. */
 function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
@@ -75,7 +82,11 @@ export function observeCandidate(observed: Observed): Evidence {
       : { channel: 'changeset', kind: 'silent', why: result.why },
     { channel: 'authorizer', kind: 'touched', targets: [...log.written.keys()] },
     stable('schema', before.versions, after.versions),
-    stable('transaction', transaction(true, before), transaction(connections.candidate.isTransaction, after)),
+    stable(
+      'transaction',
+      transaction(true, before),
+      transaction(connections.candidate.isTransaction, after),
+    ),
     compareSequence(before.sequence, after.sequence, observed.relations, records),
     stable('settings', before.settings, after.settings),
   ];
@@ -99,16 +110,25 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
     for (const table of decodeChangeset(changeset)) {
       const relation = relations.get(table.table);
       if (relation === undefined || !isRestated(observed, relation)) stated.push(table);
-      else for (const record of restateChanges(connections, relation, observed.affinity, table)) restated.push(record);
+      else
+        for (const record of restateChanges(connections, relation, observed.affinity, table))
+          restated.push(record);
     }
     const plain = nameRecords(stated, (table) => shapeOf(relations.get(table)));
     if (plain.kind === 'unclear') return plain;
     const named = { kind: 'records' as const, records: [...plain.records, ...restated] };
     for (const [name, written] of log.written) {
       const relation = relations.get(name);
-      if (relation === undefined) return { kind: 'unclear', why: `"${name}" was written and is not registered` };
-      if (findTurnedZero(connections, relation, { written, records: named.records, gross }) !== undefined) {
-        return { kind: 'unclear', why: `a zero in "${name}" changed only its sign, which sessions do not record` };
+      if (relation === undefined)
+        return { kind: 'unclear', why: `"${name}" was written and is not registered` };
+      if (
+        findTurnedZero(connections, relation, { written, records: named.records, gross }) !==
+        undefined
+      ) {
+        return {
+          kind: 'unclear',
+          why: `a zero in "${name}" changed only its sign, which sessions do not record`,
+        };
       }
     }
     return named;
@@ -129,7 +149,11 @@ function isRestated({ catalog }: Observed, relation: Relation): boolean {
 
 function shapeOf(relation: Relation | undefined): RelationShape | undefined {
   if (relation === undefined) return undefined;
-  return { name: relation.name, columns: relation.columns.map((column) => column.name), key: relation.key };
+  return {
+    name: relation.name,
+    columns: relation.columns.map((column) => column.name),
+    key: relation.key,
+  };
 }
 
 /**
@@ -148,7 +172,8 @@ function compareSequence(
     if (to === (before.get(name) ?? 0n)) return false;
     return to !== highestInserted(relations, records, name);
   });
-  const show = (sequence: Sequence) => differing.map((name) => `${name} ${sequence.get(name) ?? 'none'}`).join(', ');
+  const show = (sequence: Sequence) =>
+    differing.map((name) => `${name} ${sequence.get(name) ?? 'none'}`).join(', ');
   return stable('sequence', show(before), show(after));
 }
 
@@ -200,7 +225,14 @@ function assignedKeys(
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
     const gone = counters.has(name) ? 0n : unseen;
-    return [{ target: name, column: rowidAlias, above: String(above), upTo: String(above + steps + gone) }];
+    return [
+      {
+        target: name,
+        column: rowidAlias,
+        above: String(above),
+        upTo: String(above + steps + gone),
+      },
+    ];
   });
 }
 

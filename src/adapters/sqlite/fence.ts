@@ -107,7 +107,10 @@ function isObserving(code: number, first: string | null, second: string | null):
     case constants.SQLITE_FUNCTION:
       return true;
     case constants.SQLITE_PRAGMA:
-      return first === 'table_xinfo' || (second === null && first !== null && OBSERVED_PRAGMAS.has(first));
+      return (
+        first === 'table_xinfo' ||
+        (second === null && first !== null && OBSERVED_PRAGMAS.has(first))
+      );
     case constants.SQLITE_SAVEPOINT:
       return second === 'changeset';
     default:
@@ -130,7 +133,9 @@ function judge(request: Request, rules: FenceRules, log: FenceLog): string | und
     case constants.SQLITE_RECURSIVE:
       return undefined;
     case constants.SQLITE_READ:
-      return first !== null && isForeignControl(first, rules) ? `reads "${first}", ${OURS}` : undefined;
+      return first !== null && isForeignControl(first, rules)
+        ? `reads "${first}", ${OURS}`
+        : undefined;
     case constants.SQLITE_FUNCTION:
       if (second !== null && ALLOWED_FUNCTIONS.has(second.toLowerCase())) return undefined;
       return `calls the function ${second ?? '?'}, which is not on the list of allowed functions`;
@@ -140,7 +145,8 @@ function judge(request: Request, rules: FenceRules, log: FenceLog): string | und
       return judgeWrite(request, rules, log);
     case constants.SQLITE_PRAGMA:
       // The session extension asks for the columns of a table when it is first written.
-      if (first === 'table_xinfo' && second !== null && rules.writable.has(second)) return undefined;
+      if (first === 'table_xinfo' && second !== null && rules.writable.has(second))
+        return undefined;
       return `uses PRAGMA ${first ?? '?'}, which agent SQL may not use`;
     case constants.SQLITE_TRANSACTION:
     case constants.SQLITE_SAVEPOINT:
@@ -155,7 +161,8 @@ const OURS = 'which belongs to EffectMatch';
 function judgeWrite(request: Request, rules: FenceRules, log: FenceLog): string | undefined {
   const { code, first, second, schema } = request;
   const table = first ?? '?';
-  if (/^sqlite_(temp_)?(master|schema)$/i.test(table)) return 'changes the schema, which is not allowed';
+  if (/^sqlite_(temp_)?(master|schema)$/i.test(table))
+    return 'changes the schema, which is not allowed';
   if (isForeignControl(table, rules)) return `writes to "${table}", ${OURS}`;
   const relation = schema === 'main' ? rules.writable.get(table) : undefined;
   if (relation === undefined) {

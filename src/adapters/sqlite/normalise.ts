@@ -43,11 +43,17 @@ export class SqliteSchema implements ManifestSchema<Column> {
   fill(relation: Relation, column: Column, where: string): Cell {
     const { name, defaultText } = column;
     if (name === relation.rowidAlias) {
-      throw invalid(where, `SQLite assigns this key; write ${name}: generated('new ${relation.name}') or its value`);
+      throw invalid(
+        where,
+        `SQLite assigns this key; write ${name}: generated('new ${relation.name}') or its value`,
+      );
     }
     const text = defaultText ?? 'null';
     if (!LITERAL.test(text)) {
-      throw invalid(where, `its default is computed (${text}); state the value, now() for the current time, or any()`);
+      throw invalid(
+        where,
+        `its default is computed (${text}); state the value, now() for the current time, or any()`,
+      );
     }
     const value = this.store(relation, column, this.#affinity.literal(text), where);
     if (value === null && column.notNull) {

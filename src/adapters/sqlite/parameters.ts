@@ -34,7 +34,8 @@ export function readParameters(sql: string, where: string): Parameters {
     else if (numbered !== undefined) reach(parameters, numbered, where);
     else if (named !== undefined && !known.has(named)) parameters.push(named);
     if (named !== undefined) known.add(named);
-    if (parameters.length > MAX_NUMBER) throw refuseAction(`${where}: there are more than ${MAX_NUMBER} parameters`);
+    if (parameters.length > MAX_NUMBER)
+      throw refuseAction(`${where}: there are more than ${MAX_NUMBER} parameters`);
   }
   return parameters;
 }
@@ -54,7 +55,9 @@ function reach(parameters: (string | null)[], name: string, where: string): void
 export function checkCount(parameters: Parameters, count: number, where: string): void {
   const named = parameters.find((name) => name !== null && !name.startsWith('?'));
   if (named !== undefined) {
-    throw refuseAction(`${where}: the parameter ${named} has a name; give values as an object with the names`);
+    throw refuseAction(
+      `${where}: the parameter ${named} has a name; give values as an object with the names`,
+    );
   }
   if (parameters.length === count) return;
   throw refuseValueCount(`${where}: the statement`, parameters.length, count);
@@ -64,12 +67,15 @@ export function checkCount(parameters: Parameters, count: number, where: string)
 export function checkNames(parameters: Parameters, names: readonly string[], where: string): void {
   const unnamed = parameters.find((name) => name === null || name.startsWith('?'));
   if (unnamed !== undefined) {
-    throw refuseAction(`${where}: the parameter ${unnamed ?? '?'} has no name; give values as a list`);
+    throw refuseAction(
+      `${where}: the parameter ${unnamed ?? '?'} has no name; give values as a list`,
+    );
   }
   const known = new Map<string, string>();
   for (const name of parameters as readonly string[]) {
     const other = known.get(name.slice(1));
-    if (other !== undefined) throw refuseAction(`${where}: ${other} and ${name} must have different names`);
+    if (other !== undefined)
+      throw refuseAction(`${where}: ${other} and ${name} must have different names`);
     known.set(name.slice(1), name);
   }
   const given = new Set<string>();
@@ -80,5 +86,6 @@ export function checkNames(parameters: Parameters, names: readonly string[], whe
     given.add(bare);
   }
   const missing = [...known].find(([name]) => !given.has(name));
-  if (missing !== undefined) throw refuseAction(`${where}: there is no value for the parameter ${missing[1]}`);
+  if (missing !== undefined)
+    throw refuseAction(`${where}: there is no value for the parameter ${missing[1]}`);
 }

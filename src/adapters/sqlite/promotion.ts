@@ -2,7 +2,14 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { asFault, extendedCode, isBusy, primaryCode, retryWhileBusy, SQLITE } from '../../sqlite/connection.ts';
+import {
+  asFault,
+  extendedCode,
+  isBusy,
+  primaryCode,
+  retryWhileBusy,
+  SQLITE,
+} from '../../sqlite/connection.ts';
 import { insertMarker } from './markers.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
@@ -28,9 +35,11 @@ export async function promoteCandidate(
   tools: PromotionTools,
 ): Promise<Promotion> {
   try {
-    if (tools.isTouched) return refuse(db, 'candidate-changed', 'the candidate or a setting of its connection moved');
+    if (tools.isTouched)
+      return refuse(db, 'candidate-changed', 'the candidate or a setting of its connection moved');
     insertMarker(db, marker);
-    if (tools.isReplaced()) return refuse(db, 'backend-replaced', 'another file is at the path of this database');
+    if (tools.isReplaced())
+      return refuse(db, 'backend-replaced', 'another file is at the path of this database');
   } catch (error) {
     const conflict = extendedCode(error) === CONSTRAINT_PRIMARYKEY;
     return refuse(db, conflict ? 'marker-conflict' : 'marker-failed', String(error));
@@ -41,7 +50,8 @@ export async function promoteCandidate(
   } catch (error) {
     return judgeCommitError(db, error);
   }
-  if (db.isTransaction) return { kind: 'unknown', cause: new Error('COMMIT returned with the transaction open') };
+  if (db.isTransaction)
+    return { kind: 'unknown', cause: new Error('COMMIT returned with the transaction open') };
   tools.reached('adapter:commit-returned');
   return { kind: 'confirmed' };
 }
@@ -55,7 +65,8 @@ export async function promoteCandidate(
 function judgeCommitError(db: DatabaseSync, error: unknown): Promotion {
   const busy = error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_BUSY';
   if (db.isTransaction && busy) return refuse(db, 'busy', 'readers kept COMMIT from finishing');
-  if (db.isTransaction && primaryCode(error) === SQLITE.CONSTRAINT) return refuse(db, 'constraint', String(error));
+  if (db.isTransaction && primaryCode(error) === SQLITE.CONSTRAINT)
+    return refuse(db, 'constraint', String(error));
   return { kind: 'unknown', cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed') };
 }
 
@@ -67,6 +78,9 @@ function refuse(db: DatabaseSync, reason: string, detail: string): Promotion {
     if (!isBusy(cause)) return { kind: 'unknown', cause };
   }
   if (db.isTransaction)
-    return { kind: 'unknown', cause: new Error(`${reason}: ${detail}; the rollback did not end it`) };
+    return {
+      kind: 'unknown',
+      cause: new Error(`${reason}: ${detail}; the rollback did not end it`),
+    };
   return { kind: 'refused', reason, detail };
 }

@@ -50,9 +50,13 @@ export function readRow(
   for (const cells of found) {
     if (!Array.isArray(cells)) continue;
     const values = names.map((_, index) => decodeCell(cells[2 * index], cells[2 * index + 1]));
-    const key = Object.fromEntries(relation.key.map((name, index) => [name, values[index] ?? null]));
+    const key = Object.fromEntries(
+      relation.key.map((name, index) => [name, values[index] ?? null]),
+    );
     if (canonical(key) !== canonical(wanted.key)) continue;
-    return Object.fromEntries(wanted.columns.map((name, index) => [name, values[relation.key.length + index] ?? null]));
+    return Object.fromEntries(
+      wanted.columns.map((name, index) => [name, values[relation.key.length + index] ?? null]),
+    );
   }
   return null;
 }

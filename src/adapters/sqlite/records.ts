@@ -26,16 +26,23 @@ export function nameRecords(
   const records: ChangeRecord[] = [];
   for (const table of tables) {
     const shape = shapeOf(table.table);
-    if (shape === undefined) return { kind: 'unclear', why: `the changeset names the table "${table.table}"` };
+    if (shape === undefined)
+      return { kind: 'unclear', why: `the changeset names the table "${table.table}"` };
     if (!fits(table, shape)) {
-      return { kind: 'unclear', why: `the changeset has other columns than the table "${table.table}"` };
+      return {
+        kind: 'unclear',
+        why: `the changeset has other columns than the table "${table.table}"`,
+      };
     }
     const keys = new Set<string>();
     for (const change of table.changes) {
       const record = nameRecord(table, shape, change);
       const key = JSON.stringify(record.key);
       if (keys.has(key) || changesKey(table, change)) {
-        return { kind: 'unclear', why: `a key of "${table.table}" was respelled; delete the row and insert another` };
+        return {
+          kind: 'unclear',
+          why: `a key of "${table.table}" was respelled; delete the row and insert another`,
+        };
       }
       keys.add(key);
       records.push(record);
@@ -46,12 +53,15 @@ export function nameRecords(
 
 function fits(table: TableChanges, shape: RelationShape): boolean {
   if (table.keyPlaces.length !== shape.columns.length) return false;
-  return shape.columns.every((column, index) => shape.key.indexOf(column) + 1 === table.keyPlaces[index]);
+  return shape.columns.every(
+    (column, index) => shape.key.indexOf(column) + 1 === table.keyPlaces[index],
+  );
 }
 
 function changesKey(table: TableChanges, change: Change): boolean {
   return (
-    change.op === 'update' && table.keyPlaces.some((place, index) => place > 0 && change.after[index] !== undefined)
+    change.op === 'update' &&
+    table.keyPlaces.some((place, index) => place > 0 && change.after[index] !== undefined)
   );
 }
 
@@ -77,7 +87,11 @@ function pick(
   for (let index = 0; index < columns.length; index += 1) {
     const column = columns[index];
     const value = image[index];
-    if (column !== undefined && value !== undefined && (wanted.keyPlaces[index] !== 0) === wanted.isKey) {
+    if (
+      column !== undefined &&
+      value !== undefined &&
+      (wanted.keyPlaces[index] !== 0) === wanted.isKey
+    ) {
       row[column] = value;
     }
   }

@@ -1,7 +1,13 @@
 import { DatabaseSync } from 'node:sqlite';
 import { suggest } from '../../protocol/nearest.ts';
 import { quoteName } from '../../sqlite/connection.ts';
-import { type Catalog, indexCollations, keepsSignedZero, keyIndex, type Relation } from './catalog.ts';
+import {
+  type Catalog,
+  indexCollations,
+  keepsSignedZero,
+  keyIndex,
+  type Relation,
+} from './catalog.ts';
 import { isControlName } from './control.ts';
 
 /** A relation that the changeset can speak for, or why it cannot and what would help. */
@@ -40,21 +46,28 @@ function inspect(catalog: Catalog, name: string): Inspection {
     case 'view':
       return unusable('it is a view; register the tables that its triggers write');
     case 'virtual':
-      return unusable('it is a virtual table, whose writes a session does not record; keep it out of protected writes');
+      return unusable(
+        'it is a virtual table, whose writes a session does not record; keep it out of protected writes',
+      );
     default:
-      return unusable(`it is a ${relation.kind} table of a virtual table; keep it out of protected writes`);
+      return unusable(
+        `it is a ${relation.kind} table of a virtual table; keep it out of protected writes`,
+      );
   }
 }
 
 function inspectTable(catalog: Catalog, relation: Relation): Inspection {
-  if ([...relation.columns.map((column) => column.name), ...relation.computed].includes('__proto__')) {
+  if (
+    [...relation.columns.map((column) => column.name), ...relation.computed].includes('__proto__')
+  ) {
     return unusable('it has a column named __proto__; rename the column');
   }
   if (relation.key.length === 0) {
     return unusable('it has no PRIMARY KEY, so a session records nothing of it; declare one');
   }
   const nullable = relation.columns.find(
-    (column) => relation.key.includes(column.name) && !column.notNull && column.name !== relation.rowidAlias,
+    (column) =>
+      relation.key.includes(column.name) && !column.notNull && column.name !== relation.rowidAlias,
   );
   if (nullable !== undefined) {
     return unusable(
@@ -71,9 +84,14 @@ function inspectTable(catalog: Catalog, relation: Relation): Inspection {
  * one. The comparison is made on an empty copy of the definition, which is also how an unknown collation comes out.
  */
 function inspectCollations(catalog: Catalog, relation: Relation): Inspection {
-  const definition = catalog.objects.find((object) => object.type === 'table' && object.name === relation.name)?.sql;
+  const definition = catalog.objects.find(
+    (object) => object.type === 'table' && object.name === relation.name,
+  )?.sql;
   if (typeof definition !== 'string') return unusable('its definition cannot be read');
-  using copy = new DatabaseSync(':memory:', { allowExtension: false, enableDoubleQuotedStringLiterals: true });
+  using copy = new DatabaseSync(':memory:', {
+    allowExtension: false,
+    enableDoubleQuotedStringLiterals: true,
+  });
   try {
     copy.exec(definition);
     const columns = relation.key.map(quoteName).join(', ');
@@ -86,12 +104,18 @@ function inspectCollations(catalog: Catalog, relation: Relation): Inspection {
   const ofIndex = indexCollations(copy, keyIndex(copy, relation.name) ?? '');
   const ofColumns = indexCollations(copy, 'effectmatch_columns');
   if (JSON.stringify(ofIndex) !== JSON.stringify(ofColumns)) {
-    return unusable('its PRIMARY KEY uses another collation than its key columns; give both the same');
+    return unusable(
+      'its PRIMARY KEY uses another collation than its key columns; give both the same',
+    );
   }
   const loose = relation.columns.some(
     (column) => relation.key.includes(column.name) && keepsSignedZero(relation, column),
   );
-  return { kind: 'usable', relation, aliasedKey: loose || ofColumns.some((collation) => collation !== 'BINARY') };
+  return {
+    kind: 'usable',
+    relation,
+    aliasedKey: loose || ofColumns.some((collation) => collation !== 'BINARY'),
+  };
 }
 
 function unusable(why: string): Inspection {

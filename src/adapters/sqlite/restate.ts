@@ -46,7 +46,9 @@ export function restateChanges(
       keys.set(JSON.stringify(relation.key.map((name) => key[name])), key);
     }
   }
-  const columns = relation.columns.map((column) => column.name).filter((name) => !relation.key.includes(name));
+  const columns = relation.columns
+    .map((column) => column.name)
+    .filter((name) => !relation.key.includes(name));
   return [...keys.values()].flatMap((key) => {
     const before = readRow(connections.base, relation, { key, columns });
     const after = readRow(connections.candidate, relation, { key, columns });
@@ -79,15 +81,23 @@ function touchedKeys(relation: Relation, table: TableChanges, change: Change): r
   };
   return [
     ...keyOf((index) => change.before[index]),
-    ...keyOf((index) => change.after[index] ?? (change.op === 'update' ? change.before[index] : undefined)),
+    ...keyOf(
+      (index) => change.after[index] ?? (change.op === 'update' ? change.before[index] : undefined),
+    ),
   ];
 }
 
-function compareRows(before: Row | null, after: Row | null): Pick<ChangeRecord, 'op' | 'before' | 'after'> | undefined {
+function compareRows(
+  before: Row | null,
+  after: Row | null,
+): Pick<ChangeRecord, 'op' | 'before' | 'after'> | undefined {
   if (before === null) return after === null ? undefined : { op: 'insert', before, after };
   if (after === null) return { op: 'delete', before, after };
-  const changed = Object.keys(before).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+  const changed = Object.keys(before).filter(
+    (name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]),
+  );
   if (changed.length === 0) return undefined;
-  const pick = (row: Row): Row => Object.fromEntries(changed.map((name) => [name, row[name] ?? null]));
+  const pick = (row: Row): Row =>
+    Object.fromEntries(changed.map((name) => [name, row[name] ?? null]));
   return { op: 'update', before: pick(before), after: pick(after) };
 }

@@ -30,8 +30,12 @@ export function findTurnedZero(
   const { written, records } = facts;
   if (!written.inserted && !columns.some((name) => written.updated.has(name))) return undefined;
   if (!mayHideRows(facts)) {
-    const updated = records.filter((record) => record.target === relation.name && record.op === 'update');
-    return updated.map((record) => record.key ?? {}).find((key) => turnsZero(connections, relation, { key, columns }));
+    const updated = records.filter(
+      (record) => record.target === relation.name && record.op === 'update',
+    );
+    return updated
+      .map((record) => record.key ?? {})
+      .find((key) => turnsZero(connections, relation, { key, columns }));
   }
   return findTurnedRow(connections, relation, columns);
 }
@@ -40,7 +44,9 @@ export function findTurnedZero(
 function signedColumns(relation: Relation): readonly string[] {
   const known =
     signed.get(relation) ??
-    relation.columns.filter((column) => keepsSignedZero(relation, column)).map((column) => column.name);
+    relation.columns
+      .filter((column) => keepsSignedZero(relation, column))
+      .map((column) => column.name);
   signed.set(relation, known);
   return known;
 }
@@ -82,9 +88,15 @@ function findTurnedRow(
 }
 
 /** Rows with a REAL zero in one of the columns, by their key with the sign of zeros left out. */
-function rowsWithZero(db: DatabaseSync, relation: Relation, columns: readonly string[]): Map<string, Row> {
+function rowsWithZero(
+  db: DatabaseSync,
+  relation: Relation,
+  columns: readonly string[],
+): Map<string, Row> {
   const names = [...relation.key, ...columns];
-  const isZero = columns.map((name) => `(typeof(${quoteName(name)}) = 'real' and ${quoteName(name)} = 0.0)`);
+  const isZero = columns.map(
+    (name) => `(typeof(${quoteName(name)}) = 'real' and ${quoteName(name)} = 0.0)`,
+  );
   const statement = db.prepare(
     `select ${names.map((name) => selectExact(quoteName(name))).join(', ')} from main.${quoteName(relation.name)}` +
       ` where ${isZero.join(' or ')}`,
@@ -94,8 +106,12 @@ function rowsWithZero(db: DatabaseSync, relation: Relation, columns: readonly st
   const rows = new Map<string, Row>();
   for (const cells of statement.iterate() as Iterable<unknown>) {
     if (!Array.isArray(cells)) continue;
-    const row = Object.fromEntries(names.map((name, at) => [name, decodeCell(cells[2 * at], cells[2 * at + 1])]));
-    const key = relation.key.map((name) => (isNegativeZero(row[name]) ? { $real: '0.0' } : row[name]));
+    const row = Object.fromEntries(
+      names.map((name, at) => [name, decodeCell(cells[2 * at], cells[2 * at + 1])]),
+    );
+    const key = relation.key.map((name) =>
+      isNegativeZero(row[name]) ? { $real: '0.0' } : row[name],
+    );
     rows.set(JSON.stringify(key), row);
   }
   return rows;

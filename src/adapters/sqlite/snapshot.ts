@@ -41,7 +41,11 @@ export interface Connections {
 }
 
 /** `settings` are read unless the caller knows them. */
-export function takeSnapshot(connections: Connections, catalog: Catalog, settings?: string): Snapshot {
+export function takeSnapshot(
+  connections: Connections,
+  catalog: Catalog,
+  settings?: string,
+): Snapshot {
   const { candidate } = connections;
   return {
     versions: readVersions(candidate),
@@ -68,7 +72,10 @@ export function readBaseVersion({ base }: Connections): unknown {
 /** The highest rowid in use, 0 in an empty table; undefined where the rowid is no column. */
 export function readTop(db: DatabaseSync, { name, rowidAlias }: Relation): bigint | undefined {
   if (rowidAlias === undefined) return undefined;
-  const top = statement(db, `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`);
+  const top = statement(
+    db,
+    `select max(${quoteName(rowidAlias)}) as highest from main.${quoteName(name)}`,
+  );
   top.setReadBigInts(true);
   const highest = top.get()?.highest;
   return typeof highest === 'bigint' ? highest : 0n;

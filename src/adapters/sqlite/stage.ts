@@ -1,7 +1,14 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
-import type { AdapterContext, CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  CandidateFacts,
+  Evidence,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../contract/adapter.ts';
 import type { ConsumedPermit } from '../../contract/proof.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -49,7 +56,11 @@ export interface StageTools {
  * Runs the action once in a transaction of its own and holds it open. No other stage uses the connection meanwhile, and
  * what an earlier one left on it is nothing: that is checked before the action runs.
  */
-export async function openStage(tools: StageTools, under: StagedUnder, action: CheckedAction): Promise<Staged> {
+export async function openStage(
+  tools: StageTools,
+  under: StagedUnder,
+  action: CheckedAction,
+): Promise<Staged> {
   const candidate = tools.keeper.take(tools.catalog) ?? openCandidate(tools);
   if (candidate === undefined) return REPLACED;
   try {
@@ -69,7 +80,11 @@ function openCandidate({ file, isReplaced }: StageTools): Candidate | undefined 
   try {
     return new Candidate(file);
   } catch (error) {
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened for a candidate');
+    throw asFault(
+      error,
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      'the database could not be opened for a candidate',
+    );
   }
 }
 
@@ -96,14 +111,23 @@ async function stageAction(
   if (readBackend(db) !== tools.backend) return REPLACED;
   const marker = findMarker(db, under.claim.sealed.record.occurrence);
   if (marker?.disposition === 'committed') {
-    return failed('already-committed', 'already committed by an earlier execution; do not approve it again');
+    return failed(
+      'already-committed',
+      'already committed by an earlier execution; do not approve it again',
+    );
   }
   if (marker !== undefined) {
-    return failed('already-void', 'an earlier attempt was interrupted and recovered: it can no longer commit');
+    return failed(
+      'already-void',
+      'an earlier attempt was interrupted and recovered: it can no longer commit',
+    );
   }
   const rules = rulesFor(tools, candidate, action);
   if (rules === undefined)
-    return failed('boundary-changed', 'a registered table was dropped or replaced by a view; certify again');
+    return failed(
+      'boundary-changed',
+      'a registered table was dropped or replaced by a view; certify again',
+    );
   const relations = rules.writable;
   const session = db.createSession();
   const fromMs = readClock(db);
@@ -136,7 +160,11 @@ async function stageAction(
 }
 
 /** The rules of an action; worked out once per connection, which is made for one schema. */
-function rulesFor(tools: StageTools, candidate: Candidate, action: CheckedAction): FenceRules | undefined {
+function rulesFor(
+  tools: StageTools,
+  candidate: Candidate,
+  action: CheckedAction,
+): FenceRules | undefined {
   if (isProbe(action)) return makeRules(tools.catalog, [PROBE_TABLE], true);
   const names = tools.registration.targets.map((target) => target.name);
   candidate.rules ??= makeRules(tools.catalog, names, false);
@@ -144,15 +172,25 @@ function rulesFor(tools: StageTools, candidate: Candidate, action: CheckedAction
 }
 
 /** Undefined where one of the names is no table. */
-function makeRules({ relations, objects }: Catalog, names: readonly string[], probe: boolean): FenceRules | undefined {
+function makeRules(
+  { relations, objects }: Catalog,
+  names: readonly string[],
+  probe: boolean,
+): FenceRules | undefined {
   const writable = new Map<string, Relation>();
   for (const name of names) {
     const relation = relations.get(name);
     if (relation?.kind !== 'table') return undefined;
     writable.set(name, relation);
   }
-  const named = (type: string) => objects.filter((object) => object.type === type).map((object) => object.name);
-  return { writable, views: new Set(named('view')), triggers: new Set(named('trigger')), isProbe: probe };
+  const named = (type: string) =>
+    objects.filter((object) => object.type === type).map((object) => object.name);
+  return {
+    writable,
+    views: new Set(named('view')),
+    triggers: new Set(named('trigger')),
+    isProbe: probe,
+  };
 }
 
 /**
@@ -211,7 +249,9 @@ class HeldStage implements Stage {
   async observe(): Promise<Evidence> {
     this.#assertHeld();
     const evidence = observeCandidate(this.#observed);
-    const isClean = evidence.channels.every((report) => report.kind !== 'stable' || report.before === report.after);
+    const isClean = evidence.channels.every(
+      (report) => report.kind !== 'stable' || report.before === report.after,
+    );
     this.#seen = { evidence: evidence.evidence, isClean };
     this.#permit.observed(evidence.evidence);
     return evidence;
@@ -223,7 +263,9 @@ class HeldStage implements Stage {
     invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
     const standing = this.#readStanding();
     const evidence =
-      standing === this.#standing ? seen.evidence : hash('sha256', `${seen.evidence} ${standing}`, 'hex');
+      standing === this.#standing
+        ? seen.evidence
+        : hash('sha256', `${seen.evidence} ${standing}`, 'hex');
     this.#permit.rechecked(evidence);
     return { candidate: this.candidate, evidence };
   }
@@ -286,11 +328,17 @@ class HeldStage implements Stage {
   }
 
   #assertHeld(): void {
-    invariant(!this.#ended && this.#observed.connections.candidate.isTransaction, 'the stage is still held');
+    invariant(
+      !this.#ended && this.#observed.connections.candidate.isTransaction,
+      'the stage is still held',
+    );
   }
 }
 
-const REPLACED = failed('backend-replaced', 'the file at this path is not the database that was opened; open it again');
+const REPLACED = failed(
+  'backend-replaced',
+  'the file at this path is not the database that was opened; open it again',
+);
 
 function failed(reason: string, detail: string): Staged {
   return { kind: 'failed', reason, detail };

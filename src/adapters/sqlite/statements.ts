@@ -7,7 +7,11 @@ import type { FenceLog, Write } from './fence.ts';
 /** What became of an action: run to its end, or why not. */
 export type RunResult =
   | { readonly kind: 'done' }
-  | { readonly kind: 'failed'; readonly reason: 'action-failed' | 'outlet-denied'; readonly detail: string };
+  | {
+      readonly kind: 'failed';
+      readonly reason: 'action-failed' | 'outlet-denied';
+      readonly detail: string;
+    };
 
 const MAX_DETAIL = 1000;
 
@@ -72,7 +76,10 @@ function runStatement(statement: CheckedStatement, tools: RunTools): string | un
 }
 
 /** The compiled statement with what it may write entered in the log, or what is wrong with the text. */
-function compileStatement(sql: string, { db, log, compiled }: RunTools): CompiledStatement | string {
+function compileStatement(
+  sql: string,
+  { db, log, compiled }: RunTools,
+): CompiledStatement | string {
   const known = compiled?.get(sql);
   if (known !== undefined) {
     for (const write of known.writes) log.enter(write);

@@ -12,12 +12,21 @@ const CLOSED: readonly Outlet[] = [
   ['PRAGMA statements and functions', 'authorizer'],
   ['CREATE, ALTER, DROP, REINDEX, ANALYZE', 'authorizer; schema compared before and after'],
   ['VACUUM', 'not possible inside the held transaction'],
-  ['temporary tables, triggers and views', 'authorizer; schema_version of temp compared before and after'],
+  [
+    'temporary tables, triggers and views',
+    'authorizer; schema_version of temp compared before and after',
+  ],
   ['transaction control and savepoints', 'authorizer; transaction checked after every statement'],
   ['extension loading', 'switched off on the connection; authorizer'],
   ['application-defined functions', 'none are registered on the connection; authorizer allow-list'],
-  ['functions in defaults, checks and indexes', 'trusted_schema is off: only functions SQLite marks innocuous'],
-  ['sqlite_sequence and other tables of SQLite', 'authorizer; sqlite_sequence compared before and after'],
+  [
+    'functions in defaults, checks and indexes',
+    'trusted_schema is off: only functions SQLite marks innocuous',
+  ],
+  [
+    'sqlite_sequence and other tables of SQLite',
+    'authorizer; sqlite_sequence compared before and after',
+  ],
   ['control tables of EffectMatch', 'authorizer'],
 ].map(([outlet = '', by = '']) => ({ outlet, disposition: 'denied', by }));
 
@@ -45,7 +54,9 @@ export function surveyCatalog(
   const { backend, file, registration } = facts;
   const problems = controlProblems(catalog).map((problem) => open('control tables', problem));
   if (facts.isReplaced)
-    problems.push(open('database file', 'another file, or other rights, since it was opened; reopen it'));
+    problems.push(
+      open('database file', 'another file, or other rights, since it was opened; reopen it'),
+    );
   const outlets = [
     ...registration.targets.map((target) => surveyTarget(catalog, target)),
     ...catalog.objects.flatMap((object) => surveyObject(object, registration)),
@@ -70,9 +81,15 @@ function surveyTarget(catalog: Catalog, target: Target): Outlet {
   const { relation } = inspection;
   const now = [relation.columns.map((column) => column.name), relation.key];
   if (JSON.stringify(now) !== JSON.stringify([target.columns, target.key])) {
-    return open(outlet, 'its columns or key changed after it was registered; open the adapter again');
+    return open(
+      outlet,
+      'its columns or key changed after it was registered; open the adapter again',
+    );
   }
-  const uncompared = target.volatile.length === 0 ? '' : `, volatile and not compared: ${target.volatile.join(', ')}`;
+  const uncompared =
+    target.volatile.length === 0
+      ? ''
+      : `, volatile and not compared: ${target.volatile.join(', ')}`;
   return { outlet, disposition: 'observed', by: `session changeset${uncompared}` };
 }
 
@@ -82,7 +99,9 @@ function surveyObject(object: SchemaObject, registration: Registration): readonl
   switch (type) {
     case 'table':
       if (registration.targets.some((target) => target.name === name)) return [];
-      return [{ outlet: `relation ${name}`, disposition: 'denied', by: 'authorizer: not registered' }];
+      return [
+        { outlet: `relation ${name}`, disposition: 'denied', by: 'authorizer: not registered' },
+      ];
     case 'trigger':
       return [
         {
@@ -92,11 +111,22 @@ function surveyObject(object: SchemaObject, registration: Registration): readonl
         },
       ];
     case 'view':
-      return [{ outlet: `view ${name}`, disposition: 'denied', by: 'holds no data; its triggers are listed' }];
+      return [
+        {
+          outlet: `view ${name}`,
+          disposition: 'denied',
+          by: 'holds no data; its triggers are listed',
+        },
+      ];
     case 'index':
       return [];
     default:
-      return [open(`${type} ${name}`, 'this release does not know what it is; drop it or use a newer release')];
+      return [
+        open(
+          `${type} ${name}`,
+          'this release does not know what it is; drop it or use a newer release',
+        ),
+      ];
   }
 }
 

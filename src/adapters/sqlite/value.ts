@@ -27,8 +27,12 @@ export function decodeCell(storage: unknown, content: unknown): Value {
   if (storage === 'null') return null;
   if (storage === 'integer' && typeof content === 'bigint') return encodeInteger(content);
   if (storage === 'real' && typeof content === 'number') return encodeReal(content);
-  if (content instanceof Uint8Array) return storage === 'text' ? encodeText(content) : encodeBytes(content);
-  throw new EffectMatchError('ERR_EM_INVARIANT', `a cell of storage class ${String(storage)} cannot be read`);
+  if (content instanceof Uint8Array)
+    return storage === 'text' ? encodeText(content) : encodeBytes(content);
+  throw new EffectMatchError(
+    'ERR_EM_INVARIANT',
+    `a cell of storage class ${String(storage)} cannot be read`,
+  );
 }
 
 /** Two result columns that {@link decodeCell} reads without loss. `column` is quoted SQL. */
@@ -53,7 +57,9 @@ export function bindValue(value: Value): Bound | undefined {
   const tagged = readTag(value);
   switch (tagged?.tag) {
     case '$int':
-      return isInt64(BigInt(tagged.text)) ? { parameter: BigInt(tagged.text), isText: false } : undefined;
+      return isInt64(BigInt(tagged.text))
+        ? { parameter: BigInt(tagged.text), isText: false }
+        : undefined;
     case '$real':
       return { parameter: Number(tagged.text), isText: false };
     case '$bytes':

@@ -16,7 +16,8 @@ const SCHEMA = `
   insert into invoice values (4711, 7, 'pending');`;
 const TRIGGER = `create trigger notify after update of status on invoice when new.status = 'paid'
   begin insert into notification (invoice, text) values (new.id, 'paid'); end`;
-const RESET = "update invoice set status = 'pending'; update vendor set blocked = 0; delete from notification;";
+const RESET =
+  "update invoice set status = 'pending'; update vendor set blocked = 0; delete from notification;";
 const BLOCKING = 'update vendor set blocked = 1 where id = 7';
 
 /** What the agent runs. */
@@ -39,7 +40,12 @@ export function configOf(folder: string, publicKey: string): RuntimeConfig {
     store: join(folder, 'effectmatch.db'),
     keyring: join(folder, 'effectmatch.keys.json'),
     issuers: { 'ap-team': { key: publicKey, may: ['books'] } },
-    adapters: { books: sqlite({ file: join(folder, 'books.db'), relations: ['invoice', 'notification', 'vendor'] }) },
+    adapters: {
+      books: sqlite({
+        file: join(folder, 'books.db'),
+        relations: ['invoice', 'notification', 'vendor'],
+      }),
+    },
   };
 }
 
@@ -72,8 +78,14 @@ export async function payInvoice(scene: Scene): Promise<void> {
 
   scene.act('The extra row is approved too, but two workers use that approval at once');
   change(scene, RESET);
-  const shared = await scene.approve(runtime, { ...PAYMENT, effects: [...PAYMENT.effects, NOTIFICATION] });
-  const verdicts = await Promise.all([runtime.execute(shared, PAYING), runtime.execute(shared, PAYING)]);
+  const shared = await scene.approve(runtime, {
+    ...PAYMENT,
+    effects: [...PAYMENT.effects, NOTIFICATION],
+  });
+  const verdicts = await Promise.all([
+    runtime.execute(shared, PAYING),
+    runtime.execute(shared, PAYING),
+  ]);
   const [winner, loser] = verdicts.sort((a, b) => a.kind.localeCompare(b.kind));
   scene.verdict(winner, 'committed');
   scene.verdict(loser, 'spent');

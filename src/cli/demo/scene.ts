@@ -1,6 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Lineage, PrepareRequest, Runtime, SignedLicense, Terminal } from '../../index.ts';
-import { approver, EffectMatchError, generateApprover, renderApproved, renderTerminal } from '../../index.ts';
+import {
+  approver,
+  EffectMatchError,
+  generateApprover,
+  renderApproved,
+  renderTerminal,
+} from '../../index.ts';
 import { toneOf } from '../journal-entries.ts';
 import { type Output, printable, type Tone, wrap } from '../output.ts';
 
@@ -51,7 +57,11 @@ export class Scene {
     this.acts.at(-1)?.terminals.push(terminal);
     const text = renderTerminal(terminal).replace(/^[a-z]+/, (kind) => kind.toUpperCase());
     this.tell('verdict', text, toneOf(terminal.kind));
-    this.expect('verdict', terminal.kind === 'rejected' ? terminal.reason : terminal.kind, expected);
+    this.expect(
+      'verdict',
+      terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
+      expected,
+    );
   }
 
   /** Asks to ship, which waits for the payment. `expected` is `released`, or why it is halted. */
@@ -75,6 +85,9 @@ export class Scene {
   expect(what: string, found: unknown, expected: unknown): void {
     if (isDeepStrictEqual(found, expected)) return;
     const values = `${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`;
-    throw new EffectMatchError('ERR_EM_INVARIANT', `act ${this.acts.length} of the demo, ${what}: ${values}`);
+    throw new EffectMatchError(
+      'ERR_EM_INVARIANT',
+      `act ${this.acts.length} of the demo, ${what}: ${values}`,
+    );
   }
 }

@@ -15,7 +15,9 @@ export function chooseRelations(answer: string, found: FoundDatabase): readonly 
       why === undefined
         ? `there is no table "${name}"${suggest(name, usable)}; nothing was written`
         : `table "${name}" cannot be registered: ${why}; nothing was written`,
-      why === undefined ? `the tables are ${usable.join(', ')}` : 'change the table as it says, or leave it out',
+      why === undefined
+        ? `the tables are ${usable.join(', ')}`
+        : 'change the table as it says, or leave it out',
     );
   }
   return chosen;

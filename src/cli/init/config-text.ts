@@ -48,7 +48,8 @@ ${leftOutLines(plan, found)}    }),
 }
 
 function issuersText({ approver, adapter }: ConfigPlan): string {
-  const comment = '  // Who may approve, by public key; approvers keep their private keys to themselves.';
+  const comment =
+    '  // Who may approve, by public key; approvers keep their private keys to themselves.';
   const body = (issuer: string, key: string) =>
     `    ${issuer}: { key: ${key}, may: [${literal(adapter)}], sources: ['manifest', 'contract', 'rehearsed'] },`;
   if (approver === undefined) {
@@ -75,7 +76,10 @@ function relationLines({ relations }: ConfigPlan, { tables }: FoundDatabase): st
     .filter(({ name }) => relations.includes(name))
     .map((table) => {
       const columns = table.volatile.map(({ column }) => literal(column)).join(', ');
-      const entry = columns === '' ? literal(table.name) : `{ name: ${literal(table.name)}, volatile: [${columns}] }`;
+      const entry =
+        columns === ''
+          ? literal(table.name)
+          : `{ name: ${literal(table.name)}, volatile: [${columns}] }`;
       return `        ${entry}, // ${printableLine(describeTable(table))}`;
     })
     .join('\n');
@@ -88,17 +92,24 @@ export function describeTable({ key, volatile, triggers, cascadesFrom }: FoundTa
     ...volatile.map(({ column, by }) => `${column} is set to the time by trigger ${by}`),
     ...triggers
       .filter(({ name }) => !volatile.some(({ by }) => by === name))
-      .map(({ name, writes }) => `trigger ${name}${writes.length === 0 ? '' : ` writes ${writes.join(', ')}`}`),
+      .map(
+        ({ name, writes }) =>
+          `trigger ${name}${writes.length === 0 ? '' : ` writes ${writes.join(', ')}`}`,
+      ),
     ...(cascadesFrom.length === 0 ? [] : [`changes with ${cascadesFrom.join(', ')} (foreign key)`]),
   ].join('; ');
 }
 
-function leftOutLines({ relations }: ConfigPlan, { tables, functions, views }: FoundDatabase): string {
+function leftOutLines(
+  { relations }: ConfigPlan,
+  { tables, functions, views }: FoundDatabase,
+): string {
   const left = tables.filter(({ name }) => !relations.includes(name));
   const lines = [
     ...(left.length === 0 ? [] : ['// Left out:']),
     ...left.map(
-      ({ name, unusable }) => `//   ${name}: ${unusable ?? 'not chosen; add it to `relations` to allow writes'}`,
+      ({ name, unusable }) =>
+        `//   ${name}: ${unusable ?? 'not chosen; add it to `relations` to allow writes'}`,
     ),
     ...optional('Views that operations may write through', 'views', views),
     ...optional('Functions that agents may call', 'entryPoints', functions),

@@ -3,7 +3,11 @@ export interface FoundTable {
   readonly name: string;
   readonly key: readonly string[];
   /** Columns that can be stated, with the TypeScript type of what the adapter takes for them. */
-  readonly columns: readonly { readonly name: string; readonly type: string; readonly nullable: boolean }[];
+  readonly columns: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly nullable: boolean;
+  }[];
   /** Why it cannot be registered, with what would help; absent where it can. */
   readonly unusable?: string;
   /** Columns that a trigger sets to the current time: proposed as volatile, because nobody can approve their value. */
@@ -41,19 +45,25 @@ export function strayTriggers(
   { tables }: FoundDatabase,
   chosen: readonly string[],
 ): readonly { readonly trigger: string; readonly on: string; readonly writes: string }[] {
-  const isChosen = (name: string) => chosen.some((candidate) => candidate.toLowerCase() === name.toLowerCase());
+  const isChosen = (name: string) =>
+    chosen.some((candidate) => candidate.toLowerCase() === name.toLowerCase());
   return tables
     .filter(({ name }) => isChosen(name))
     .flatMap(({ name: on, triggers }) =>
       triggers.flatMap(({ name: trigger, writes }) =>
         writes
-          .filter((name) => !isChosen(name) && tables.some((table) => table.name.toLowerCase() === name.toLowerCase()))
+          .filter(
+            (name) =>
+              !isChosen(name) &&
+              tables.some((table) => table.name.toLowerCase() === name.toLowerCase()),
+          )
           .map((name) => ({ trigger, on, writes: name })),
       ),
     );
 }
 
-const WRITE = /\b(?:insert\s+(?:or\s+\w+\s+)?into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from)\s+/gi;
+const WRITE =
+  /\b(?:insert\s+(?:or\s+\w+\s+)?into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from)\s+/gi;
 const NAME =
   /^(?:only\s+)?((?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)(?:\.(?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*))?)/iu;
 

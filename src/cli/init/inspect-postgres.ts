@@ -18,14 +18,19 @@ export async function inspectPostgres(url: string): Promise<FoundServer> {
   });
   await using _ = connection;
   await connection.query('begin transaction read only');
-  const database = String((await connection.query('select pg_catalog.current_database()')).rows[0]?.[0]);
-  const found = (await connection.query(TABLES)).rows.map(([text]) => JSON.parse(text ?? 'null') as TableRow);
+  const database = String(
+    (await connection.query('select pg_catalog.current_database()')).rows[0]?.[0],
+  );
+  const found = (await connection.query(TABLES)).rows.map(
+    ([text]) => JSON.parse(text ?? 'null') as TableRow,
+  );
   const inspections = await readRelations(connection, found);
   const tables = found.map((row, index): FoundTable => {
     const inspection = inspections[index];
     const target = nameTarget(row);
     const key = inspection?.kind === 'usable' ? inspection.relation.key : [];
-    const columns = inspection?.kind === 'usable' ? inspection.relation.columns.map(({ name }) => name) : [];
+    const columns =
+      inspection?.kind === 'usable' ? inspection.relation.columns.map(({ name }) => name) : [];
     return {
       name: target,
       key,
@@ -61,7 +66,14 @@ export async function inspectPostgres(url: string): Promise<FoundServer> {
   const taken = (await connection.query(ROLES)).rows.length > 0;
   await connection.query('rollback');
   const suffix = taken ? `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40) : '';
-  return { kind: 'postgres', suggestedName: database, tables, functions, views, roleSuffix: suffix };
+  return {
+    kind: 'postgres',
+    suggestedName: database,
+    tables,
+    functions,
+    views,
+    roleSuffix: suffix,
+  };
 }
 
 const NUMBER = 'number | bigint | string';
@@ -72,9 +84,14 @@ const TYPES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['int2', 'int4'].map((type) => [type, 'number | bigint'])),
   ...Object.fromEntries(['int8', 'numeric'].map((type) => [type, NUMBER])),
   ...Object.fromEntries(['float4', 'float8'].map((type) => [type, 'number'])),
-  ...Object.fromEntries(['text', 'varchar', 'bpchar', 'name', 'uuid'].map((type) => [type, 'string'])),
   ...Object.fromEntries(
-    ['date', 'time', 'timetz', 'timestamp', 'timestamptz', 'interval'].map((type) => [type, 'string']),
+    ['text', 'varchar', 'bpchar', 'name', 'uuid'].map((type) => [type, 'string']),
+  ),
+  ...Object.fromEntries(
+    ['date', 'time', 'timetz', 'timestamp', 'timestamptz', 'interval'].map((type) => [
+      type,
+      'string',
+    ]),
   ),
   bool: 'boolean',
   bytea: 'Uint8Array',
@@ -83,7 +100,11 @@ const TYPES: Readonly<Record<string, string>> = {
 interface TableRow {
   readonly schema: string;
   readonly name: string;
-  readonly triggers: readonly { readonly name: string; readonly before: boolean; readonly source: string }[];
+  readonly triggers: readonly {
+    readonly name: string;
+    readonly before: boolean;
+    readonly source: string;
+  }[];
   readonly cascades: readonly { readonly schema: string; readonly name: string }[];
 }
 
@@ -98,9 +119,10 @@ function writesOf(source: string): readonly string[] {
 function setsToNow(source: string, column: string): boolean {
   const now =
     '(?:now\\s*\\(|current_timestamp|localtimestamp|clock_timestamp\\s*\\(|statement_timestamp\\s*\\(|transaction_timestamp\\s*\\()';
-  return new RegExp(`\\bnew\\s*\\.\\s*"?${RegExp.escape(column)}"?\\s*:?=\\s*(?:pg_catalog\\.)?${now}`, 'i').test(
-    source,
-  );
+  return new RegExp(
+    `\\bnew\\s*\\.\\s*"?${RegExp.escape(column)}"?\\s*:?=\\s*(?:pg_catalog\\.)?${now}`,
+    'i',
+  ).test(source);
 }
 
 const OF_APPLICATION = `n.nspname not in ('pg_catalog', 'information_schema', 'effectmatch') and n.nspname !~ '^pg_'`;

@@ -34,12 +34,15 @@ export function inspectSqlite(file: string): FoundDatabase {
 function readSchema(db: DatabaseSync, file: string): FoundDatabase {
   const catalog = readCatalog(db);
   const own = [...catalog.relations.values()].filter(
-    ({ name, kind }) => ['table', 'virtual'].includes(kind) && !/^sqlite_/i.test(name) && !isControlName(name),
+    ({ name, kind }) =>
+      ['table', 'virtual'].includes(kind) && !/^sqlite_/i.test(name) && !isControlName(name),
   );
   return {
     kind: 'sqlite',
     suggestedName: basename(file, extname(file)),
-    tables: own.map(({ name }) => describeTable(db, catalog, name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
+    tables: own
+      .map(({ name }) => describeTable(db, catalog, name))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
     functions: [],
     views: [],
   };
@@ -58,7 +61,9 @@ function describeTable(db: DatabaseSync, catalog: Catalog, name: string): FoundT
   const key = catalog.relations.get(name)?.key ?? [];
   const relation = catalog.relations.get(name);
   const columns = relation?.columns.map((column) => column.name) ?? [];
-  const triggers = catalog.objects.filter(({ type, table }) => type === 'trigger' && equalNames(table, name));
+  const triggers = catalog.objects.filter(
+    ({ type, table }) => type === 'trigger' && equalNames(table, name),
+  );
   return {
     name,
     key,
@@ -75,7 +80,9 @@ function describeTable(db: DatabaseSync, catalog: Catalog, name: string): FoundT
         const by = triggers.find(({ sql }) => setsToNow(sql ?? '', name, column));
         return by === undefined ? [] : [{ column, by: by.name }];
       }),
-    triggers: triggers.map(({ name: trigger, sql }): FoundTrigger => ({ name: trigger, writes: writesOf(sql ?? '') })),
+    triggers: triggers.map(
+      ({ name: trigger, sql }): FoundTrigger => ({ name: trigger, writes: writesOf(sql ?? '') }),
+    ),
     cascadesFrom: readCascades(db, name),
   };
 }
@@ -86,7 +93,9 @@ function bodyOf(sql: string): string {
 }
 
 function writesOf(sql: string): readonly string[] {
-  return namesWritten(bodyOf(sql)).map((name) => name.replace(/^"(.*)"$/s, '$1').replaceAll('""', '"'));
+  return namesWritten(bodyOf(sql)).map((name) =>
+    name.replace(/^"(.*)"$/s, '$1').replaceAll('""', '"'),
+  );
 }
 
 /** Whether the body updates this table and gives the column the time of the moment. */
@@ -99,7 +108,9 @@ function setsToNow(sql: string, table: string, column: string): boolean {
 
 function readCascades(db: DatabaseSync, name: string): readonly string[] {
   const rows = db.prepare(`pragma foreign_key_list(${quoteName(name)})`).all();
-  const acting = rows.filter((row) => [row.on_delete, row.on_update].some((action) => !isPassive(String(action))));
+  const acting = rows.filter((row) =>
+    [row.on_delete, row.on_update].some((action) => !isPassive(String(action))),
+  );
   return [...new Set(acting.map((row) => String(row.table)))];
 }
 

@@ -19,7 +19,9 @@ export async function reachPostgres(
   admin: string,
   { folder, suffix }: { readonly folder: string; readonly suffix: string | undefined },
 ): Promise<
-  FoundDatabase & { reach(): Promise<{ readonly reach: readonly string[]; readonly written: readonly string[] }> }
+  FoundDatabase & {
+    reach(): Promise<{ readonly reach: readonly string[]; readonly written: readonly string[] }>;
+  }
 > {
   const address = readAddress(admin);
   if (suffix !== undefined && !/^[a-z0-9_]{1,40}$/.test(suffix)) {
@@ -55,19 +57,29 @@ export async function loadDriver(): Promise<typeof import('./inspect-postgres.ts
   try {
     return await import('./inspect-postgres.ts');
   } catch (cause) {
-    const missing = cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND';
+    const missing =
+      cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND';
     if (!missing) throw cause;
     const next = 'run `npm install pg libpg-query`, then this command again; nothing was written';
-    throw new GuidedError('ERR_EM_ADAPTER_UNAVAILABLE', 'PostgreSQL needs the packages pg and libpg-query', next, {
-      cause,
-    });
+    throw new GuidedError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      'PostgreSQL needs the packages pg and libpg-query',
+      next,
+      {
+        cause,
+      },
+    );
   }
 }
 
 function readAddress(admin: string): URL {
   const address = URL.canParse(admin) ? new URL(admin) : undefined;
-  if (address !== undefined && address.hostname !== '' && address.pathname.length > 1) return address;
-  throw usageError('the address of a PostgreSQL database is postgres://USER:PASSWORD@HOST:PORT/DATABASE', 'init');
+  if (address !== undefined && address.hostname !== '' && address.pathname.length > 1)
+    return address;
+  throw usageError(
+    'the address of a PostgreSQL database is postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+    'init',
+  );
 }
 
 /** Addresses that an earlier run has kept; a file of that name without them belongs to somebody else. */

@@ -42,11 +42,14 @@ export function newestCheckpoint(session: Session): Sealed<Checkpoint> | undefin
 
 /** The first checkpoint that covers more than the rows up to `seq`. */
 export function checkpointAfter(session: Session, seq: number): Sealed<Checkpoint> | undefined {
-  const row = session.sql(`${CHECKPOINTS} where through_seq > ? order by through_seq limit 1`).get(seq);
+  const row = session
+    .sql(`${CHECKPOINTS} where through_seq > ? order by through_seq limit 1`)
+    .get(seq);
   return row && openCheckpoint(session, row as unknown as CheckpointRow);
 }
 
-const CHECKPOINTS = 'select through_seq as throughSeq, text, seal_key as sealKey, seal_mac as sealMac from checkpoint';
+const CHECKPOINTS =
+  'select through_seq as throughSeq, text, seal_key as sealKey, seal_mac as sealMac from checkpoint';
 
 interface CheckpointRow {
   readonly throughSeq: number;
@@ -56,18 +59,33 @@ interface CheckpointRow {
 }
 
 function openCheckpoint(session: Session, row: CheckpointRow): Sealed<Checkpoint> {
-  const sealed = session.context.sealer.open(checkpointRecord, row.text, { key: row.sealKey, mac: row.sealMac });
+  const sealed = session.context.sealer.open(checkpointRecord, row.text, {
+    key: row.sealKey,
+    mac: row.sealMac,
+  });
   const { throughSeq, rows } = sealed.record;
-  if (throughSeq !== row.throughSeq || rows !== throughSeq) throw tampered(row.throughSeq, 'its checkpoint was moved');
+  if (throughSeq !== row.throughSeq || rows !== throughSeq)
+    throw tampered(row.throughSeq, 'its checkpoint was moved');
   return sealed;
 }
 
-function insertCheckpoint(session: Session, throughSeq: number, chain: Digest): Sealed<Checkpoint> | undefined {
+function insertCheckpoint(
+  session: Session,
+  throughSeq: number,
+  chain: Digest,
+): Sealed<Checkpoint> | undefined {
   const rival = checkpointAfter(session, throughSeq - 1);
   if (rival?.record.throughSeq === throughSeq) {
-    if (rival.record.chain !== chain) throw tampered(throughSeq, 'its checkpoint was made from other rows');
+    if (rival.record.chain !== chain)
+      throw tampered(throughSeq, 'its checkpoint was made from other rows');
   } else {
-    const record = { version: 1 as const, throughSeq, rows: throughSeq, chain, at: storeInstant(session) };
+    const record = {
+      version: 1 as const,
+      throughSeq,
+      rows: throughSeq,
+      chain,
+      at: storeInstant(session),
+    };
     const { text, seal } = session.context.sealer.seal(checkpointRecord, record);
     session
       .sql('insert into checkpoint (through_seq, text, seal_key, seal_mac) values (?, ?, ?, ?)')

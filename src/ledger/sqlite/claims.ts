@@ -1,4 +1,10 @@
-import type { AttemptName, ClaimEntry, ClaimRequest, ClaimResult, Standing } from '../../contract/ledgers.ts';
+import type {
+  AttemptName,
+  ClaimEntry,
+  ClaimRequest,
+  ClaimResult,
+  Standing,
+} from '../../contract/ledgers.ts';
 import { invariant } from '../../errors.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { CLAIM_SLOT, type OpenedRow, RESOLUTION_SLOT, tampered, terminalSlot } from '../journal.ts';
@@ -8,21 +14,30 @@ import { countClaim, findIssued, insertIssuance, openIssuance } from './issuance
 import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
 /** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
-export function claimOccurrence(session: Session, checked: CheckedRequest, request: ClaimRequest): ClaimResult {
+export function claimOccurrence(
+  session: Session,
+  checked: CheckedRequest,
+  request: ClaimRequest,
+): ClaimResult {
   const { license, bindingText } = checked;
   const { announced, issued, traces } = findIssued(session, checked);
-  if (announced !== undefined && license.planRevision < announced) return planSuperseded(license, announced);
+  if (announced !== undefined && license.planRevision < announced)
+    return planSuperseded(license, announced);
   if (issued !== undefined && issued.binding !== bindingText) return nonceReused(license);
 
   const { occurrences } = checked.binding;
-  const occurrence = issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
+  const occurrence =
+    issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
   const untouched = issued === undefined && traces === 0;
   if (!untouched) requireUnclaimed(session, occurrence);
 
   const claim = makeClaim(session.context, checked, request.claim, occurrence);
   const { execution } = claim.record;
-  invariant(untouched || !findRow(session, occurrence, terminalSlot(execution)), 'an attempt claims before it ends');
+  invariant(
+    untouched || !findRow(session, occurrence, terminalSlot(execution)),
+    'an attempt claims before it ends',
+  );
   if (issued !== undefined) countClaim(session, issued.id);
   const issuance = issued?.id ?? insertIssuance(session, checked, claim.seal.key);
   const seq = appendRow(session, 'claim', CLAIM_SLOT, claim, issuance);
@@ -54,7 +69,10 @@ function nextUnclaimed(
 function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
   const row = session.sql(CLAIMED_TRACE).get(occurrence);
   if (row === undefined) return;
-  throw tampered(Number(row.seq), 'its occurrence was claimed, and the claim or what it was claimed under is missing');
+  throw tampered(
+    Number(row.seq),
+    'its occurrence was claimed, and the claim or what it was claimed under is missing',
+  );
 }
 
 const CLAIMED_TRACE =
@@ -70,7 +88,12 @@ const RAISE =
   'on conflict (task) do update set revision = max(plan.revision, excluded.revision) returning revision';
 
 /** Extends the lease of the execution that holds the occurrence, never shortens it. A settled claim has none. */
-export function renewLease(session: Session, occurrence: string, execution: ExecutionId, leaseMs: number): boolean {
+export function renewLease(
+  session: Session,
+  occurrence: string,
+  execution: ExecutionId,
+  leaseMs: number,
+): boolean {
   const { changes } = session.sql(RENEW).run(Math.ceil(leaseMs), occurrence, execution);
   return changes === 1 || isHolder(session, occurrence, execution);
 }
@@ -89,9 +112,18 @@ const END_LEASE =
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
 /** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */
-export function findStanding(session: Session, task: string, { occurrence, execution }: AttemptName): Standing {
-  const row = session.sql(STANDING).get(task, occurrence, execution) as { announced: number | null; holds: number };
-  const holds = row.holds === 1 || (isHolder(session, occurrence, execution) && !isResolved(session, occurrence));
+export function findStanding(
+  session: Session,
+  task: string,
+  { occurrence, execution }: AttemptName,
+): Standing {
+  const row = session.sql(STANDING).get(task, occurrence, execution) as {
+    announced: number | null;
+    holds: number;
+  };
+  const holds =
+    row.holds === 1 ||
+    (isHolder(session, occurrence, execution) && !isResolved(session, occurrence));
   return { announced: row.announced ?? undefined, holds };
 }
 
@@ -130,8 +162,10 @@ export function listUnsettled(session: Session, includeLeased: boolean): readonl
     .all(includeLeased ? 1 : 0);
   return entries.map((found) => {
     const entry = found as unknown as Entry;
-    const row = entry.occurrence === null ? undefined : findRow(session, entry.occurrence, CLAIM_SLOT);
-    if (row?.seq !== entry.claim) throw tampered(entry.claim, 'it is among the unsettled claims and is none');
+    const row =
+      entry.occurrence === null ? undefined : findRow(session, entry.occurrence, CLAIM_SLOT);
+    if (row?.seq !== entry.claim)
+      throw tampered(entry.claim, 'it is among the unsettled claims and is none');
     return openHolder(session, row, entry);
   });
 }
@@ -156,5 +190,11 @@ function openHolder(session: Session, row: OpenedRow, entry: Entry | undefined):
   }
   const { license, approvedText } = openIssuance(session, row.seq, row.sealed);
   const leaseUntilMs = entry?.leaseUntilMs ?? 0;
-  return { claim: row.sealed, license, approvedText, leaseUntilMs, leaseExpired: entry?.expired !== 0 };
+  return {
+    claim: row.sealed,
+    license,
+    approvedText,
+    leaseUntilMs,
+    leaseExpired: entry?.expired !== 0,
+  };
 }

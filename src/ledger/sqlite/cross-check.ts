@@ -20,14 +20,23 @@ export function checkNeighbours(session: Session, row: OpenedRow): string | unde
       return undefined;
     case 'void': {
       const holder = findClaim(session, occurrence)?.record.execution;
-      return holder === row.sealed.record.execution ? undefined : 'it voids the permit of an attempt that has no claim';
+      return holder === row.sealed.record.execution
+        ? undefined
+        : 'it voids the permit of an attempt that has no claim';
     }
     case 'terminal':
       return checkTerminal(session, row);
     case 'acknowledgement': {
-      const known = { claim: findClaim(session, occurrence), terminal: findTerminal(session, occurrence) };
+      const known = {
+        claim: findClaim(session, occurrence),
+        terminal: findTerminal(session, occurrence),
+      };
       const released = acknowledgementSlot({ ...row.sealed.record, state: 'released' });
-      assertReleasable(known, findRow(session, occurrence, released) !== undefined, row.sealed.record);
+      assertReleasable(
+        known,
+        findRow(session, occurrence, released) !== undefined,
+        row.sealed.record,
+      );
       return undefined;
     }
     case 'resolution': {
@@ -43,7 +52,10 @@ export function checkNeighbours(session: Session, row: OpenedRow): string | unde
   }
 }
 
-function checkClaim(session: Session, row: Extract<OpenedRow, { kind: 'claim' }>): string | undefined {
+function checkClaim(
+  session: Session,
+  row: Extract<OpenedRow, { kind: 'claim' }>,
+): string | undefined {
   const { occurrence, execution } = row.sealed.record;
   openIssuance(session, row.seq, row.sealed);
   const entry = session.sql('select execution from unsettled where claim = ?').get(row.seq);
@@ -51,7 +63,9 @@ function checkClaim(session: Session, row: Extract<OpenedRow, { kind: 'claim' }>
     return entry === undefined ? undefined : 'it has ended and is among the unsettled claims';
   }
   if (entry === undefined) return 'it has not ended and is missing among the unsettled claims';
-  return entry.execution === execution ? undefined : 'its entry among the unsettled claims names another execution';
+  return entry.execution === execution
+    ? undefined
+    : 'its entry among the unsettled claims names another execution';
 }
 
 /** Whether something conclusive is recorded about the attempt that holds the occurrence. */
@@ -61,10 +75,14 @@ function isSettled(session: Session, occurrence: OccurrenceId): boolean {
   return ended || findResolution(session, occurrence) !== undefined;
 }
 
-function checkTerminal(session: Session, row: Extract<OpenedRow, { kind: 'terminal' }>): string | undefined {
+function checkTerminal(
+  session: Session,
+  row: Extract<OpenedRow, { kind: 'terminal' }>,
+): string | undefined {
   const { occurrence, execution } = row.sealed.record;
   const { first } = findKnown(session, occurrence, execution);
-  if (row.slot === settlementSlot(execution) && first?.kind !== 'indeterminate') return 'it settles what was not open';
+  if (row.slot === settlementSlot(execution) && first?.kind !== 'indeterminate')
+    return 'it settles what was not open';
   const claim = findRow(session, occurrence, CLAIM_SLOT);
   const holds = claim?.kind === 'claim' && claim.sealed.record.execution === execution;
   return holds && claim.seq > row.seq ? 'it stands before the claim that it ends' : undefined;
@@ -74,7 +92,10 @@ function checkTerminal(session: Session, row: Extract<OpenedRow, { kind: 'termin
  * What nothing in the journal stands behind. `claims` is how many the journal has: each of them was found to be counted
  * by its issuance, so where the sums agree every issuance counts exactly the claims that were made under it.
  */
-export function findStray(session: Session, claims: number): Extract<JournalVerdict, { kind: 'tampered' }> | undefined {
+export function findStray(
+  session: Session,
+  claims: number,
+): Extract<JournalVerdict, { kind: 'tampered' }> | undefined {
   const stray = session.sql(STRAY).get()?.claim;
   if (stray !== undefined) {
     return {
@@ -83,7 +104,9 @@ export function findStray(session: Session, claims: number): Extract<JournalVerd
       what: 'an unsettled claim is listed that the journal does not have',
     };
   }
-  const counted = Number(session.sql('select coalesce(sum(claimed), 0) as counted from issuance').get()?.counted);
+  const counted = Number(
+    session.sql('select coalesce(sum(claimed), 0) as counted from issuance').get()?.counted,
+  );
   if (counted === claims) return undefined;
   const what = `the issuances count ${counted} claims and the journal has ${claims}: an issuance was inserted or a claim removed`;
   return { kind: 'tampered', seq: 0, what };

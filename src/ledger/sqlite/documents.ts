@@ -23,7 +23,9 @@ export function keepDocument(session: Session, digest: Digest, text: string): vo
 
 /** Checks the documents after a digest, in order of digest, at most `limit`; returns the last digest seen. */
 export function checkDocuments(session: Session, after: string, limit: number): string | undefined {
-  const rows = session.sql(`${DOCUMENTS} where digest > ? order by digest limit ?`).all(after, limit);
+  const rows = session
+    .sql(`${DOCUMENTS} where digest > ? order by digest limit ?`)
+    .all(after, limit);
   for (const row of rows) openDocument(session, row as unknown as DocumentRow);
   return (rows.at(-1) as DocumentRow | undefined)?.digest;
 }
@@ -42,7 +44,11 @@ function openDocument(session: Session, row: DocumentRow): string {
   try {
     session.context.sealer.open(documentRecord, text, { key: row.sealKey, mac: row.sealMac });
   } catch (cause) {
-    throw new EffectMatchError('ERR_EM_SEAL_INVALID', `document ${row.digest} is not the one that was kept`, { cause });
+    throw new EffectMatchError(
+      'ERR_EM_SEAL_INVALID',
+      `document ${row.digest} is not the one that was kept`,
+      { cause },
+    );
   }
   return row.text;
 }

@@ -1,7 +1,9 @@
 import { isBusy } from '../../sqlite/connection.ts';
 import { decideFlushed, type Session } from './session.ts';
 
-type Result = { readonly kind: 'done'; readonly value: unknown } | { readonly kind: 'failed'; readonly error: unknown };
+type Result =
+  | { readonly kind: 'done'; readonly value: unknown }
+  | { readonly kind: 'failed'; readonly error: unknown };
 
 interface Waiting {
   readonly work: (session: Session) => unknown;
@@ -37,7 +39,8 @@ export class GroupCommit {
     return new Promise((resolve, reject) => {
       this.#waiting.push({
         work,
-        settle: (result) => (result.kind === 'done' ? resolve(result.value as T) : reject(result.error)),
+        settle: (result) =>
+          result.kind === 'done' ? resolve(result.value as T) : reject(result.error),
         fail: reject,
       });
       if (this.#committing > 0) this.#patience = PATIENCE;
@@ -49,7 +52,8 @@ export class GroupCommit {
 
   /** Whether the one who comes is decided at once; who is, is counted until the turn ends. */
   #entersAlone(): boolean {
-    if (this.#patience > 0 || this.#session.underWay.size > 0 || this.#inTurn === PER_TURN) return false;
+    if (this.#patience > 0 || this.#session.underWay.size > 0 || this.#inTurn === PER_TURN)
+      return false;
     if (this.#inTurn === 0) {
       setImmediate(() => {
         this.#inTurn = 0;

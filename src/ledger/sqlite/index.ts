@@ -16,5 +16,8 @@ export interface SqliteLedgerOptions {
  */
 export function sqliteLedgers(file: string, options: SqliteLedgerOptions = {}): LedgersFactory {
   const patience = { deadlineMs: options.deadlineMs ?? 30_000 };
-  return { file, open: async (context) => new SqliteLedgers(context, await openStore(file, patience)) };
+  return {
+    file,
+    open: async (context) => new SqliteLedgers(context, await openStore(file, patience)),
+  };
 }

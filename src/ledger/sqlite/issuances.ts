@@ -13,7 +13,9 @@ export interface Issued {
   /** How many rows the journal has of the first occurrence that the license buys. */
   readonly traces: number;
   /** The nonce of the license, where it was used before. */
-  readonly issued: { readonly id: number; readonly claimed: number; readonly binding: string } | undefined;
+  readonly issued:
+    | { readonly id: number; readonly claimed: number; readonly binding: string }
+    | undefined;
 }
 
 const ISSUED =
@@ -22,13 +24,22 @@ const ISSUED =
   'from (select 1) left join issuance on issuer = ? and nonce = ?';
 
 /** A binding that is not the one in hand, which was checked, is checked here. */
-export function findIssued({ context, sql }: Session, { license, binding, bindingText }: CheckedRequest): Issued {
+export function findIssued(
+  { context, sql }: Session,
+  { license, binding, bindingText }: CheckedRequest,
+): Issued {
   const first = binding.occurrences[0] ?? null;
-  const row = sql(ISSUED).get(license.task, first, license.issuer, license.nonce) as unknown as IssuedRow;
+  const row = sql(ISSUED).get(
+    license.task,
+    first,
+    license.issuer,
+    license.nonce,
+  ) as unknown as IssuedRow;
   const { traces, id } = row;
   const announced = row.announced ?? undefined;
   if (id === null) return { announced, traces, issued: undefined };
-  if (row.binding !== bindingText) openBinding(context, sql(BY_ID).get(id) as unknown as IssuanceRow);
+  if (row.binding !== bindingText)
+    openBinding(context, sql(BY_ID).get(id) as unknown as IssuanceRow);
   return { announced, traces, issued: { id, claimed: row.claimed, binding: row.binding } };
 }
 
@@ -65,14 +76,16 @@ export function openIssuance(
   if (context.digest(bindingRecord.domain, row.binding) !== claim.record.binding || index < 0) {
     throw tampered(seq, 'it was claimed under another binding than the one stored');
   }
-  if (index >= row.claimed) throw tampered(seq, 'the issuance it was claimed under does not count it');
+  if (index >= row.claimed)
+    throw tampered(seq, 'the issuance it was claimed under does not count it');
   if (context.digest(licenseRecord.domain, row.license) !== lineage) {
     throw tampered(seq, 'it was claimed under another license than the one stored');
   }
   return { license: licenseRecord.parseText(row.license), approvedText: row.approved };
 }
 
-const ISSUANCES = 'select issuer, nonce, claimed, license, approved, binding, seal_key as sealKey, mac from issuance';
+const ISSUANCES =
+  'select issuer, nonce, claimed, license, approved, binding, seal_key as sealKey, mac from issuance';
 const BY_ID = `${ISSUANCES} where id = ?`;
 const OF_CLAIM = `${ISSUANCES} where id = (select issuance from journal where seq = ?)`;
 

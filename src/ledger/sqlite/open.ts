@@ -63,7 +63,9 @@ export function unusable(error: unknown, file: string): unknown {
 /** Schema objects as SQL text, without what SQLite keeps for itself. */
 export function schemaOf(db: DatabaseSync): readonly string[] {
   const rows = db
-    .prepare("select sql from sqlite_schema where name not like 'sqlite\\_%' escape '\\' order by sql")
+    .prepare(
+      "select sql from sqlite_schema where name not like 'sqlite\\_%' escape '\\' order by sql",
+    )
     .all();
   return rows.map(({ sql }) => String(sql));
 }
@@ -73,7 +75,8 @@ export function schemaDifference(db: DatabaseSync): string | undefined {
   const found = new Set(schemaOf(db));
   const wanted = new Set(expectedSchema());
   const extra = found.difference(wanted).values().next().value;
-  if (extra !== undefined) return `it contains something that no release created: ${firstLine(extra)}`;
+  if (extra !== undefined)
+    return `it contains something that no release created: ${firstLine(extra)}`;
   const missing = wanted.difference(found).values().next().value;
   return missing === undefined ? undefined : `something is missing from it: ${firstLine(missing)}`;
 }
@@ -99,11 +102,16 @@ function createFile(file: string): void {
   }
   const found = statSync(file, { throwIfNoEntry: false });
   if (found?.isFile()) return;
-  if (found !== undefined) throw unavailable(file, 'it is not a regular file; give the path of a file');
+  if (found !== undefined)
+    throw unavailable(file, 'it is not a regular file; give the path of a file');
   try {
     createPrivateFile(file);
   } catch (error) {
-    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `the ledger ${file} cannot be created; check the folder's rights`);
+    throw asFault(
+      error,
+      'ERR_EM_STORE_UNAVAILABLE',
+      `the ledger ${file} cannot be created; check the folder's rights`,
+    );
   }
 }
 
@@ -120,7 +128,9 @@ function refuseForeign(db: DatabaseSync, file: string): void {
 function ownVersion(db: DatabaseSync, file: string): number {
   const application = readPragma(db, 'application_id');
   const version = Number(readPragma(db, 'user_version'));
-  const objects = Number(db.prepare('select count(*) as objects from sqlite_schema').get()?.objects);
+  const objects = Number(
+    db.prepare('select count(*) as objects from sqlite_schema').get()?.objects,
+  );
   if (application === APPLICATION_ID && version > 0) return version;
   if (application === 0 && version === 0 && objects === 0) return 0;
   throw unavailable(file, 'it belongs to another program; give the ledger a separate file');
@@ -129,7 +139,10 @@ function ownVersion(db: DatabaseSync, file: string): number {
 function useWriteAheadLog(db: DatabaseSync, file: string): void {
   const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
   if (mode !== 'wal') {
-    throw unavailable(file, `SQLite cannot keep a write-ahead log there (${mode}); use a local disk`);
+    throw unavailable(
+      file,
+      `SQLite cannot keep a write-ahead log there (${mode}); use a local disk`,
+    );
   }
   pinDurability(db);
 }
@@ -144,9 +157,13 @@ function migrate(db: DatabaseSync, file: string): void {
 
 function checkSchema(db: DatabaseSync, file: string): void {
   const difference = schemaDifference(db);
-  if (difference !== undefined) throw unavailable(file, `${difference}; restore the file from a backup`);
+  if (difference !== undefined)
+    throw unavailable(file, `${difference}; restore the file from a backup`);
 }
 
 function unavailable(file: string, why: string): EffectMatchError<'ERR_EM_STORE_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', `the ledger ${file} cannot be used: ${why}`);
+  return new EffectMatchError(
+    'ERR_EM_STORE_UNAVAILABLE',
+    `the ledger ${file} cannot be used: ${why}`,
+  );
 }

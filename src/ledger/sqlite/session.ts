@@ -20,7 +20,11 @@ export interface Session {
   sql(text: string): StatementSync;
 }
 
-export function createSession(context: LedgerContext, db: DatabaseSync, patience: Patience): Session {
+export function createSession(
+  context: LedgerContext,
+  db: DatabaseSync,
+  patience: Patience,
+): Session {
   const compiled = new Map<string, StatementSync>();
   const sql = (text: string): StatementSync => {
     let statement = compiled.get(text);
@@ -59,7 +63,13 @@ export function appendRow(
 ): number {
   const seq = lastSeq(session) + 1;
   const { occurrence } = record;
-  const digest = rowDigest(session.context, { seq, kind, slot, sealKey: seal.key, sealMac: seal.mac });
+  const digest = rowDigest(session.context, {
+    seq,
+    kind,
+    slot,
+    sealKey: seal.key,
+    sealMac: seal.mac,
+  });
   session.sql(APPEND).run(seq, kind, occurrence, slot, text, seal.key, seal.mac, digest, issuance);
   session.sql(GIVE_AWAY).run(seq);
   return seq;
@@ -77,7 +87,8 @@ export function lastSeq(session: Session): number {
   return row.positions;
 }
 
-const ROWS = 'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
+const ROWS =
+  'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
 const ROW_IN_SLOT = `${ROWS} where occurrence = ? and slot = ?`;
 // Four terms and not `slot in (...)`: for a list SQLite builds a table first, which takes longer than the four looks.
 const ROWS_IN_SLOTS = `${ROWS} where ${[2, 3, 4, 5].map((slot) => `occurrence = ?1 and slot = ?${slot}`).join(' or ')}`;
@@ -100,7 +111,11 @@ export function findRows(
 }
 
 /** All rows of one kind for an occurrence, in order, checked. */
-export function listRows(session: Session, occurrence: string, kind: JournalEntry['kind']): readonly OpenedRow[] {
+export function listRows(
+  session: Session,
+  occurrence: string,
+  kind: JournalEntry['kind'],
+): readonly OpenedRow[] {
   return session
     .sql(ROWS_OF_KIND)
     .all(occurrence, kind)
@@ -109,7 +124,10 @@ export function listRows(session: Session, occurrence: string, kind: JournalEntr
 
 /** How many rows the journal has of an occurrence. */
 export function countRows(session: Session, occurrence: string): number {
-  return Number(session.sql('select count(*) as found from journal where occurrence = ?').get(occurrence)?.found);
+  return Number(
+    session.sql('select count(*) as found from journal where occurrence = ?').get(occurrence)
+      ?.found,
+  );
 }
 
 /** Which rows: those after a position, at most so many, of one occurrence where one is named. */
@@ -129,7 +147,11 @@ export function lastRows(session: Session, page: Page): JournalRow[] {
   return selectPage(session, page, 'desc').reverse();
 }
 
-function selectPage(session: Session, { afterSeq, limit, occurrence }: Page, order: 'asc' | 'desc'): JournalRow[] {
+function selectPage(
+  session: Session,
+  { afterSeq, limit, occurrence }: Page,
+  order: 'asc' | 'desc',
+): JournalRow[] {
   const rows =
     occurrence === undefined
       ? session.sql(`${ROWS} where seq > ? order by seq ${order} limit ?`).all(afterSeq, limit)

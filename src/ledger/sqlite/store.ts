@@ -35,7 +35,15 @@ import {
 import { findDocument, keepDocument } from './documents.ts';
 import { GroupCommit } from './group.ts';
 import { type Store, unusable } from './open.ts';
-import { createSession, decideFlushed, decideRelaxed, lastRows, listRows, pageRows, type Session } from './session.ts';
+import {
+  createSession,
+  decideFlushed,
+  decideRelaxed,
+  lastRows,
+  listRows,
+  pageRows,
+  type Session,
+} from './session.ts';
 import {
   acknowledgeContinuation,
   consumePermit,
@@ -76,12 +84,16 @@ export class SqliteLedgers implements Ledgers {
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     const checked = checkRequest(this.#context, request);
-    return await this.#guard(this.#claims.run((session) => claimOccurrence(session, checked, request)));
+    return await this.#guard(
+      this.#claims.run((session) => claimOccurrence(session, checked, request)),
+    );
   }
 
   /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
-    return await this.#writeRelaxed((session) => renewLease(session, occurrence, execution, leaseMs));
+    return await this.#writeRelaxed((session) =>
+      renewLease(session, occurrence, execution, leaseMs),
+    );
   }
 
   /** Not flushed either: a power cut leaves a lease that runs out. */
@@ -170,7 +182,9 @@ export class SqliteLedgers implements Ledgers {
   async journal(options: Parameters<Ledgers['journal']>[0] = {}): Promise<readonly JournalEntry[]> {
     const { afterSeq = 0, limit = 100, last = false, occurrence } = options;
     const page = { afterSeq, limit: Math.max(0, limit), occurrence };
-    const rows = await this.#read((session) => (last ? lastRows(session, page) : pageRows(session, page)));
+    const rows = await this.#read((session) =>
+      last ? lastRows(session, page) : pageRows(session, page),
+    );
     return rows.map((row) => entryOf(openRow(this.#context, row)));
   }
 
@@ -190,7 +204,8 @@ export class SqliteLedgers implements Ledgers {
   }
 
   async verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict> {
-    const known = exported && this.#context.sealer.open(checkpointRecord, exported.text, exported.seal).record;
+    const known =
+      exported && this.#context.sealer.open(checkpointRecord, exported.text, exported.seal).record;
     return await this.#guard(this.#verifyApart(known));
   }
 
@@ -235,8 +250,13 @@ export class SqliteLedgers implements Ledgers {
     try {
       return await work;
     } catch (error) {
-      if (this.#session.db.isOpen || error instanceof EffectMatchError) throw unusable(error, this.#file);
-      throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `the ledger ${this.#file} was closed; open it again`);
+      if (this.#session.db.isOpen || error instanceof EffectMatchError)
+        throw unusable(error, this.#file);
+      throw asFault(
+        error,
+        'ERR_EM_STORE_UNAVAILABLE',
+        `the ledger ${this.#file} was closed; open it again`,
+      );
     }
   }
 }

@@ -46,7 +46,10 @@ export function recordTerminal(
   if (recording.kind === 'stored') return { terminal: recording.terminal, inserted: false };
   appendRow(session, 'terminal', recording.slot, sealed);
   if (recording.settles && !settleClaim(session, occurrence)) {
-    invariant(findResolution(session, occurrence) !== undefined, 'a claim has its entry until it is settled');
+    invariant(
+      findResolution(session, occurrence) !== undefined,
+      'a claim has its entry until it is settled',
+    );
   }
   return { terminal: sealed.record, inserted: true };
 }
@@ -60,7 +63,10 @@ export function touchStore(session: Session): void {
 }
 
 /** The claim that holds an occurrence. */
-export function findClaim(session: Session, occurrence: OccurrenceId): Sealed<ClaimRecord> | undefined {
+export function findClaim(
+  session: Session,
+  occurrence: OccurrenceId,
+): Sealed<ClaimRecord> | undefined {
   return claimIn(findRow(session, occurrence, CLAIM_SLOT));
 }
 
@@ -87,7 +93,11 @@ export function findTerminal(session: Session, occurrence: OccurrenceId): Termin
 }
 
 /** Everything that a verdict about one attempt depends on. What is stored is checked against the claim again. */
-export function findKnown(session: Session, occurrence: OccurrenceId, execution: ExecutionId): Known {
+export function findKnown(
+  session: Session,
+  occurrence: OccurrenceId,
+  execution: ExecutionId,
+): Known {
   const [first, settlement] = [terminalSlot(execution), settlementSlot(execution)];
   const rows = findRows(session, occurrence, [CLAIM_SLOT, PERMIT_SLOT, first, settlement]);
   const claim = claimIn(rows.get(CLAIM_SLOT));
@@ -96,7 +106,8 @@ export function findKnown(session: Session, occurrence: OccurrenceId, execution:
     const row = rows.get(slot);
     if (row?.kind !== 'terminal') return undefined;
     const misfit = findMisfit(session.context, { claim, permit }, row.sealed.record);
-    if (misfit !== undefined) throw tampered(row.seq, `it breaks a rule that held when it was written: ${misfit}`);
+    if (misfit !== undefined)
+      throw tampered(row.seq, `it breaks a rule that held when it was written: ${misfit}`);
     return row.sealed.record;
   };
   return { claim, permit, first: terminalIn(first), settlement: terminalIn(settlement) };
@@ -111,27 +122,46 @@ export function consumePermit(
   assertPermitFits(session.context, findClaim(session, occurrence), sealed.record);
   const state = findPermit(session, occurrence);
   if (state?.kind === 'void') return { kind: 'void' };
-  if (state !== undefined || findTerminal(session, occurrence) !== undefined) return { kind: 'spent' };
+  if (state !== undefined || findTerminal(session, occurrence) !== undefined)
+    return { kind: 'spent' };
   appendRow(session, 'permit', PERMIT_SLOT, sealed);
   return { kind: 'consumed' };
 }
 
 /** Voids a permit that was not consumed; otherwise returns the one that was. */
-export function voidPermit(session: Session, occurrence: OccurrenceId, execution: ExecutionId): PermitState {
+export function voidPermit(
+  session: Session,
+  occurrence: OccurrenceId,
+  execution: ExecutionId,
+): PermitState {
   assertVoidable(findKnown(session, occurrence, execution), execution);
   const state = findPermit(session, occurrence);
   if (state !== undefined) return state;
   const voidedAt = storeInstant(session);
-  const marker = { version: 1 as const, disposition: 'void' as const, occurrence, execution, voidedAt };
+  const marker = {
+    version: 1 as const,
+    disposition: 'void' as const,
+    occurrence,
+    execution,
+    voidedAt,
+  };
   appendRow(session, 'void', PERMIT_SLOT, session.context.sealer.seal(markerRecord, marker));
   return { kind: 'void' };
 }
 
 /** Records a release or completion; false when it is there already. */
-export function acknowledgeContinuation(session: Session, sealed: Sealed<Acknowledgement>): boolean {
+export function acknowledgeContinuation(
+  session: Session,
+  sealed: Sealed<Acknowledgement>,
+): boolean {
   const { occurrence, continuation } = sealed.record;
-  const known = { claim: findClaim(session, occurrence), terminal: findTerminal(session, occurrence) };
-  const released = findRow(session, occurrence, acknowledgementSlot({ state: 'released', continuation })) !== undefined;
+  const known = {
+    claim: findClaim(session, occurrence),
+    terminal: findTerminal(session, occurrence),
+  };
+  const released =
+    findRow(session, occurrence, acknowledgementSlot({ state: 'released', continuation })) !==
+    undefined;
   assertReleasable(known, released, sealed.record);
   const slot = acknowledgementSlot(sealed.record);
   if (findRow(session, occurrence, slot) !== undefined) return false;
@@ -152,7 +182,10 @@ const UNCOMPLETED = `select occurrence, slot from journal as released
   order by seq`;
 
 /** An operator's decision about an occurrence. */
-export function findResolution(session: Session, occurrence: OccurrenceId): Sealed<Resolution> | undefined {
+export function findResolution(
+  session: Session,
+  occurrence: OccurrenceId,
+): Sealed<Resolution> | undefined {
   const row = findRow(session, occurrence, RESOLUTION_SLOT);
   return row?.kind === 'resolution' ? row.sealed : undefined;
 }

@@ -29,7 +29,10 @@ const EVIDENCE: readonly ErrorCode[] = [
  * Reads the whole store through in one snapshot, a batch per turn of the event loop, and reports the first thing
  * that is not as it was written. `session` has a connection of its own: the snapshot must not hold up the others.
  */
-export async function verifyStore(session: Session, exported: Checkpoint | undefined): Promise<JournalVerdict> {
+export async function verifyStore(
+  session: Session,
+  exported: Checkpoint | undefined,
+): Promise<JournalVerdict> {
   await retryWhileBusy(() => session.db.exec('begin'), session.patience);
   const structure = await retryWhileBusy(() => checkStructure(session), session.patience);
   if (structure !== undefined) return structure;
@@ -83,12 +86,18 @@ class Walk {
     this.#chain = extendChain(this.#session.context, this.#chain, opened.digest);
 
     if (this.#exported?.throughSeq === row.seq && this.#exported.chain !== this.#chain) {
-      return tamperedAt(row.seq, 'these are not the rows that the exported checkpoint was made from');
+      return tamperedAt(
+        row.seq,
+        'these are not the rows that the exported checkpoint was made from',
+      );
     }
     const checkpoint = this.#awaited();
     if (checkpoint?.record.throughSeq !== row.seq) return undefined;
     if (checkpoint.record.chain !== this.#chain) {
-      return tamperedAt(row.seq, `these are not the rows after ${this.checkpointed} that the checkpoint was made from`);
+      return tamperedAt(
+        row.seq,
+        `these are not the rows after ${this.checkpointed} that the checkpoint was made from`,
+      );
     }
     this.checkpointed = row.seq;
     this.#asked = false;
@@ -98,9 +107,15 @@ class Walk {
   /** What is known to have existed must have been seen, and nothing beyond the last position that was given away. */
   end(): Tampered | undefined {
     const given = lastSeq(this.#session);
-    const known = Math.max(given, this.#awaited()?.record.throughSeq ?? 0, this.#exported?.throughSeq ?? 0);
+    const known = Math.max(
+      given,
+      this.#awaited()?.record.throughSeq ?? 0,
+      this.#exported?.throughSeq ?? 0,
+    );
     if (known > this.seq) return tamperedAt(this.seq + 1, 'the end of the journal is missing');
-    return given < this.seq ? tamperedAt(given + 1, 'its position was never given away') : undefined;
+    return given < this.seq
+      ? tamperedAt(given + 1, 'its position was never given away')
+      : undefined;
   }
 
   /** The next checkpoint to compare with. */
@@ -125,7 +140,8 @@ function catchEvidence<T>(seq: number, check: () => T): T | Tampered {
   try {
     return check();
   } catch (error) {
-    if (error instanceof EffectMatchError && EVIDENCE.includes(error.code)) return tamperedAt(seq, error.message);
+    if (error instanceof EffectMatchError && EVIDENCE.includes(error.code))
+      return tamperedAt(seq, error.message);
     throw error;
   }
 }

@@ -61,7 +61,10 @@ export function candidateTests(kit: AdapterKit): void {
     assert.equal(candidate, stage.candidate);
     assert.deepEqual({ candidate, evidence, records }, pickEvidence(second));
     const facts = await stage.recheck();
-    assert.deepEqual({ candidate: facts.candidate, evidence: facts.evidence }, { candidate, evidence });
+    assert.deepEqual(
+      { candidate: facts.candidate, evidence: facts.evidence },
+      { candidate, evidence },
+    );
   });
 
   test('what identifies candidate and evidence fits into a permit', async () => {
@@ -78,7 +81,8 @@ export function candidateTests(kit: AdapterKit): void {
   test('a write after the observation changes the recheck', async (context) => {
     await using bench = await openBench(kit);
     const { writeInto } = bench.specimen;
-    if (writeInto === undefined) return context.skip('the kit has no way to write into a held candidate');
+    if (writeInto === undefined)
+      return context.skip('the kit has no way to write into a held candidate');
     const { stage } = await bench.hold('written');
     const { evidence } = await stage.observe();
     await writeInto(stage);

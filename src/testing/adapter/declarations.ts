@@ -15,7 +15,8 @@ export function declarationTests(kit: AdapterKit): void {
     assert.deepEqual(other.identity, bench.adapter.identity);
     assert.deepEqual(other.registration, bench.adapter.registration);
     assert.deepEqual(other.channels, bench.adapter.channels);
-    for (const part of Object.values(other.identity)) assert.ok(part.length > 0 && part.length <= 256);
+    for (const part of Object.values(other.identity))
+      assert.ok(part.length > 0 && part.length <= 256);
   });
 
   test('two backends have different identities', async () => {
@@ -45,7 +46,11 @@ export function declarationTests(kit: AdapterKit): void {
     const { action } = bench.specimen.effect;
     if (typeof action !== 'object') return context.skip('actions of this adapter are not objects');
     const surprising = { ...action, 'effectmatch-surprise': 1 };
-    assertCode('ERR_EM_ACTION_INVALID', () => bench.adapter.parseAction(surprising), 'an unknown field');
+    assertCode(
+      'ERR_EM_ACTION_INVALID',
+      () => bench.adapter.parseAction(surprising),
+      'an unknown field',
+    );
   });
 
   test('a parsed action does not change with what was handed over', async () => {
@@ -80,10 +85,18 @@ export function declarationTests(kit: AdapterKit): void {
     assert.ok(effect !== undefined);
     const elsewhere = { ...manifest, effects: [insert('effectmatch-nowhere', { id: 1 })] };
     await assertRejects('ERR_EM_MANIFEST_INVALID', bench.adapter.normalise(elsewhere));
-    const images = effect.op === 'delete' ? ['before'] : effect.op === 'insert' ? ['after'] : ['before', 'after'];
+    const images =
+      effect.op === 'delete'
+        ? ['before']
+        : effect.op === 'insert'
+          ? ['after']
+          : ['before', 'after'];
     const surprise = { 'effectmatch-surprise': { is: 1 } };
     const strange = { ...effect, ...Object.fromEntries(images.map((image) => [image, surprise])) };
-    await assertRejects('ERR_EM_MANIFEST_INVALID', bench.adapter.normalise({ ...manifest, effects: [strange] }));
+    await assertRejects(
+      'ERR_EM_MANIFEST_INVALID',
+      bench.adapter.normalise({ ...manifest, effects: [strange] }),
+    );
   });
 
   test('a survey is the same every time, frozen, and leaves no outlet unclassified', async () => {
@@ -150,7 +163,10 @@ async function assertRejects(code: ErrorCode, promise: Promise<unknown>): Promis
 }
 
 function isCode(error: unknown, code: ErrorCode, what: string): true {
-  assert.ok(error instanceof EffectMatchError, `${what}: expected ${code} and got ${String(error)}`);
+  assert.ok(
+    error instanceof EffectMatchError,
+    `${what}: expected ${code} and got ${String(error)}`,
+  );
   assert.equal(error.code, code, what);
   return true;
 }

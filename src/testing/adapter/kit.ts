@@ -62,7 +62,11 @@ export interface Held {
 }
 
 /** The proofs of an attempt that was certified as the adapter is now. */
-export async function proofsOn(adapter: PromotableAdapter, name: string, execution = name): Promise<Proofs> {
+export async function proofsOn(
+  adapter: PromotableAdapter,
+  name: string,
+  execution = name,
+): Promise<Proofs> {
   const { credentials } = await adapter.survey();
   return mintProofs(adapter, name, execution, credentials);
 }
@@ -72,7 +76,11 @@ export async function openBench(kit: AdapterKit): Promise<Bench> {
   const specimen = await kit.fresh();
   const opened: PromotableAdapter[] = [];
   const again = async (): Promise<PromotableAdapter> => {
-    const adapter = await specimen.factory.open({ name: 'adapter', clock: systemClock, reached: unobserved });
+    const adapter = await specimen.factory.open({
+      name: 'adapter',
+      clock: systemClock,
+      reached: unobserved,
+    });
     assert.equal(adapter.capability, 'PROMOTABLE', 'this suite is for PROMOTABLE adapters');
     opened.push(adapter as PromotableAdapter);
     return adapter as PromotableAdapter;
@@ -85,11 +93,22 @@ export async function openBench(kit: AdapterKit): Promise<Bench> {
     before,
     again,
     manifest: () =>
-      draftManifest({ adapter: 'adapter', task: 'task', planRevision: 1, effects: specimen.effect.leaves }),
+      draftManifest({
+        adapter: 'adapter',
+        task: 'task',
+        planRevision: 1,
+        effects: specimen.effect.leaves,
+      }),
     async hold(name, action = specimen.effect.action, on = first) {
       const proofs = await proofsOn(on, name);
-      const staged = await on.stage(proofs.claim, proofs.certificate, on.parseAction(action), specimen.reads);
-      if (staged.kind === 'failed') throw new Error(`nothing is held: ${staged.reason}, ${staged.detail}`);
+      const staged = await on.stage(
+        proofs.claim,
+        proofs.certificate,
+        on.parseAction(action),
+        specimen.reads,
+      );
+      if (staged.kind === 'failed')
+        throw new Error(`nothing is held: ${staged.reason}, ${staged.detail}`);
       return { stage: staged.stage, proofs };
     },
     async assertUntouched() {

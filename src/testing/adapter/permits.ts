@@ -19,15 +19,23 @@ const FOREIGN: Readonly<Record<string, (attempted: Attempted) => ConsumedPermit>
   'another occurrence': ({ adapter, facts }) => mintProofs(adapter, 'another').permit(facts),
   'another execution of the occurrence': ({ adapter, facts }) =>
     mintProofs(adapter, 'permit', 'another execution').permit(facts),
-  'another candidate': ({ proofs, facts }) => proofs.permit({ ...facts, candidate: `${facts.candidate.slice(1)}x` }),
-  'other evidence': ({ proofs, facts }) => proofs.permit({ ...facts, evidence: `${facts.evidence.slice(1)}x` }),
+  'another candidate': ({ proofs, facts }) =>
+    proofs.permit({ ...facts, candidate: `${facts.candidate.slice(1)}x` }),
+  'other evidence': ({ proofs, facts }) =>
+    proofs.permit({ ...facts, evidence: `${facts.evidence.slice(1)}x` }),
   'no evidence': ({ proofs, facts }) => proofs.permit({ ...facts, evidence: '' }),
   'another claim': ({ proofs, facts }) => withRecord(proofs.permit(facts), { claim: ZERO }),
-  'another certificate': ({ proofs, facts }) => withRecord(proofs.permit(facts), { certificate: ZERO }),
-  'a request': ({ proofs, facts }) => withRecord(proofs.permit(facts), { bound: { request: ZERO } }),
+  'another certificate': ({ proofs, facts }) =>
+    withRecord(proofs.permit(facts), { certificate: ZERO }),
+  'a request': ({ proofs, facts }) =>
+    withRecord(proofs.permit(facts), { bound: { request: ZERO } }),
   'another marker': ({ adapter, proofs, facts }) =>
-    ({ ...proofs.permit(facts), marker: mintProofs(adapter, 'another').permit(facts).marker }) as ConsumedPermit,
-  'a void marker': ({ proofs, facts }) => ({ ...proofs.permit(facts), marker: proofs.voidMarker() }) as ConsumedPermit,
+    ({
+      ...proofs.permit(facts),
+      marker: mintProofs(adapter, 'another').permit(facts).marker,
+    }) as ConsumedPermit,
+  'a void marker': ({ proofs, facts }) =>
+    ({ ...proofs.permit(facts), marker: proofs.voidMarker() }) as ConsumedPermit,
 };
 
 /** A permit is for one candidate with one content: the adapter itself refuses every other, whatever the core did. */
@@ -67,7 +75,8 @@ export function permitTests(kit: AdapterKit): void {
   test('a permit for evidence that a recheck no longer found is refused and leaves nothing', async (context) => {
     await using bench = await openBench(kit);
     const { writeInto } = bench.specimen;
-    if (writeInto === undefined) return context.skip('the kit has no way to write into a held candidate');
+    if (writeInto === undefined)
+      return context.skip('the kit has no way to write into a held candidate');
     const { stage, proofs } = await bench.hold('written');
     const facts = await stage.observe();
     await writeInto(stage);

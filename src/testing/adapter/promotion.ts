@@ -25,9 +25,15 @@ export function promotionTests(kit: AdapterKit): void {
     const after = await bench.specimen.readDurable();
     await held.stage.discard();
     await held.stage[Symbol.asyncDispose]();
-    assert.deepEqual(await bench.specimen.readDurable(), after, 'a discard after the commit takes nothing back');
+    assert.deepEqual(
+      await bench.specimen.readDurable(),
+      after,
+      'a discard after the commit takes nothing back',
+    );
     const other = await bench.again();
-    assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), { kind: 'inserted' });
+    assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), {
+      kind: 'inserted',
+    });
   });
 
   test('a discarded candidate is never promoted', async () => {
@@ -50,7 +56,9 @@ export function promotionTests(kit: AdapterKit): void {
     await assertFenced(bench, other, proofs);
     assert.deepEqual(await bench.specimen.readDurable(), after);
     assert.deepEqual(await other.markers.find(proofs.occurrence), marker);
-    assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), { kind: 'inserted' });
+    assert.deepEqual(await other.markers.void(mintProofs(other, 'next').voidMarker()), {
+      kind: 'inserted',
+    });
   });
 
   test('a void marker fences a later promotion', async () => {
@@ -101,7 +109,10 @@ export function promotionTests(kit: AdapterKit): void {
     const held = await bench.hold('committed');
     const { marker } = await promote(held);
     const other = await bench.again();
-    assert.deepEqual(await other.markers.void(held.proofs.voidMarker()), { kind: 'conflict', marker });
+    assert.deepEqual(await other.markers.void(held.proofs.voidMarker()), {
+      kind: 'conflict',
+      marker,
+    });
     assert.deepEqual(await other.markers.find(held.proofs.occurrence), marker);
   });
 
@@ -110,7 +121,10 @@ export function promotionTests(kit: AdapterKit): void {
     const first = mintProofs(bench.adapter, 'void', 'first').voidMarker();
     const second = mintProofs(bench.adapter, 'void', 'second').voidMarker();
     assert.deepEqual(await bench.adapter.markers.void(first), { kind: 'inserted' });
-    assert.deepEqual(await (await bench.again()).markers.void(second), { kind: 'conflict', marker: first });
+    assert.deepEqual(await (await bench.again()).markers.void(second), {
+      kind: 'conflict',
+      marker: first,
+    });
   });
 
   test('markers are found by their occurrence alone, and forgetting one forgets no other', async () => {
@@ -147,7 +161,11 @@ async function promote({ stage, proofs }: Held) {
 }
 
 /** An occurrence that is decided is refused with a name for it: when it is staged, or else when it is promoted. */
-async function assertFenced(bench: Bench, adapter: PromotableAdapter, proofs: Proofs): Promise<void> {
+async function assertFenced(
+  bench: Bench,
+  adapter: PromotableAdapter,
+  proofs: Proofs,
+): Promise<void> {
   const action = adapter.parseAction(bench.specimen.effect.action);
   const staged = await adapter.stage(proofs.claim, proofs.certificate, action);
   if (staged.kind === 'failed') assertName(staged.reason);
@@ -160,7 +178,10 @@ function assertRefused(promotion: Promotion): void {
 }
 
 function assertName(reason: string): void {
-  assert.ok(nameSchema.safeParse(reason).success, `"${reason}" is not a name that a terminal can carry`);
+  assert.ok(
+    nameSchema.safeParse(reason).success,
+    `"${reason}" is not a name that a terminal can carry`,
+  );
 }
 
 async function assertNothing(bench: Bench, held: Held): Promise<void> {

@@ -15,7 +15,11 @@ import {
 } from './fixtures.ts';
 import { failsWith, type LedgerKit, openBench } from './kit.ts';
 
-async function holds(ledgers: Ledgers, occurrence: OccurrenceId, execution: ExecutionId): Promise<boolean> {
+async function holds(
+  ledgers: Ledgers,
+  occurrence: OccurrenceId,
+  execution: ExecutionId,
+): Promise<boolean> {
   return (await ledgers.standing('any task', { occurrence, execution })).holds;
 }
 
@@ -26,14 +30,20 @@ export function claimTests(kit: LedgerKit): void {
     const license = fixtureLicense('once');
     const results = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
-        bench.ledgers.claim(fixtureRequest(bench.context, license, fixtureExecution(`attempt ${index}`))),
+        bench.ledgers.claim(
+          fixtureRequest(bench.context, license, fixtureExecution(`attempt ${index}`)),
+        ),
       ),
     );
     const claimed = results.filter((result) => result.kind === 'claimed');
     const refused = results.filter((result) => result.kind === 'refused');
     assert.equal(claimed.length, 1);
     assert.deepEqual(new Set(refused.map(({ reason }) => reason)), new Set(['spent']));
-    const occurrence = occurrenceId({ ...license, license: digestRecord(licenseRecord, license), index: 0 });
+    const occurrence = occurrenceId({
+      ...license,
+      license: digestRecord(licenseRecord, license),
+      index: 0,
+    });
     const holder = await bench.ledgers.holder(occurrence);
     assert.deepEqual(holder?.claim, claimed[0]?.claim);
     assert.deepEqual(holder?.license, license);
@@ -48,9 +58,14 @@ export function claimTests(kit: LedgerKit): void {
       const request = fixtureRequest(bench.context, license, fixtureExecution(`attempt ${index}`));
       const result = await bench.ledgers.claim(request);
       assert.ok(result.kind === 'claimed');
-      assert.equal(result.claim.record.occurrence, occurrenceId({ ...license, license: lineage, index }));
+      assert.equal(
+        result.claim.record.occurrence,
+        occurrenceId({ ...license, license: lineage, index }),
+      );
     }
-    const fourth = await bench.ledgers.claim(fixtureRequest(bench.context, license, fixtureExecution('attempt 3')));
+    const fourth = await bench.ledgers.claim(
+      fixtureRequest(bench.context, license, fixtureExecution('attempt 3')),
+    );
     assert.ok(fourth.kind === 'refused' && fourth.reason === 'spent');
     assert.equal((await bench.ledgers.journal()).length, 3);
   });
@@ -59,7 +74,9 @@ export function claimTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     const claim = await claimFixture(bench.ledgers, bench.context, 'first');
     const other = { ...fixtureLicense('first'), task: 'another task' };
-    const result = await bench.ledgers.claim(fixtureRequest(bench.context, other, fixtureExecution('other')));
+    const result = await bench.ledgers.claim(
+      fixtureRequest(bench.context, other, fixtureExecution('other')),
+    );
     assert.ok(result.kind === 'refused' && result.reason === 'nonce-reused');
     assert.deepEqual((await bench.ledgers.holder(claim.record.occurrence))?.claim, claim);
     assert.equal((await bench.ledgers.journal()).length, 1);
@@ -68,7 +85,9 @@ export function claimTests(kit: LedgerKit): void {
   test('the same nonce of another issuer is another issuance', async () => {
     await using bench = await openBench(kit);
     await claimFixture(bench.ledgers, bench.context, 'shared nonce');
-    await claimFixture(bench.ledgers, bench.context, 'shared nonce', { license: { issuer: 'another-team' } });
+    await claimFixture(bench.ledgers, bench.context, 'shared nonce', {
+      license: { issuer: 'another-team' },
+    });
     assert.equal((await bench.ledgers.journal()).length, 2);
   });
 
@@ -80,12 +99,20 @@ export function claimTests(kit: LedgerKit): void {
     assert.equal(await bench.ledgers.announcePlan(task, 2), 3);
     assert.equal(await announcedPlan(bench.ledgers, task), 3);
     const older = fixtureLicense('older', { task, planRevision: 2 });
-    const refused = await bench.ledgers.claim(fixtureRequest(bench.context, older, fixtureExecution('older')));
+    const refused = await bench.ledgers.claim(
+      fixtureRequest(bench.context, older, fixtureExecution('older')),
+    );
     assert.ok(refused.kind === 'refused' && refused.reason === 'plan-superseded');
     assert.deepEqual(await bench.ledgers.journal(), []);
-    await claimFixture(bench.ledgers, bench.context, 'announced', { license: { task, planRevision: 3 } });
-    await claimFixture(bench.ledgers, bench.context, 'newer', { license: { task, planRevision: 4 } });
-    await claimFixture(bench.ledgers, bench.context, 'other task', { license: { planRevision: 0 } });
+    await claimFixture(bench.ledgers, bench.context, 'announced', {
+      license: { task, planRevision: 3 },
+    });
+    await claimFixture(bench.ledgers, bench.context, 'newer', {
+      license: { task, planRevision: 4 },
+    });
+    await claimFixture(bench.ledgers, bench.context, 'other task', {
+      license: { planRevision: 0 },
+    });
   });
 
   test('a claim that this deployment did not seal is refused and spends nothing', async () => {
@@ -101,10 +128,26 @@ export function claimTests(kit: LedgerKit): void {
 
   test('a claim for another occurrence or license than the one chosen is a broken invariant and spends nothing', async () => {
     await using bench = await openBench(kit);
-    const honest = fixtureRequest(bench.context, fixtureLicense('honest'), fixtureExecution('honest'));
-    const other = fixtureRequest(bench.context, fixtureLicense('other'), fixtureExecution('honest'));
-    const elsewhere = occurrenceId({ issuer: 'x', nonce: 'y', license: other.binding.license, index: 0 });
-    await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, claim: () => honest.claim(elsewhere) }));
+    const honest = fixtureRequest(
+      bench.context,
+      fixtureLicense('honest'),
+      fixtureExecution('honest'),
+    );
+    const other = fixtureRequest(
+      bench.context,
+      fixtureLicense('other'),
+      fixtureExecution('honest'),
+    );
+    const elsewhere = occurrenceId({
+      issuer: 'x',
+      nonce: 'y',
+      license: other.binding.license,
+      index: 0,
+    });
+    await failsWith(
+      'ERR_EM_INVARIANT',
+      bench.ledgers.claim({ ...honest, claim: () => honest.claim(elsewhere) }),
+    );
     await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, claim: other.claim }));
     await failsWith('ERR_EM_INVARIANT', bench.ledgers.claim({ ...honest, binding: other.binding }));
     const rebound = { ...honest.binding, occurrences: [elsewhere] };
@@ -115,7 +158,11 @@ export function claimTests(kit: LedgerKit): void {
 
   test('an attempt that fails while its claim is made spends nothing', async () => {
     await using bench = await openBench(kit);
-    const request = fixtureRequest(bench.context, fixtureLicense('failing'), fixtureExecution('failing'));
+    const request = fixtureRequest(
+      bench.context,
+      fixtureLicense('failing'),
+      fixtureExecution('failing'),
+    );
     const failing = (): never => {
       throw new Error('no claim today');
     };
@@ -125,11 +172,15 @@ export function claimTests(kit: LedgerKit): void {
 
   test('only the holder extends a lease, and it never becomes shorter', async () => {
     await using bench = await openBench(kit);
-    const { occurrence, execution } = (await claimFixture(bench.ledgers, bench.context, 'leased', { leaseMs: 0 }))
-      .record;
+    const { occurrence, execution } = (
+      await claimFixture(bench.ledgers, bench.context, 'leased', { leaseMs: 0 })
+    ).record;
     const before = await bench.ledgers.holder(occurrence);
     assert.equal(before?.leaseExpired, true);
-    assert.equal(await bench.ledgers.renew(occurrence, fixtureExecution('someone else'), 60_000), false);
+    assert.equal(
+      await bench.ledgers.renew(occurrence, fixtureExecution('someone else'), 60_000),
+      false,
+    );
     assert.equal(await holds(bench.ledgers, occurrence, fixtureExecution('someone else')), false);
     assert.equal(await holds(bench.ledgers, occurrence, execution), true);
     assert.equal((await bench.ledgers.holder(occurrence))?.leaseExpired, true);
@@ -140,7 +191,11 @@ export function claimTests(kit: LedgerKit): void {
     assert.equal(await bench.ledgers.renew(occurrence, execution, 1), true);
     assert.equal((await bench.ledgers.holder(occurrence))?.leaseUntilMs, renewed?.leaseUntilMs);
     await bench.ledgers.abandon(occurrence, fixtureExecution('someone else'));
-    assert.equal((await bench.ledgers.holder(occurrence))?.leaseExpired, false, 'only who holds it gives it up');
+    assert.equal(
+      (await bench.ledgers.holder(occurrence))?.leaseExpired,
+      false,
+      'only who holds it gives it up',
+    );
     await bench.ledgers.abandon(occurrence, execution);
     assert.equal((await bench.ledgers.holder(occurrence))?.leaseExpired, true);
     const unknown = occurrenceId({
@@ -159,7 +214,8 @@ export function claimTests(kit: LedgerKit): void {
     const { record } = await claimFixture(ledgers, context, 'settled');
     await ledgers.record(fixtureTerminal(context, record, 'committed'), 'flushed');
     for (const renewed of [false, true]) {
-      if (renewed) assert.equal(await ledgers.renew(record.occurrence, record.execution, 60_000), true);
+      if (renewed)
+        assert.equal(await ledgers.renew(record.occurrence, record.execution, 60_000), true);
       const holder = await ledgers.holder(record.occurrence);
       assert.deepEqual([holder?.leaseUntilMs, holder?.leaseExpired], [0, true]);
       assert.equal(await holds(ledgers, record.occurrence, record.execution), true);
@@ -173,14 +229,25 @@ export function claimTests(kit: LedgerKit): void {
   test('unsettled lists claims past their lease that have no conclusive terminal, oldest first', async () => {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;
-    const names = ['none', 'indeterminate', 'committed', 'rejected', 'diverged', 'leased', 'replayed'];
+    const names = [
+      'none',
+      'indeterminate',
+      'committed',
+      'rejected',
+      'diverged',
+      'leased',
+      'replayed',
+    ];
     const claims = new Map<string, Awaited<ReturnType<typeof claimFixture>>['record']>();
     for (const name of names) {
       const leaseMs = name === 'leased' ? 60_000 : 0;
       claims.set(name, (await claimFixture(ledgers, context, name, { leaseMs })).record);
     }
     for (const kind of ['indeterminate', 'committed', 'rejected', 'diverged'] as const) {
-      await ledgers.record(fixtureTerminal(context, claims.get(kind) ?? assert.fail(), kind), 'flushed');
+      await ledgers.record(
+        fixtureTerminal(context, claims.get(kind) ?? assert.fail(), kind),
+        'flushed',
+      );
     }
     const replay = { execution: fixtureExecution('replay') };
     await ledgers.record(
@@ -190,7 +257,12 @@ export function claimTests(kit: LedgerKit): void {
     const listed = async (includeLeased: boolean): Promise<readonly string[]> =>
       (await ledgers.unsettled({ includeLeased })).map(({ claim }) => claim.record.task);
     assert.deepEqual(await listed(false), ['task none', 'task indeterminate', 'task replayed']);
-    assert.deepEqual(await listed(true), ['task none', 'task indeterminate', 'task leased', 'task replayed']);
+    assert.deepEqual(await listed(true), [
+      'task none',
+      'task indeterminate',
+      'task leased',
+      'task replayed',
+    ]);
     await ledgers.record(
       fixtureTerminal(context, claims.get('indeterminate') ?? assert.fail(), 'committed'),
       'flushed',

@@ -19,7 +19,9 @@ export function fixtureContext(seed = 'conformance'): LedgerContext {
 /** The same deployment after a rotation: a new generation seals, the old one still verifies, unless it was removed. */
 export function rotatedContext(options: { readonly keepsOld: boolean }): LedgerContext {
   const next = { id: 'next', secret: secretOf('next') };
-  return contextOf(options.keepsOld ? [next, { id: 'fixture', secret: secretOf('conformance') }] : [next]);
+  return contextOf(
+    options.keepsOld ? [next, { id: 'fixture', secret: secretOf('conformance') }] : [next],
+  );
 }
 
 function contextOf(generations: readonly Generation[]): LedgerContext {
@@ -103,7 +105,10 @@ export function fixtureRequest(
 
 /** The highest plan revision announced for a task, as the final gate of an attempt at it finds it. */
 export async function announcedPlan(ledgers: Ledgers, task: string): Promise<number | undefined> {
-  const attempt = { occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId, execution: fixtureExecution('any') };
+  const attempt = {
+    occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId,
+    execution: fixtureExecution('any'),
+  };
   return (await ledgers.standing(task, attempt)).announced;
 }
 
@@ -115,8 +120,11 @@ export async function claimFixture(
   options: { readonly leaseMs?: number; readonly license?: Partial<License> } = {},
 ): Promise<Sealed<ClaimRecord>> {
   const license = fixtureLicense(name, options.license);
-  const result = await ledgers.claim(fixtureRequest(context, license, fixtureExecution(name), options.leaseMs));
-  if (result.kind === 'refused') throw new Error(`the fixture ${name} was not claimed: ${result.detail}`);
+  const result = await ledgers.claim(
+    fixtureRequest(context, license, fixtureExecution(name), options.leaseMs),
+  );
+  if (result.kind === 'refused')
+    throw new Error(`the fixture ${name} was not claimed: ${result.detail}`);
   return result.claim;
 }
 
@@ -152,9 +160,17 @@ export function fixtureTerminal<K extends Terminal['kind']>(
 }
 
 /** A replay: another execution that was refused the same occurrence. */
-export function fixtureReplay(context: LedgerContext, claim: ClaimRecord, name: string): Sealed<Terminal> {
+export function fixtureReplay(
+  context: LedgerContext,
+  claim: ClaimRecord,
+  name: string,
+): Sealed<Terminal> {
   const execution = fixtureExecution(name);
-  return fixtureTerminal(context, claim, 'rejected', { execution, at: 'authority', reason: 'spent' });
+  return fixtureTerminal(context, claim, 'rejected', {
+    execution,
+    at: 'authority',
+    reason: 'spent',
+  });
 }
 
 export function fixturePermit({ sealer }: LedgerContext, claim: ClaimRecord): Sealed<PermitRecord> {

@@ -26,7 +26,9 @@ export function journalTests(kit: LedgerKit): void {
     await ledgers.record(fixtureTerminal(context, claim, 'committed'), 'relaxed');
     const released = fixtureAcknowledgement(context, claim);
     assert.deepEqual(await ledgers.uncompleted(), []);
-    const racing = await Promise.all(Array.from({ length: 5 }, () => ledgers.acknowledge(released)));
+    const racing = await Promise.all(
+      Array.from({ length: 5 }, () => ledgers.acknowledge(released)),
+    );
     assert.equal(racing.filter(Boolean).length, 1);
     const later = fixtureAcknowledgement(context, claim, { at: '2026-01-01T12:00:00.000Z' });
     assert.equal(await ledgers.acknowledge(later), false);
@@ -45,7 +47,10 @@ export function journalTests(kit: LedgerKit): void {
     const { context, ledgers } = bench;
     const { record: claim } = await claimFixture(ledgers, context, 'open');
     const refuse = (overrides = {}): Promise<void> =>
-      failsWith('ERR_EM_INVARIANT', ledgers.acknowledge(fixtureAcknowledgement(context, claim, overrides)));
+      failsWith(
+        'ERR_EM_INVARIANT',
+        ledgers.acknowledge(fixtureAcknowledgement(context, claim, overrides)),
+      );
     await refuse();
     await ledgers.record(fixtureTerminal(context, claim, 'indeterminate'), 'flushed');
     await refuse();
@@ -85,14 +90,19 @@ export function journalTests(kit: LedgerKit): void {
       ],
     );
     const voided = all[6];
-    assert.ok(all.length === 7 && voided?.kind === 'void' && voided.record.execution === second.execution);
+    assert.ok(
+      all.length === 7 && voided?.kind === 'void' && voided.record.execution === second.execution,
+    );
     const order = all.map(({ seq }) => seq);
     assert.ok(order.every((seq, index) => index === 0 || seq > (order[index - 1] ?? seq)));
 
     assert.deepEqual(await ledgers.journal({ limit: 2 }), all.slice(0, 2));
     assert.deepEqual(await ledgers.journal({ afterSeq: order[1] ?? 0, limit: 3 }), all.slice(2, 5));
     assert.deepEqual(await ledgers.journal({ last: true, limit: 2 }), all.slice(5));
-    assert.deepEqual(await ledgers.journal({ last: true, afterSeq: order[5] ?? 0, limit: 5 }), all.slice(6));
+    assert.deepEqual(
+      await ledgers.journal({ last: true, afterSeq: order[5] ?? 0, limit: 5 }),
+      all.slice(6),
+    );
     assert.deepEqual(await ledgers.journal({ afterSeq: order[6] ?? 0 }), []);
     const { occurrence } = second;
     const narrowed = await ledgers.journal({ occurrence });
@@ -149,24 +159,44 @@ export function journalTests(kit: LedgerKit): void {
     const exported = await ledgers.checkpoint();
     assert.ok(exported !== undefined);
     for (const name of ['a', 'b']) await claimFixture(other.ledgers, context, name);
-    assert.deepEqual((await other.ledgers.verify(exported)).kind, 'tampered', 'the third row is missing');
+    assert.deepEqual(
+      (await other.ledgers.verify(exported)).kind,
+      'tampered',
+      'the third row is missing',
+    );
     await claimFixture(other.ledgers, context, 'd');
-    assert.deepEqual((await other.ledgers.verify(exported)).kind, 'tampered', 'the third row is another one');
-    assert.deepEqual((await other.ledgers.verify()).kind, 'intact', 'without the export there is nothing to see');
+    assert.deepEqual(
+      (await other.ledgers.verify(exported)).kind,
+      'tampered',
+      'the third row is another one',
+    );
+    assert.deepEqual(
+      (await other.ledgers.verify()).kind,
+      'intact',
+      'without the export there is nothing to see',
+    );
     assert.deepEqual((await ledgers.verify(exported)).kind, 'intact');
-    const forged = fixtureContext('another deployment').sealer.seal(checkpointRecord, exported.record);
+    const forged = fixtureContext('another deployment').sealer.seal(
+      checkpointRecord,
+      exported.record,
+    );
     await failsWith('ERR_EM_SEAL_INVALID', ledgers.verify(forged));
   });
 
   test('after a key rotation everything is readable and still decides; without the old key nothing is returned', async () => {
     await using bench = await openBench(kit);
     const { record: claim } = await claimFixture(bench.ledgers, bench.context, 'before');
-    const terminal = await bench.ledgers.record(fixtureTerminal(bench.context, claim, 'committed'), 'relaxed');
+    const terminal = await bench.ledgers.record(
+      fixtureTerminal(bench.context, claim, 'committed'),
+      'relaxed',
+    );
     const exported = await bench.ledgers.checkpoint();
 
     const rotated = rotatedContext({ keepsOld: true });
     const ledgers = await bench.store.open(rotated);
-    const again = await ledgers.claim(fixtureRequest(rotated, fixtureLicense('before'), fixtureExecution('again')));
+    const again = await ledgers.claim(
+      fixtureRequest(rotated, fixtureLicense('before'), fixtureExecution('again')),
+    );
     assert.ok(
       again.kind === 'refused' && again.reason === 'spent',
       'the binding agrees although another key is in use',

@@ -4,7 +4,13 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { digestRecord, occurrenceId } from '../../crypto/digest.ts';
 import { licenseRecord } from '../../protocol/license.ts';
-import { announcedPlan, claimFixture, fixtureAcknowledgement, fixtureLicense, fixtureTerminal } from './fixtures.ts';
+import {
+  announcedPlan,
+  claimFixture,
+  fixtureAcknowledgement,
+  fixtureLicense,
+  fixtureTerminal,
+} from './fixtures.ts';
 import { type Bench, type LedgerKit, openBench, prepareBench } from './kit.ts';
 import type { Answer, Order } from './worker.ts';
 
@@ -42,7 +48,9 @@ export function processTests(kit: LedgerKit): void {
     assert.equal((await reopened.verify(checkpoint)).kind, 'intact');
   });
 
-  test(`every claim that was reported before a SIGKILL is there afterwards`, { skip: durable }, async () => {
+  test(`every claim that was reported before a SIGKILL is there afterwards`, {
+    skip: durable,
+  }, async () => {
     await using bench = await openBench(kit);
     await using crew = await startCrew(kit, bench, 1);
     const [worker] = crew.workers;
@@ -57,8 +65,15 @@ export function processTests(kit: LedgerKit): void {
     const { ledgers, context } = bench;
     for (const name of reported) {
       const license = fixtureLicense(name);
-      const occurrence = occurrenceId({ ...license, license: digestRecord(licenseRecord, license), index: 0 });
-      assert.ok((await ledgers.holder(occurrence)) !== undefined, `${name} was reported and is lost`);
+      const occurrence = occurrenceId({
+        ...license,
+        license: digestRecord(licenseRecord, license),
+        index: 0,
+      });
+      assert.ok(
+        (await ledgers.holder(occurrence)) !== undefined,
+        `${name} was reported and is lost`,
+      );
     }
     assert.equal((await ledgers.verify()).kind, 'intact');
     await claimFixture(ledgers, context, 'after the crash');
@@ -70,7 +85,11 @@ export function processTests(kit: LedgerKit): void {
     await using bench = await prepareBench(kit);
     await using crew = await startCrew(kit, bench, PROCESSES);
     for (let round = 0; round < ROUNDS; round += 1) {
-      const answers = await crew.all((worker) => ({ do: 'claim', name: `round ${round}`, by: `${round} ${worker}` }));
+      const answers = await crew.all((worker) => ({
+        do: 'claim',
+        name: `round ${round}`,
+        by: `${round} ${worker}`,
+      }));
       const expected = ['claimed', ...Array.from({ length: PROCESSES - 1 }, () => 'spent')];
       assert.deepEqual(answers.toSorted(), expected, `round ${round}`);
     }
@@ -89,7 +108,11 @@ export function processTests(kit: LedgerKit): void {
     for (let round = 0; round < 20; round += 1) {
       const name = `fence ${round}`;
       const { record: claim } = await claimFixture(ledgers, context, name);
-      const fence = await crew.all((worker) => ({ do: worker % 2 === 0 ? 'consume' : 'void', name, by: name }));
+      const fence = await crew.all((worker) => ({
+        do: worker % 2 === 0 ? 'consume' : 'void',
+        name,
+        by: name,
+      }));
       const state = await ledgers.permit(claim.occurrence);
       const expected =
         state?.kind === 'consumed'
@@ -104,12 +127,19 @@ export function processTests(kit: LedgerKit): void {
       );
       assert.equal((await ledgers.attempts(claim.occurrence)).length, 1);
       const releases = await crew.all(() => ({ do: 'acknowledge', name, by: name }));
-      assert.deepEqual(releases.toSorted(), ['not released', 'not released', 'not released', 'released']);
+      assert.deepEqual(releases.toSorted(), [
+        'not released',
+        'not released',
+        'not released',
+        'released',
+      ]);
     }
     assert.equal((await ledgers.verify()).kind, 'intact');
   });
 
-  test('processes that checkpoint while others claim agree on one chain', { skip: shared }, async () => {
+  test('processes that checkpoint while others claim agree on one chain', {
+    skip: shared,
+  }, async () => {
     await using bench = await openBench(kit);
     await using crew = await startCrew(kit, bench, 2);
     const other = await bench.open();
@@ -126,7 +156,9 @@ export function processTests(kit: LedgerKit): void {
 
 function reasonToSkip(kit: LedgerKit, declared: boolean, otherwise: string): string | false {
   if (!declared) return `the store is declared as ${otherwise}`;
-  return kit.module === undefined ? 'the kit names no module that other processes could open the store with' : false;
+  return kit.module === undefined
+    ? 'the kit names no module that other processes could open the store with'
+    : false;
 }
 
 interface Worker {
@@ -149,7 +181,9 @@ async function startCrew(kit: LedgerKit, bench: Bench, count: number): Promise<C
   assert.ok(module !== undefined);
   const workers = Array.from({ length: count }, () => startWorker(module, bench.store.location));
   const dispose = async (): Promise<void> => {
-    const running = workers.filter(({ process }) => process.exitCode === null && process.signalCode === null);
+    const running = workers.filter(
+      ({ process }) => process.exitCode === null && process.signalCode === null,
+    );
     for (const { process } of running) process.kill('SIGKILL');
     await Promise.all(running.map(({ process }) => once(process, 'exit')));
   };
@@ -162,14 +196,19 @@ async function startCrew(kit: LedgerKit, bench: Bench, count: number): Promise<C
     [Symbol.asyncDispose]: dispose,
   };
   const greetings = await Promise.allSettled(workers.map((worker) => worker.answer()));
-  const failed = greetings.find((greeting) => greeting.status === 'rejected' || greeting.value.answer !== 'ready');
+  const failed = greetings.find(
+    (greeting) => greeting.status === 'rejected' || greeting.value.answer !== 'ready',
+  );
   if (failed !== undefined) await dispose();
   assert.equal(failed, undefined, 'every process opens the store');
   return crew;
 }
 
 function startWorker(module: URL, location: string): Worker {
-  const script = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
+  const script = new URL(
+    import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js',
+    import.meta.url,
+  );
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = fork(script, [module.href, location], { env, execArgv: [] });
   const arrived: Answer[] = [];
@@ -180,7 +219,8 @@ function startWorker(module: URL, location: string): Worker {
     else next.resolve(answer);
   });
   child.on('exit', (code, signal) => {
-    for (const { reject } of waiting.splice(0)) reject(new Error(`the process ended with ${code ?? signal}`));
+    for (const { reject } of waiting.splice(0))
+      reject(new Error(`the process ended with ${code ?? signal}`));
   });
   const answer = (): Promise<Answer> => {
     const next = arrived.shift();

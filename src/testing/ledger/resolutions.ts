@@ -81,19 +81,31 @@ export function resolutionTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;
     const { record: unsent } = await claimFixture(ledgers, context, 'unsent');
-    await failsWith('ERR_EM_RESOLUTION_REFUSED', ledgers.resolve(fixtureResolution(context, unsent)));
+    await failsWith(
+      'ERR_EM_RESOLUTION_REFUSED',
+      ledgers.resolve(fixtureResolution(context, unsent)),
+    );
     await ledgers.voidPermit(unsent.occurrence, unsent.execution);
-    await failsWith('ERR_EM_RESOLUTION_REFUSED', ledgers.resolve(fixtureResolution(context, unsent)));
+    await failsWith(
+      'ERR_EM_RESOLUTION_REFUSED',
+      ledgers.resolve(fixtureResolution(context, unsent)),
+    );
     for (const kind of ['committed', 'diverged', 'rejected'] as const) {
       const { record: claim } = await claimFixture(ledgers, context, kind);
       await ledgers.consumePermit(fixturePermit(context, claim));
       await ledgers.record(fixtureTerminal(context, claim, kind), 'flushed');
-      await failsWith('ERR_EM_RESOLUTION_REFUSED', ledgers.resolve(fixtureResolution(context, claim)));
+      await failsWith(
+        'ERR_EM_RESOLUTION_REFUSED',
+        ledgers.resolve(fixtureResolution(context, claim)),
+      );
     }
     const { record: claim } = await claimFixture(ledgers, context, 'held');
     await ledgers.consumePermit(fixturePermit(context, claim));
     for (const wrong of [{ execution: fixtureExecution('x') }, { lineage: fixtureDigest('x') }]) {
-      await failsWith('ERR_EM_RESOLUTION_REFUSED', ledgers.resolve(fixtureResolution(context, claim, wrong)));
+      await failsWith(
+        'ERR_EM_RESOLUTION_REFUSED',
+        ledgers.resolve(fixtureResolution(context, claim, wrong)),
+      );
     }
     const stranger = fixtureResolution(fixtureContext('another deployment'), claim);
     await failsWith('ERR_EM_SEAL_INVALID', ledgers.resolve(stranger));

@@ -51,7 +51,10 @@ export function shadowTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;
     const { record: claim } = await claimFixture(ledgers, context, 'claimed');
-    await failsWith('ERR_EM_INVARIANT', ledgers.recordShadow(fixtureShadow(context, claim.occurrence)));
+    await failsWith(
+      'ERR_EM_INVARIANT',
+      ledgers.recordShadow(fixtureShadow(context, claim.occurrence)),
+    );
     await ledgers.recordShadow(fixtureShadow(context, DRAWN));
     await failsWith('ERR_EM_INVARIANT', ledgers.recordShadow(fixtureShadow(context, DRAWN)));
     const kinds = (await ledgers.journal()).map(({ kind }) => kind);

@@ -38,8 +38,15 @@ export function verdictTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     for (const [first, second] of pairs) {
       if (first === second || first === 'indeterminate') continue;
-      const { record: claim } = await claimFixture(bench.ledgers, bench.context, `${first} then ${second}`);
-      const stored = await bench.ledgers.record(fixtureTerminal(bench.context, claim, first), 'flushed');
+      const { record: claim } = await claimFixture(
+        bench.ledgers,
+        bench.context,
+        `${first} then ${second}`,
+      );
+      const stored = await bench.ledgers.record(
+        fixtureTerminal(bench.context, claim, first),
+        'flushed',
+      );
       const other = fixtureTerminal(bench.context, claim, second);
       await failsWith('ERR_EM_TERMINAL_CONFLICT', bench.ledgers.record(other, 'flushed'));
       assert.deepEqual(await bench.ledgers.attempts(claim.occurrence), [stored]);
@@ -50,7 +57,9 @@ export function verdictTests(kit: LedgerKit): void {
     await using bench = await openBench(kit);
     const { record: claim } = await claimFixture(bench.ledgers, bench.context, 'observed');
     await bench.ledgers.record(fixtureTerminal(bench.context, claim, 'committed'), 'relaxed');
-    const other = fixtureTerminal(bench.context, claim, 'committed', { observed: fixtureDigest('something else') });
+    const other = fixtureTerminal(bench.context, claim, 'committed', {
+      observed: fixtureDigest('something else'),
+    });
     await failsWith('ERR_EM_TERMINAL_CONFLICT', bench.ledgers.record(other, 'relaxed'));
   });
 
@@ -59,15 +68,28 @@ export function verdictTests(kit: LedgerKit): void {
       await using bench = await openBench(kit);
       const { context, ledgers } = bench;
       const { record: claim } = await claimFixture(ledgers, context, kind);
-      const open = await ledgers.record(fixtureTerminal(context, claim, 'indeterminate'), 'flushed');
+      const open = await ledgers.record(
+        fixtureTerminal(context, claim, 'indeterminate'),
+        'flushed',
+      );
       const settled = await ledgers.record(fixtureTerminal(context, claim, kind), 'flushed');
       assert.equal(settled.kind, kind);
-      assert.deepEqual(await ledgers.record(fixtureTerminal(context, claim, kind, LATER), 'flushed'), settled);
+      assert.deepEqual(
+        await ledgers.record(fixtureTerminal(context, claim, kind, LATER), 'flushed'),
+        settled,
+      );
       const late = fixtureTerminal(context, claim, 'indeterminate', LATER);
-      assert.deepEqual(await ledgers.record(late, 'flushed'), settled, 'a late doubt learns what is settled');
+      assert.deepEqual(
+        await ledgers.record(late, 'flushed'),
+        settled,
+        'a late doubt learns what is settled',
+      );
       for (const other of ['committed', 'rejected', 'diverged'] as const) {
         if (other === kind) continue;
-        await failsWith('ERR_EM_TERMINAL_CONFLICT', ledgers.record(fixtureTerminal(context, claim, other), 'flushed'));
+        await failsWith(
+          'ERR_EM_TERMINAL_CONFLICT',
+          ledgers.record(fixtureTerminal(context, claim, other), 'flushed'),
+        );
       }
       assert.deepEqual(await ledgers.terminal(claim.occurrence), settled);
       assert.deepEqual(await ledgers.attempts(claim.occurrence), [open, settled]);
@@ -94,7 +116,10 @@ export function verdictTests(kit: LedgerKit): void {
     const refused = await ledgers.record(fixtureReplay(context, claim, 'stale replay'), 'flushed');
     assert.equal(await ledgers.terminal(claim.occurrence), undefined);
     assert.deepEqual(await ledgers.attempts(claim.occurrence), [refused]);
-    assert.equal((await claimFixture(ledgers, context, 'stale')).record.occurrence, claim.occurrence);
+    assert.equal(
+      (await claimFixture(ledgers, context, 'stale')).record.occurrence,
+      claim.occurrence,
+    );
   });
 
   test('an attempt that does not hold the claim can end as rejected and nothing else', async () => {
@@ -136,7 +161,10 @@ export function verdictTests(kit: LedgerKit): void {
     const stranger = fixtureContext('another deployment');
     const terminal = fixtureTerminal(stranger, claim, 'committed');
     await failsWith('ERR_EM_SEAL_INVALID', bench.ledgers.record(terminal, 'flushed'));
-    await failsWith('ERR_EM_SEAL_INVALID', bench.ledgers.consumePermit(fixturePermit(stranger, claim)));
+    await failsWith(
+      'ERR_EM_SEAL_INVALID',
+      bench.ledgers.consumePermit(fixturePermit(stranger, claim)),
+    );
     assert.equal((await bench.ledgers.journal()).length, 1);
   });
 
@@ -151,7 +179,10 @@ export function verdictTests(kit: LedgerKit): void {
     const state = { kind: 'consumed', permit };
     assert.deepEqual(await ledgers.voidPermit(claim.occurrence, claim.execution), state);
     assert.deepEqual(await ledgers.permit(claim.occurrence), state);
-    assert.equal((await ledgers.record(fixtureTerminal(context, claim, 'committed'), 'flushed')).kind, 'committed');
+    assert.equal(
+      (await ledgers.record(fixtureTerminal(context, claim, 'committed'), 'flushed')).kind,
+      'committed',
+    );
   });
 
   test('a voided permit can never be consumed, and nothing but rejected follows it', async () => {
@@ -162,9 +193,15 @@ export function verdictTests(kit: LedgerKit): void {
     assert.deepEqual(await ledgers.voidPermit(claim.occurrence, claim.execution), { kind: 'void' });
     assert.deepEqual(await ledgers.consumePermit(fixturePermit(context, claim)), { kind: 'void' });
     for (const kind of ['committed', 'diverged', 'indeterminate'] as const) {
-      await failsWith('ERR_EM_INVARIANT', ledgers.record(fixtureTerminal(context, claim, kind), 'flushed'));
+      await failsWith(
+        'ERR_EM_INVARIANT',
+        ledgers.record(fixtureTerminal(context, claim, kind), 'flushed'),
+      );
     }
-    assert.equal((await ledgers.record(fixtureTerminal(context, claim, 'rejected'), 'flushed')).kind, 'rejected');
+    assert.equal(
+      (await ledgers.record(fixtureTerminal(context, claim, 'rejected'), 'flushed')).kind,
+      'rejected',
+    );
   });
 
   test('consuming and voiding at once have one winner, and both sides see the same one', async () => {
@@ -173,7 +210,8 @@ export function verdictTests(kit: LedgerKit): void {
     for (let round = 0; round < 10; round += 1) {
       const { record: claim } = await claimFixture(ledgers, context, `race ${round}`);
       const voiding = (): Promise<unknown> => ledgers.voidPermit(claim.occurrence, claim.execution);
-      const consuming = (): Promise<unknown> => ledgers.consumePermit(fixturePermit(context, claim));
+      const consuming = (): Promise<unknown> =>
+        ledgers.consumePermit(fixturePermit(context, claim));
       await Promise.all(round % 2 === 0 ? [voiding(), consuming()] : [consuming(), voiding()]);
       const fence = (await ledgers.journal({ last: true, limit: 1 }))[0];
       const state = await ledgers.permit(claim.occurrence);
@@ -200,7 +238,9 @@ export function verdictTests(kit: LedgerKit): void {
     const { record: claim } = await claimFixture(ledgers, context, 'remote');
     await ledgers.consumePermit(fixturePermit(context, claim));
     for (const kind of ['committed', 'diverged', 'indeterminate'] as const) {
-      const terminal = fixtureTerminal(context, claim, kind, { permit: fixtureDigest('another permit') });
+      const terminal = fixtureTerminal(context, claim, kind, {
+        permit: fixtureDigest('another permit'),
+      });
       await failsWith('ERR_EM_INVARIANT', ledgers.record(terminal, 'flushed'));
     }
     await failsWith('ERR_EM_INVARIANT', ledgers.record(withoutPermit(context, claim), 'flushed'));
@@ -221,7 +261,10 @@ export function verdictTests(kit: LedgerKit): void {
 
 /** An indeterminate terminal of an attempt that never came to a permit. */
 function withoutPermit(context: LedgerContext, claim: ClaimRecord): Sealed<Terminal> {
-  const { permit, consumedAt, certificate, ...rest } = fixtureTerminal(context, claim, 'indeterminate')
-    .record as TerminalOf<'indeterminate'>;
+  const { permit, consumedAt, certificate, ...rest } = fixtureTerminal(
+    context,
+    claim,
+    'indeterminate',
+  ).record as TerminalOf<'indeterminate'>;
   return context.sealer.seal(terminalRecord, rest);
 }

@@ -46,7 +46,9 @@ async function follow(ledgers: Ledgers, context: LedgerContext, order: Order): P
   const license = fixtureLicense(order.name);
   switch (order.do) {
     case 'claim': {
-      const result = await ledgers.claim(fixtureRequest(context, license, fixtureExecution(order.by)));
+      const result = await ledgers.claim(
+        fixtureRequest(context, license, fixtureExecution(order.by)),
+      );
       return reply(order.name, result.kind === 'claimed' ? 'claimed' : result.reason);
     }
     case 'consume': {
@@ -63,7 +65,10 @@ async function follow(ledgers: Ledgers, context: LedgerContext, order: Order): P
     }
     case 'acknowledge': {
       const acknowledgement = fixtureAcknowledgement(context, await claimOf(ledgers, order.name));
-      return reply(order.name, (await ledgers.acknowledge(acknowledgement)) ? 'released' : 'not released');
+      return reply(
+        order.name,
+        (await ledgers.acknowledge(acknowledgement)) ? 'released' : 'not released',
+      );
     }
     case 'stream':
       for (let index = 0; ; index += 1) {
@@ -76,7 +81,11 @@ async function follow(ledgers: Ledgers, context: LedgerContext, order: Order): P
 
 async function claimOf(ledgers: Ledgers, name: string): Promise<ClaimRecord> {
   const license = fixtureLicense(name);
-  const occurrence = occurrenceId({ ...license, license: digestRecord(licenseRecord, license), index: 0 });
+  const occurrence = occurrenceId({
+    ...license,
+    license: digestRecord(licenseRecord, license),
+    index: 0,
+  });
   const holder = await ledgers.holder(occurrence);
   if (holder === undefined) throw new Error(`nobody holds ${name}`);
   return holder.claim.record;

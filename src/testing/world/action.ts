@@ -15,7 +15,12 @@ const actionSchema = z.strictObject({
   writes: z.array(
     z.discriminatedUnion('op', [
       z.strictObject({ op: z.literal('insert'), target: z.string(), row: rowSchema }),
-      z.strictObject({ op: z.literal('update'), target: z.string(), key: rowSchema, set: rowSchema }),
+      z.strictObject({
+        op: z.literal('update'),
+        target: z.string(),
+        key: rowSchema,
+        set: rowSchema,
+      }),
       z.strictObject({ op: z.literal('delete'), target: z.string(), key: rowSchema }),
     ]),
   ),
@@ -23,13 +28,18 @@ const actionSchema = z.strictObject({
 
 /** Checks an untrusted action completely and copies it, so that the caller cannot change it afterwards. */
 export function parseMemoryAction(targets: readonly Target[], input: unknown): MemoryAction {
-  const { writes } = actionSchema.safeParse(copyOf(input)).data ?? refuse('it is not of the form { writes: [...] }');
+  const { writes } =
+    actionSchema.safeParse(copyOf(input)).data ?? refuse('it is not of the form { writes: [...] }');
   for (const write of writes) {
-    const target = targets.find(({ name }) => name === write.target) ?? refuse(`no table "${write.target}"`);
+    const target =
+      targets.find(({ name }) => name === write.target) ?? refuse(`no table "${write.target}"`);
     const key = write.op === 'insert' ? write.row : write.key;
     const set = write.op === 'update' ? write.set : {};
-    if (target.key.some((column) => !Object.hasOwn(key, column))) refuse(`"${target.name}" is addressed by its key`);
-    const unknown = Object.keys({ ...key, ...set }).find((column) => !target.columns.includes(column));
+    if (target.key.some((column) => !Object.hasOwn(key, column)))
+      refuse(`"${target.name}" is addressed by its key`);
+    const unknown = Object.keys({ ...key, ...set }).find(
+      (column) => !target.columns.includes(column),
+    );
     if (unknown !== undefined) refuse(`"${target.name}" has no column "${unknown}"`);
     const fixed = Object.keys(set).find((column) => target.key.includes(column));
     if (fixed !== undefined) refuse(`"${fixed}" is a key column`);

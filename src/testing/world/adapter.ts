@@ -22,7 +22,12 @@ import type { Candidate, MemoryBackend } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
 
 /** The adapter's own control object. It is not registered, so no action and no manifest reaches it. */
-export const PROBE_TARGET: Target = { name: 'em-probe', columns: ['token'], key: ['token'], volatile: [] };
+export const PROBE_TARGET: Target = {
+  name: 'em-probe',
+  columns: ['token'],
+  key: ['token'],
+  volatile: [],
+};
 
 /** One channel of every kind: recorded events, a second count of them, where they were, and what must not change. */
 export const MEMORY_CHANNELS = ['log', 'tally', 'touched', 'schema'] as const;
@@ -33,7 +38,10 @@ export interface MemoryOptions {
 }
 
 /** A PROMOTABLE adapter for a backend in memory; also a short example of what the port asks for. */
-export function memoryAdapter(backend: MemoryBackend, options: MemoryOptions = {}): AdapterFactory<MemoryAction> {
+export function memoryAdapter(
+  backend: MemoryBackend,
+  options: MemoryOptions = {},
+): AdapterFactory<MemoryAction> {
   return { open: async (context) => openAdapter(backend, options, context) };
 }
 
@@ -47,12 +55,20 @@ function openAdapter(
   const held = new Set<Candidate>();
   let closed = false;
   const use = (): MemoryBackend => {
-    if (closed) throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed; open it again');
+    if (closed)
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        'the adapter is closed; open it again',
+      );
     return backend;
   };
   return {
     capability: 'PROMOTABLE',
-    identity: { kind: 'memory', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
+    identity: {
+      kind: 'memory',
+      backend: backend.id,
+      code: codeIdentity(new URL('.', import.meta.url)),
+    },
     registration,
     profiles: ['row-event'],
     channels: MEMORY_CHANNELS,
@@ -66,7 +82,9 @@ function openAdapter(
     markers: memoryMarkers(use, context),
     probe: {
       target: PROBE_TARGET.name,
-      action: (token) => ({ writes: [{ op: 'insert', target: PROBE_TARGET.name, row: { token } }] }),
+      action: (token) => ({
+        writes: [{ op: 'insert', target: PROBE_TARGET.name, row: { token } }],
+      }),
       durable: async (token) => use().find(PROBE_TARGET.name, { token }) !== undefined,
     },
     async close() {
@@ -78,10 +96,14 @@ function openAdapter(
 }
 
 /** Declared state as it is outside every candidate. The one writer's lock keeps it from changing meanwhile. */
-export function readRows(backend: Pick<MemoryBackend, 'find'>, reads: readonly StateRead[]): readonly StateReading[] {
+export function readRows(
+  backend: Pick<MemoryBackend, 'find'>,
+  reads: readonly StateRead[],
+): readonly StateReading[] {
   return reads.map(({ target, key, columns }) => {
     const row = backend.find(target, key);
-    const chosen = row && Object.entries(row).filter(([column]) => columns?.includes(column) ?? true);
+    const chosen =
+      row && Object.entries(row).filter(([column]) => columns?.includes(column) ?? true);
     return { target, key, row: chosen ? Object.fromEntries(chosen) : null };
   });
 }
@@ -94,7 +116,8 @@ function stageAction(
 ): Staged {
   const fromMs = context.clock.now();
   const candidate = backend.open();
-  if (candidate === undefined) return { kind: 'failed', reason: 'busy', detail: 'another candidate is held' };
+  if (candidate === undefined)
+    return { kind: 'failed', reason: 'busy', detail: 'another candidate is held' };
   held.add(candidate);
   const drop = (): void => {
     held.delete(candidate);
@@ -137,7 +160,10 @@ function holdStage(holding: Holding, fromMs: number): Stage {
   const { backend, context, candidate, drop, check } = holding;
   const facts = () => ({
     candidate: candidate.id,
-    evidence: digestValueOf('effectmatch/testing-evidence/v1', [candidate.log, [...candidate.tally.values()]]),
+    evidence: digestValueOf('effectmatch/testing-evidence/v1', [
+      candidate.log,
+      [...candidate.tally.values()],
+    ]),
   });
   return {
     candidate: candidate.id,
@@ -145,7 +171,11 @@ function holdStage(holding: Holding, fromMs: number): Stage {
     async observe() {
       const seen = facts();
       check.observed(seen.evidence);
-      return { ...seen, ...evidenceOf(backend, candidate), window: { fromMs, toMs: context.clock.now() } };
+      return {
+        ...seen,
+        ...evidenceOf(backend, candidate),
+        window: { fromMs, toMs: context.clock.now() },
+      };
     },
     async recheck() {
       const seen = facts();
@@ -166,23 +196,40 @@ function evidenceOf(
     records: [...log],
     channels: [
       { channel: 'log', kind: 'records', count: log.length },
-      { channel: 'tally', kind: 'counts', counts: [...tally.values()].map((count) => ({ ...count })) },
+      {
+        channel: 'tally',
+        kind: 'counts',
+        counts: [...tally.values()].map((count) => ({ ...count })),
+      },
       { channel: 'touched', kind: 'touched', targets: [...touched] },
-      { channel: 'schema', kind: 'stable', before: String(schemaBefore), after: String(backend.schema) },
+      {
+        channel: 'schema',
+        kind: 'stable',
+        before: String(schemaBefore),
+        after: String(backend.schema),
+      },
     ],
     unattributed: 0,
     assigned: [],
   };
 }
 
-function promoteCandidate({ backend, context, candidate, drop, check }: Holding, permit: ConsumedPermit): Promotion {
+function promoteCandidate(
+  { backend, context, candidate, drop, check }: Holding,
+  permit: ConsumedPermit,
+): Promotion {
   try {
-    if (backend.writer !== candidate) return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
+    if (backend.writer !== candidate)
+      return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
     const mismatch = check.refusalOf(permit);
     if (mismatch !== undefined) return mismatch;
     context.reached('adapter:marker-written');
     if (!backend.commit(candidate, permit.marker)) {
-      return { kind: 'refused', reason: 'marker-exists', detail: 'the occurrence is already decided' };
+      return {
+        kind: 'refused',
+        reason: 'marker-exists',
+        detail: 'the occurrence is already decided',
+      };
     }
     context.reached('adapter:commit-returned');
     return { kind: 'confirmed' };

@@ -33,7 +33,11 @@ export class MemoryBackend {
   #writer: Candidate | undefined;
   #candidates = 0;
 
-  constructor(id: string, targets: readonly Target[], rows: Readonly<Record<string, readonly Row[]>> = {}) {
+  constructor(
+    id: string,
+    targets: readonly Target[],
+    rows: Readonly<Record<string, readonly Row[]>> = {},
+  ) {
     this.id = id;
     this.targets = targets;
     this.#tables = new Map(targets.map(({ name }) => [name, new Map()]));

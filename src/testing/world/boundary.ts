@@ -11,7 +11,10 @@ export interface Surveyed {
 const lists = new Map<string, readonly Outlet[]>();
 
 /** Lists the outlets of a backend in memory: its tables, what is denied, and the one that nobody classified, if any. */
-export function memoryOutlets({ id, schema, unclassified }: Surveyed, targets: readonly Target[]): Survey {
+export function memoryOutlets(
+  { id, schema, unclassified }: Surveyed,
+  targets: readonly Target[],
+): Survey {
   const outlets: Outlet[] = targets.map(({ name }) => ({
     outlet: `table ${name}`,
     disposition: 'observed',
@@ -19,7 +22,11 @@ export function memoryOutlets({ id, schema, unclassified }: Surveyed, targets: r
   }));
   outlets.push({ outlet: 'other tables', disposition: 'denied', by: 'the check of actions' });
   if (unclassified !== undefined) {
-    outlets.push({ outlet: unclassified, disposition: 'unclassified', by: 'nothing observes it; remove it' });
+    outlets.push({
+      outlet: unclassified,
+      disposition: 'unclassified',
+      by: 'nothing observes it; remove it',
+    });
   }
   return Object.freeze({
     backend: id,

@@ -75,7 +75,9 @@ export function everyFault(): readonly Fault[] {
       ),
     ),
   );
-  const steps = STEPS.flatMap((step) => ENDINGS.map((ending) => ({ kind: 'step' as const, step, ending })));
+  const steps = STEPS.flatMap((step) =>
+    ENDINGS.map((ending) => ({ kind: 'step' as const, step, ending })),
+  );
   const changes = STEPS.flatMap((at) => [
     { kind: 'state' as const, at },
     { kind: 'schema' as const, at },
@@ -88,7 +90,10 @@ export function everyFault(): readonly Fault[] {
     { kind: 'reply', committed: true },
     { kind: 'reply', committed: false },
     ...(['drop', 'duplicate', 'alter'] as const).map((how) => ({ kind: 'evidence' as const, how })),
-    ...[...MEMORY_CHANNELS, 'receipt', 'audit'].map((channel) => ({ kind: 'silence' as const, channel })),
+    ...[...MEMORY_CHANNELS, 'receipt', 'audit'].map((channel) => ({
+      kind: 'silence' as const,
+      channel,
+    })),
     ...(['add', 'remove', 'alter'] as const).map((how) => ({ kind: 'logic' as const, how })),
     ...changes,
     ...(['lost-request', 'lost-reply', 'in-flight', 'not-sent'] as const).map((how) => ({

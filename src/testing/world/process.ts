@@ -1,4 +1,11 @@
-import type { Adapter, AdapterFactory, Dispatch, Evidence, Markers, Stage } from '../../contract/adapter.ts';
+import type {
+  Adapter,
+  AdapterFactory,
+  Dispatch,
+  Evidence,
+  Markers,
+  Stage,
+} from '../../contract/adapter.ts';
 import type { Ledgers, LedgersFactory } from '../../contract/ledgers.ts';
 import type { Reached, Step } from '../../contract/steps.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
@@ -120,12 +127,17 @@ export class MemoryProcess {
               fault.how,
               () => adapter.dispatch(permit, request),
               () => {
-                this.#surroundings.remote.post(permit.record.occurrence, requestedWrites(request.content));
+                this.#surroundings.remote.post(
+                  permit.record.occurrence,
+                  requestedWrites(request.content),
+                );
               },
             );
           }),
         readBack: (...asked) =>
-          this.#call('adapter.readBack', async () => this.#report(await adapter.readBack(...asked))),
+          this.#call('adapter.readBack', async () =>
+            this.#report(await adapter.readBack(...asked)),
+          ),
       });
     }
     const staging = overlayStages(adapter, (stage) => this.#watchStage(stage));
@@ -178,7 +190,11 @@ export class MemoryProcess {
     return result;
   }
 
-  async #misroute(how: string, send: () => Promise<Dispatch>, postpone: () => void): Promise<Dispatch> {
+  async #misroute(
+    how: string,
+    send: () => Promise<Dispatch>,
+    postpone: () => void,
+  ): Promise<Dispatch> {
     if (how === 'not-sent') return { mayHaveSent: false, why: 'the connection was refused' };
     if (how === 'in-flight') postpone();
     if (how === 'lost-reply') await send();
@@ -221,7 +237,9 @@ export class MemoryProcess {
 /** The record with another value than the one that was written. */
 function alterRecord(record: ChangeRecord): ChangeRecord {
   const side = record.after === null ? 'before' : 'after';
-  const columns = Object.keys(record[side] ?? {}).filter((column) => record.key?.[column] === undefined);
+  const columns = Object.keys(record[side] ?? {}).filter(
+    (column) => record.key?.[column] === undefined,
+  );
   const altered = Object.fromEntries(columns.map((column) => [column, 'altered by the observer']));
   return { ...record, [side]: { ...record[side], ...altered } };
 }

@@ -1,6 +1,12 @@
 import { plainSchema } from '../../backend/manifest-schema.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
-import type { AdapterContext, AdapterFactory, Approval, Evidence, RemoteAdapter } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  AdapterFactory,
+  Approval,
+  Evidence,
+  RemoteAdapter,
+} from '../../contract/adapter.ts';
 import { codeIdentity } from '../../crypto/code-identity.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { invariant } from '../../errors.ts';
@@ -71,7 +77,10 @@ export function remoteAdapter(
 
 function openRemote(
   remote: MemoryRemote,
-  { capability, values }: { readonly capability: 'MEDIATED' | 'OPAQUE'; readonly values: 'plain' | 'digest' },
+  {
+    capability,
+    values,
+  }: { readonly capability: 'MEDIATED' | 'OPAQUE'; readonly values: 'plain' | 'digest' },
   { clock, reached }: AdapterContext,
 ): RemoteAdapter<MemoryAction> {
   const { backend } = remote;
@@ -79,7 +88,11 @@ function openRemote(
   const registration: Registration = { profile: 'row-event', values, targets, capability };
   return {
     capability,
-    identity: { kind: 'memory-remote', backend: backend.id, code: codeIdentity(new URL('.', import.meta.url)) },
+    identity: {
+      kind: 'memory-remote',
+      backend: backend.id,
+      code: codeIdentity(new URL('.', import.meta.url)),
+    },
     registration,
     profiles: ['row-event'],
     channels: REMOTE_CHANNELS,
@@ -90,7 +103,9 @@ function openRemote(
     survey: async () => memoryOutlets(backend, targets),
     buildRequest(approved, action) {
       const approvedWrites = () =>
-        approved.effects.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1)).flatMap(writesOf);
+        approved.effects
+          .toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1))
+          .flatMap(writesOf);
       const writes = capability === 'OPAQUE' ? action.writes : approvedWrites();
       return { content: { writes: writes.map((write) => ({ ...write })) } };
     },
@@ -104,7 +119,8 @@ function openRemote(
     probe: {
       fingerprint: (digest) => `${backend.id} ${digest(CREDENTIAL)}`,
       samples: () => [sampleApproval({ profile: 'row-event', values, targets, capability })],
-      exclusiveCredential: async () => remote.send('probe of the credential', 'none', probeWrites('x')) === 'refused',
+      exclusiveCredential: async () =>
+        remote.send('probe of the credential', 'none', probeWrites('x')) === 'refused',
       async idempotent() {
         const key = `probe of the key ${clock.now()}`;
         const first = remote.send(key, CREDENTIAL, []);
@@ -124,10 +140,20 @@ function sampleApproval(registration: Registration): Approval {
     after: Object.fromEntries(columns.map((column) => [column, { is: column }])),
     count: 1,
   }));
-  return { version: 1, adapter: 'bank', registration, effects, requires: [], watch: [], salt: '0'.repeat(32) };
+  return {
+    version: 1,
+    adapter: 'bank',
+    registration,
+    effects,
+    requires: [],
+    watch: [],
+    salt: '0'.repeat(32),
+  };
 }
 
-const probeWrites = (token: string): readonly Write[] => [{ op: 'insert', target: PROBE_TARGET.name, row: { token } }];
+const probeWrites = (token: string): readonly Write[] => [
+  { op: 'insert', target: PROBE_TARGET.name, row: { token } },
+];
 
 /** The writes that a request carries. */
 export function requestedWrites(content: Value): readonly Write[] {

@@ -8,14 +8,25 @@ import { files } from '../../../src/adapters/files/index.ts';
 import { FilesSchema } from '../../../src/adapters/files/normalise.ts';
 import { normaliseManifest } from '../../../src/backend/normalise.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
-import { absent, any, draftManifest, generated, insert, remove, row, update } from '../../../src/protocol/draft.ts';
+import {
+  absent,
+  any,
+  draftManifest,
+  generated,
+  insert,
+  remove,
+  row,
+  update,
+} from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { Site, write } from './site.ts';
 
 const normalise = (...effects: readonly ApprovedEffect[]) =>
-  normaliseManifest(new FilesSchema('plain'), draftManifest({ adapter: 'site', task: 't', planRevision: 1, effects }))
-    .effects;
+  normaliseManifest(
+    new FilesSchema('plain'),
+    draftManifest({ adapter: 'site', task: 't', planRevision: 1, effects }),
+  ).effects;
 
 test('a new file gets the mode that a write without one gives it, and no link', () => {
   const [effect] = normalise(insert('file', { path: 'a', content: 'text' }));
@@ -34,8 +45,18 @@ test('folders and links are filled in by what they are', () => {
     insert('file', { path: 'l', link: 'd/x' }),
   );
   const none = { is: null };
-  assert.deepEqual(folder?.after, { kind: { is: 'directory' }, mode: { is: '0755' }, content: none, link: none });
-  assert.deepEqual(link?.after, { kind: { is: 'symlink' }, mode: none, content: none, link: { is: 'd/x' } });
+  assert.deepEqual(folder?.after, {
+    kind: { is: 'directory' },
+    mode: { is: '0755' },
+    content: none,
+    link: none,
+  });
+  assert.deepEqual(link?.after, {
+    kind: { is: 'symlink' },
+    mode: none,
+    content: none,
+    link: { is: 'd/x' },
+  });
 });
 
 test('content is text where it is small and readable, however it was stated', () => {
@@ -49,7 +70,12 @@ test('content is text where it is small and readable, however it was stated', ()
   assert.deepEqual(contents.slice(0, 3), [
     { is: 'abc' },
     { is: 'abc' },
-    { is: { sha256: 'cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0', size: 1_000_000 } },
+    {
+      is: {
+        sha256: 'cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0',
+        size: 1_000_000,
+      },
+    },
   ]);
   assert.ok(JSON.stringify(contents[3]).includes('"size":1'));
 });
@@ -70,7 +96,10 @@ test('an approval that no folder could match is refused with what to change', ()
   for (const [effect, message] of refused) {
     assert.throws(() => normalise(effect), { code: 'ERR_EM_MANIFEST_INVALID', message });
   }
-  assert.equal(normalise(remove('file', { path: 'a' }), insert('file', { path: 'b', content: any() })).length, 2);
+  assert.equal(
+    normalise(remove('file', { path: 'a' }), insert('file', { path: 'b', content: any() })).length,
+    2,
+  );
 });
 
 test('a runtime commits what was approved, rejects what is more, and refuses the second license of one version', async () => {
@@ -83,8 +112,17 @@ test('a runtime commits what was approved, rejects what is more, and refuses the
     adapters: { site: files({ root: site.root, adopt: true }) },
   });
   const approve = async (task: string, effects: readonly ApprovedEffect[]) => {
-    const requires = [row('file', { path: 'index.html' }, { content: 'old' }), absent('file', { path: 'draft' })];
-    const proposal = await runtime.prepare({ adapter: 'site', task, planRevision: 1, effects, requires });
+    const requires = [
+      row('file', { path: 'index.html' }, { content: 'old' }),
+      absent('file', { path: 'draft' }),
+    ];
+    const proposal = await runtime.prepare({
+      adapter: 'site',
+      task,
+      planRevision: 1,
+      effects,
+      requires,
+    });
     return approver(key).sign(proposal, { expiresIn: '10m' });
   };
   const page = update('file', { path: 'index.html' }, { content: ['old', 'new'] });
@@ -94,7 +132,10 @@ test('a runtime commits what was approved, rejects what is more, and refuses the
 
   const operations = [write('index.html', 'new'), write('docs/spy', 'x')];
   const diverged = await runtime.execute(surprising, { operations });
-  assert.ok(diverged.kind === 'rejected' && diverged.outcome?.kind === 'DIVERGED', JSON.stringify(diverged));
+  assert.ok(
+    diverged.kind === 'rejected' && diverged.outcome?.kind === 'DIVERGED',
+    JSON.stringify(diverged),
+  );
   assert.equal(readFileSync(join(site.root, 'index.html'), 'utf8'), 'old');
 
   const committed = await runtime.execute(first, { operations: [write('index.html', 'new')] });

@@ -51,7 +51,9 @@ const INVALID: Readonly<Record<string, unknown>> = {
 
 for (const [name, operation] of Object.entries(INVALID)) {
   test(`${name} is refused before anything runs`, () => {
-    assert.throws(() => parseAction({ operations: [operation] }), { code: 'ERR_EM_ACTION_INVALID' });
+    assert.throws(() => parseAction({ operations: [operation] }), {
+      code: 'ERR_EM_ACTION_INVALID',
+    });
   });
 }
 
@@ -77,7 +79,10 @@ test('a name of 255 bytes and a path of 1024 bytes are written and read back', a
 
 /** Sequences that are fine one by one and lead out, or become ambiguous, together. */
 const DENIED: Readonly<Record<string, readonly unknown[]>> = {
-  'a write through a symbolic link to a folder': [{ symlink: { path: 'l', target: 'docs' } }, write('l/x', 'x')],
+  'a write through a symbolic link to a folder': [
+    { symlink: { path: 'l', target: 'docs' } },
+    write('l/x', 'x'),
+  ],
   'a link that is moved to where it leads out': [
     { symlink: { path: 'docs/up', target: '../a' } },
     { rename: { path: 'docs/up', to: 'up' } },
@@ -97,7 +102,10 @@ const DENIED: Readonly<Record<string, readonly unknown[]>> = {
   'a path through a file': [write('a/x', 'x')],
   'a rename over something': [{ rename: { path: 'a', to: 'docs/x' } }],
   'a removal of a folder that is not empty': [{ remove: { path: 'docs' } }],
-  'permissions of a link': [{ symlink: { path: 'l', target: 'a' } }, { chmod: { path: 'l', mode: '0600' } }],
+  'permissions of a link': [
+    { symlink: { path: 'l', target: 'a' } },
+    { chmod: { path: 'l', mode: '0600' } },
+  ],
 };
 
 for (const [name, operations] of Object.entries(DENIED)) {
@@ -179,7 +187,9 @@ for (const [name, message, make] of UNFIT) {
     make(site.root);
     await assert.rejects(site.open(), { code: 'ERR_EM_ADAPTER_REFUSED', message });
     assert.ok(
-      readdirSync(site.home, { withFileTypes: true }).some((entry) => entry.name === 'site' && entry.isDirectory()),
+      readdirSync(site.home, { withFileTypes: true }).some(
+        (entry) => entry.name === 'site' && entry.isDirectory(),
+      ),
     );
   });
 }
@@ -194,7 +204,10 @@ test('a file that cannot be read is not adopted', async (context) => {
 
 test('a plain folder is adopted only when that is agreed to, and nothing is written before', async () => {
   await using site = new Site({ a: 'a' });
-  await assert.rejects(site.open({ adopt: false }), { code: 'ERR_EM_ADAPTER_REFUSED', message: /adopt: true/ });
+  await assert.rejects(site.open({ adopt: false }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+    message: /adopt: true/,
+  });
   assert.deepEqual(readdirSync(site.home), ['site']);
   await (await site.open()).close();
   await site.open({ adopt: false });
@@ -202,9 +215,15 @@ test('a plain folder is adopted only when that is agreed to, and nothing is writ
 
 test('a control folder inside the root, and a root that is no folder, are refused', async () => {
   await using site = new Site({ a: 'a' });
-  await assert.rejects(site.open({ control: join(site.root, 'control') }), { code: 'ERR_EM_ADAPTER_REFUSED' });
-  await assert.rejects(site.open({ root: join(site.root, 'a') }), { code: 'ERR_EM_ADAPTER_REFUSED' });
-  await assert.rejects(site.open({ root: join(site.home, 'nowhere') }), { code: 'ERR_EM_ADAPTER_REFUSED' });
+  await assert.rejects(site.open({ control: join(site.root, 'control') }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+  });
+  await assert.rejects(site.open({ root: join(site.root, 'a') }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+  });
+  await assert.rejects(site.open({ root: join(site.home, 'nowhere') }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+  });
   assert.ok(!existsSync(join(site.root, 'control')));
 });
 
@@ -234,7 +253,12 @@ test('a link whose target is not UTF-8, put into a held candidate, leaves the ou
   const { channels } = await stage.observe();
   assert.deepEqual(
     channels.find(({ channel }) => channel === 'links'),
-    { channel: 'links', kind: 'stable', before: '', after: 'an entry whose target is not valid UTF-8' },
+    {
+      channel: 'links',
+      kind: 'stable',
+      before: '',
+      after: 'an entry whose target is not valid UTF-8',
+    },
   );
 });
 
@@ -258,6 +282,10 @@ test('a hard link or a pipe that somebody puts into a held candidate leaves the 
 });
 
 /** The registered folder and its surroundings, without the control file, which counts attempts. */
-function withoutControl(listed: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(listed).filter(([path]) => !/control\.db|^\.site\.effectmatch$/.test(path)));
+function withoutControl(
+  listed: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(listed).filter(([path]) => !/control\.db|^\.site\.effectmatch$/.test(path)),
+  );
 }

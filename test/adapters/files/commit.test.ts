@@ -15,7 +15,8 @@ import { overlay } from '../../../src/testing/world.ts';
 import { Site, write } from './site.ts';
 
 const [BUSY, IOERR, CONSTRAINT] = [5, 10, 19];
-const failure = (errcode: number) => Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
+const failure = (errcode: number) =>
+  Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
 
 /** What stands in for a statement: given the real one to call or not. */
 type Stand = (run: () => void) => void;
@@ -64,8 +65,17 @@ async function promote(given: Case): Promise<Result> {
   const manifest = readManifest(real, version.number);
   const base = { version, tree: treeOf(layout, version.folder), manifest, folders: new Map() };
   const reading = readCandidate(treeOf(layout, folder), manifest);
-  given.before?.({ db: real, occurrence: marker.occurrence, folder, root: site.root, versions: layout.versions });
-  const stands: Record<string, Stand | undefined> = { commit: given.commit, rollback: given.rollback };
+  given.before?.({
+    db: real,
+    occurrence: marker.occurrence,
+    folder,
+    root: site.root,
+    versions: layout.versions,
+  });
+  const stands: Record<string, Stand | undefined> = {
+    commit: given.commit,
+    rollback: given.rollback,
+  };
   const db = overlay(real, {
     exec(sql: string) {
       const stand = stands[sql];
@@ -73,7 +83,8 @@ async function promote(given: Case): Promise<Result> {
       else stand(() => real.exec(sql));
     },
     prepare(sql: string) {
-      if (given.marker !== undefined && sql.startsWith('insert into main.marker')) throw given.marker;
+      if (given.marker !== undefined && sql.startsWith('insert into main.marker'))
+        throw given.marker;
       const statement = real.prepare(sql);
       const stand = stands[sql];
       return stand === undefined
@@ -118,7 +129,8 @@ test('a commit that returns is confirmed, and the root shows it', async () => {
 
 test('before COMMIT every failure is a refusal by its own name', async () => {
   await assertRefused('marker-conflict', {
-    before: ({ db, occurrence }) => db.prepare("insert into marker values (?, 'void', '{}', 'k', 'm')").run(occurrence),
+    before: ({ db, occurrence }) =>
+      db.prepare("insert into marker values (?, 'void', '{}', 'k', 'm')").run(occurrence),
   });
   await assertRefused('stage-lost', { before: ({ db }) => db.exec('delete from stage') });
   // What to do about it differs: approve again, or put the folder back.
@@ -127,7 +139,11 @@ test('before COMMIT every failure is a refusal by its own name', async () => {
     'update version set number = 7; update pointer set version = 7',
     'delete from pointer',
   ]) {
-    await assertRefused('base-changed', { before: ({ db }) => db.exec(sql) }, /another promotion came first/);
+    await assertRefused(
+      'base-changed',
+      { before: ({ db }) => db.exec(sql) },
+      /another promotion came first/,
+    );
   }
   await assertRefused('marker-failed', { before: ({ db }) => db.exec('drop table entry') });
   await assertRefused('flush-failed', {
@@ -137,7 +153,8 @@ test('before COMMIT every failure is a refusal by its own name', async () => {
 
 test('a folder of the candidate that cannot be flushed refuses it', async () => {
   await assertRefused('flush-failed', {
-    before: ({ versions, folder }) => rmSync(join(versions, folder, 'tree', 'folder'), { recursive: true }),
+    before: ({ versions, folder }) =>
+      rmSync(join(versions, folder, 'tree', 'folder'), { recursive: true }),
   });
   const { promotion } = await promote({
     before: ({ versions, folder }) => rmSync(join(versions, folder, 'tree', 'a')),
@@ -150,7 +167,11 @@ test('what passes for a fault of the store is our own error of that code and not
     await assertRefused('marker-failed', { marker: Object.assign(new Error('foreign'), { code }) });
   }
   await assertRefused('busy', { marker: new EffectMatchError('ERR_EM_STORE_BUSY', 'ours') });
-  await assertUnknown(/ours/, { marker: new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'ours') }, false);
+  await assertUnknown(
+    /ours/,
+    { marker: new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'ours') },
+    false,
+  );
 });
 
 test('busy at COMMIT refuses after the rollback, and what ended the transaction in any other way proves nothing', async () => {
@@ -165,7 +186,11 @@ test('busy at COMMIT refuses after the rollback, and what ended the transaction 
 test('a rollback that fails proves nothing, whatever it was for', async () => {
   const rollback = fails(failure(IOERR));
   await assertUnknown(/SQLite said 10/, { rollback, commit: fails(failure(BUSY)) }, false);
-  await assertUnknown(/SQLite said 10/, { rollback, before: ({ db }) => db.exec('drop table entry') }, false);
+  await assertUnknown(
+    /SQLite said 10/,
+    { rollback, before: ({ db }) => db.exec('drop table entry') },
+    false,
+  );
 });
 
 test('a commit whose switch fails counts, and is not confirmed', async () => {

@@ -54,6 +54,8 @@ test('a disk that is full at any step leaves the old folder or the whole new one
   const verdicts = new Set(attempts.map(({ ended }) => ended));
   assert.ok(verdicts.has('rejected') && verdicts.has('committed'), [...verdicts].join());
   context.diagnostic(
-    [...verdicts].map((kind) => `${kind} ${attempts.filter(({ ended }) => ended === kind).length}`).join(),
+    [...verdicts]
+      .map((kind) => `${kind} ${attempts.filter(({ ended }) => ended === kind).length}`)
+      .join(),
   );
 });

@@ -72,12 +72,20 @@ async function fillAt(step: Step, spare: number): Promise<void> {
   Object.assign(after, { index: `644 ${content}`, 'docs/new': `644 ${content}` });
   const now = JSON.stringify(sorted(listFolder(site.root)));
   const shows =
-    now === JSON.stringify(sorted(before)) ? 'old' : now === JSON.stringify(sorted(after)) ? 'new' : 'mixed';
+    now === JSON.stringify(sorted(before))
+      ? 'old'
+      : now === JSON.stringify(sorted(after))
+        ? 'new'
+        : 'mixed';
   // Opening may have settled it already.
   const stands = occurrence && (await runtime.terminal(occurrence))?.kind;
-  const settled = stands ?? recovered.map((one) => (one.kind === 'settled' ? one.terminal.kind : one.kind)).join();
+  const settled =
+    stands ??
+    recovered.map((one) => (one.kind === 'settled' ? one.terminal.kind : one.kind)).join();
   const versions = readdirSync(site.versions).length;
-  process.stdout.write(`${JSON.stringify({ step, spare, fired: !armed, ended, settled, shows, versions })}\n`);
+  process.stdout.write(
+    `${JSON.stringify({ step, spare, fired: !armed, ended, settled, shows, versions })}\n`,
+  );
 }
 
 function sorted(listed: Readonly<Record<string, string>>): unknown {

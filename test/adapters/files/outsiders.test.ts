@@ -33,10 +33,13 @@ const replaced = {
 };
 
 const OUTSIDERS: Readonly<Record<string, (root: string) => void>> = {
-  'a large file that the candidate replaces': (root) => writeFileSync(join(root, 'd/large'), 'z'.repeat(5000)),
+  'a large file that the candidate replaces': (root) =>
+    writeFileSync(join(root, 'd/large'), 'z'.repeat(5000)),
   'a small file that the candidate replaces': (root) => writeFileSync(join(root, 'd/small'), 'z'),
-  'a file that the candidate removes': (root) => writeFileSync(join(root, 'd/gone'), 'z'.repeat(5000)),
-  'the permissions of a file that the candidate replaces': (root) => chmodSync(join(root, 'd/small'), 0o600),
+  'a file that the candidate removes': (root) =>
+    writeFileSync(join(root, 'd/gone'), 'z'.repeat(5000)),
+  'the permissions of a file that the candidate replaces': (root) =>
+    chmodSync(join(root, 'd/small'), 0o600),
   'the permissions of a folder': (root) => chmodSync(join(root, 'd'), 0o700),
   'a file that nobody else touches': (root) => writeFileSync(join(root, 'other'), 'z'),
 };
@@ -44,8 +47,16 @@ const OUTSIDERS: Readonly<Record<string, (root: string) => void>> = {
 for (const [name, change] of Object.entries(OUTSIDERS)) {
   test(`somebody who changes ${name} while it is held keeps the change, and the attempt is rejected`, async () => {
     const steps: readonly Step[] = ['adapter:action-done', 'path:observed'];
-    for (const step of [...steps, ...(name.includes('nobody') ? [] : (['path:gate-passed'] as const))]) {
-      await using site = new Site({ 'd/large': LARGE, 'd/small': 'x', 'd/gone': LARGE, other: 'o' });
+    for (const step of [
+      ...steps,
+      ...(name.includes('nobody') ? [] : (['path:gate-passed'] as const)),
+    ]) {
+      await using site = new Site({
+        'd/large': LARGE,
+        'd/small': 'x',
+        'd/gone': LARGE,
+        other: 'o',
+      });
       let armed = false;
       let after = {};
       const key = generateApprover('editor');
@@ -83,7 +94,12 @@ test('folders, links and replaced files stay with their owner', async (context) 
   const paths = ['', 'd', 'd/a', 'b', 'c', 'link'];
   for (const path of paths) lchownSync(join(site.root, path), 1234, 5678);
   const adapter = await site.open();
-  await site.change(adapter, write('b', 'B'), { chmod: { path: 'c', mode: '0600' } }, write('new', 'n'));
+  await site.change(
+    adapter,
+    write('b', 'B'),
+    { chmod: { path: 'c', mode: '0600' } },
+    write('new', 'n'),
+  );
   for (const path of paths) {
     const { uid, gid } = lstatSync(`${site.root}/${path}`);
     assert.deepEqual({ path, uid, gid }, { path, uid: 1234, gid: 5678 });

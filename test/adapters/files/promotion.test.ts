@@ -34,7 +34,11 @@ test('two candidates of one version: the first is promoted, the second refused, 
   const [facts, late] = [await first.stage.observe(), await second.stage.observe()];
   const seen = await third.stage.observe();
   assert.equal((await first.stage.promote(first.proofs.permit(facts))).kind, 'confirmed');
-  assert.notEqual((await third.stage.recheck()).evidence, seen.evidence, 'the final gate sees it too');
+  assert.notEqual(
+    (await third.stage.recheck()).evidence,
+    seen.evidence,
+    'the final gate sees it too',
+  );
   const stale = await third.stage.promote(third.proofs.permit(seen));
   assert.equal(stale.kind === 'refused' && stale.reason, 'permit-mismatch');
   const promotion = await second.stage.promote(second.proofs.permit(late));
@@ -53,7 +57,8 @@ test('untouched files of 10,000 are the same inodes in the next version, and are
   await using site = new Site();
   for (let folder = 0; folder < 100; folder += 1) {
     mkdirSync(join(site.root, `d${folder}`));
-    for (let file = 0; file < 100; file += 1) writeFileSync(join(site.root, `d${folder}`, `f${file}`), 'same');
+    for (let file = 0; file < 100; file += 1)
+      writeFileSync(join(site.root, `d${folder}`, `f${file}`), 'same');
   }
   // Read before they were last written, as far as their times tell: whoever reads one of them moves its access time.
   const sample = Array.from({ length: 100 }, (_, folder) => `d${folder}/f7`);
@@ -64,15 +69,21 @@ test('untouched files of 10,000 are the same inodes in the next version, and are
   forgetReading();
   const adapter = await site.open();
   const adopted = findRead().length;
-  const before = new Map(filesBelow(site.root).map((path) => [path, statSync(join(site.root, path)).ino]));
+  const before = new Map(
+    filesBelow(site.root).map((path) => [path, statSync(join(site.root, path)).ino]),
+  );
   assert.equal(before.size, 10_000);
   forgetReading();
   const calls = countReads();
   await site.change(adapter, write('d7/f7', 'changed'));
   const made = (countReads() ?? 0) - (calls ?? 0);
-  context.diagnostic(calls === undefined ? 'this system does not count reads' : `${made} reads for one changed file`);
+  context.diagnostic(
+    calls === undefined ? 'this system does not count reads' : `${made} reads for one changed file`,
+  );
   assert.ok(made < 1000, `${made} reads`);
-  const replaced = [...before].filter(([path, inode]) => statSync(join(site.root, path)).ino !== inode);
+  const replaced = [...before].filter(
+    ([path, inode]) => statSync(join(site.root, path)).ino !== inode,
+  );
   assert.deepEqual(
     replaced.map(([path]) => path),
     ['d7/f7'],
@@ -93,8 +104,10 @@ test('a process that dies between commit and switch is finished by whoever opens
     await assert.rejects(stage.promote(proofs.permit(await stage.observe())));
     assert.equal(readFileSync(join(site.root, 'a'), 'utf8'), 'old', 'it is not shown yet');
     if (finish === 'open') await site.open();
-    if (finish === 'find') assert.equal((await bystander.markers.find(proofs.occurrence))?.disposition, 'committed');
-    if (finish === 'void') assert.equal((await bystander.markers.void(proofs.voidMarker())).kind, 'conflict');
+    if (finish === 'find')
+      assert.equal((await bystander.markers.find(proofs.occurrence))?.disposition, 'committed');
+    if (finish === 'void')
+      assert.equal((await bystander.markers.void(proofs.voidMarker())).kind, 'conflict');
     if (finish === 'read') await bystander.read([{ target: 'file', key: { path: 'a' } }]);
     assert.equal(readFileSync(join(site.root, 'a'), 'utf8'), 'new', finish);
   }
@@ -142,7 +155,10 @@ test('a copy of root and control folder works as it is, once its files were hash
   await using copy = new Site();
   rmSync(copy.root, { recursive: true });
   for (const name of readdirSync(site.home)) {
-    cpSync(join(site.home, name), join(copy.home, name), { recursive: true, verbatimSymlinks: true });
+    cpSync(join(site.home, name), join(copy.home, name), {
+      recursive: true,
+      verbatimSymlinks: true,
+    });
   }
   await copy.change(await copy.open(), write('b', 'b'));
   assert.deepEqual(Object.keys(listFolder(copy.root)), ['a', 'b']);
@@ -192,15 +208,23 @@ test('small text is shown as text, everything else as digest and size', async ()
   await using site = new Site();
   const adapter = await site.open();
   const bytes = Buffer.from([0xff, 0x00]);
-  const { records } = await site.change(adapter, write('empty', ''), write('large', 'x'.repeat(4097)), {
-    write: { path: 'bytes', base64: bytes.toString('base64') },
-  });
+  const { records } = await site.change(
+    adapter,
+    write('empty', ''),
+    write('large', 'x'.repeat(4097)),
+    {
+      write: { path: 'bytes', base64: bytes.toString('base64') },
+    },
+  );
   // Digests from sha256sum.
-  assert.deepEqual(Object.fromEntries(records.map(({ key, after }) => [key?.path, after?.content])), {
-    empty: '',
-    large: { sha256: sha256sum(join(site.root, 'large')), size: 4097 },
-    bytes: { sha256: sha256sum(join(site.root, 'bytes')), size: 2 },
-  });
+  assert.deepEqual(
+    Object.fromEntries(records.map(({ key, after }) => [key?.path, after?.content])),
+    {
+      empty: '',
+      large: { sha256: sha256sum(join(site.root, 'large')), size: 4097 },
+      bytes: { sha256: sha256sum(join(site.root, 'bytes')), size: 2 },
+    },
+  );
 });
 
 test('old versions go, the newest three stay, and a candidate of a dead process is swept', async () => {
@@ -211,9 +235,15 @@ test('old versions go, the newest three stay, and a candidate of a dead process 
   mkdirSync(join(site.versions, 'orphan', 'tree'), { recursive: true });
   const dead = spawnSync('true').pid;
   using control = new DatabaseSync(join(site.versions, '..', 'control.db'), { timeout: 5000 });
-  control.prepare('insert into stage values (?, ?, ?, ?)').run('orphan', hostname(), dead, Date.now());
+  control
+    .prepare('insert into stage values (?, ?, ?, ?)')
+    .run('orphan', hostname(), dead, Date.now());
   for (const text of ['1', '2', '3', '4']) await site.change(adapter, write('a', text));
-  assert.equal(readdirSync(site.versions).length, 4, 'three versions and the candidate that is held');
+  assert.equal(
+    readdirSync(site.versions).length,
+    4,
+    'three versions and the candidate that is held',
+  );
   await stage.discard();
   assert.equal(readdirSync(site.versions).length, 3);
   assert.equal(readFileSync(join(site.root, 'a'), 'utf8'), '4');
@@ -228,7 +258,10 @@ test('a disk that is full in the middle of a write fails the stage, and nothing 
   const shell = `trap '' XFSZ; ulimit -f 1024; exec '${process.execPath}' '${script}' '${site.root}'`;
   const child = spawnSync('bash', ['-c', shell], { encoding: 'utf8' });
   assert.equal(child.status, 0, child.stderr);
-  assert.match(child.stdout, /^action-failed: operation 2 \(write "index"\): .*\((EFBIG|ENOSPC)\)$/);
+  assert.match(
+    child.stdout,
+    /^action-failed: operation 2 \(write "index"\): .*\((EFBIG|ENOSPC)\)$/,
+  );
   assert.deepEqual(listFolder(site.root), before);
   assert.equal(readdirSync(site.versions).length, 1);
 });
@@ -236,7 +269,11 @@ test('a disk that is full in the middle of a write fails the stage, and nothing 
 test('where values are not kept, no reason names a path', async () => {
   await using site = new Site({ a: 'a' });
   const adapter = await site.open({ values: 'digest' });
-  for (const operation of [{ remove: { path: 'secret-name' } }, write('A', 'x'), write('secret-name/x', 'x')]) {
+  for (const operation of [
+    { remove: { path: 'secret-name' } },
+    write('A', 'x'),
+    write('secret-name/x', 'x'),
+  ]) {
     const { staged } = await site.stage(adapter, operation);
     assert.ok(staged.kind === 'failed');
     assert.doesNotMatch(staged.detail, /secret-name|"A"/);
@@ -263,7 +300,9 @@ function countReads(): number | undefined {
 }
 
 function filesBelow(root: string): readonly string[] {
-  return readdirSync(`${root}/`, { recursive: true, encoding: 'utf8' }).filter((path) => /\/f\d+$/.test(path));
+  return readdirSync(`${root}/`, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    /\/f\d+$/.test(path),
+  );
 }
 
 function sha256sum(file: string): string {

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type FilesAdapter, type FilesOptions, openAdapter } from '../../../src/adapters/files/adapter.ts';
+import {
+  type FilesAdapter,
+  type FilesOptions,
+  openAdapter,
+} from '../../../src/adapters/files/adapter.ts';
 import type { Stage, Staged } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import type { Step } from '../../../src/contract/steps.ts';
@@ -24,21 +28,34 @@ export class Site implements AsyncDisposable {
     }
   }
 
-  async open(options: Partial<FilesOptions> = {}, reached: (step: Step) => void = () => {}): Promise<FilesAdapter> {
+  async open(
+    options: Partial<FilesOptions> = {},
+    reached: (step: Step) => void = () => {},
+  ): Promise<FilesAdapter> {
     const context = { name: 'site', clock: systemClock, reached };
     const adapter = await openAdapter({ root: this.root, adopt: true, ...options }, context);
     this.#opened.push(adapter);
     return adapter;
   }
 
-  async stage(adapter: FilesAdapter, ...operations: readonly unknown[]): Promise<{ staged: Staged; proofs: Proofs }> {
+  async stage(
+    adapter: FilesAdapter,
+    ...operations: readonly unknown[]
+  ): Promise<{ staged: Staged; proofs: Proofs }> {
     this.#attempts += 1;
     const proofs = mintProofs(adapter, `attempt ${this.#attempts}`);
-    const staged = await adapter.stage(proofs.claim, proofs.certificate, adapter.parseAction({ operations }));
+    const staged = await adapter.stage(
+      proofs.claim,
+      proofs.certificate,
+      adapter.parseAction({ operations }),
+    );
     return { staged, proofs };
   }
 
-  async hold(adapter: FilesAdapter, ...operations: readonly unknown[]): Promise<{ stage: Stage; proofs: Proofs }> {
+  async hold(
+    adapter: FilesAdapter,
+    ...operations: readonly unknown[]
+  ): Promise<{ stage: Stage; proofs: Proofs }> {
     const { staged, proofs } = await this.stage(adapter, ...operations);
     assert.ok(staged.kind === 'held', JSON.stringify(staged));
     return { stage: staged.stage, proofs };

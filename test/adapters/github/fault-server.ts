@@ -1,4 +1,9 @@
-import { createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  request as openRequest,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What the next write through the server meets. */
@@ -29,7 +34,9 @@ export async function startFaultServer(
   let readable = true;
   let writes = 0;
   const state: { trouble: Trouble } = { trouble: 'none' };
-  const server = createServer((request, response) => void handle(request, response).catch(() => response.destroy()));
+  const server = createServer(
+    (request, response) => void handle(request, response).catch(() => response.destroy()),
+  );
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await bytesOf(request);
     const isWrite = request.method !== 'GET';
@@ -72,9 +79,13 @@ function forward(upstream: string, inbound: IncomingMessage, body: Buffer) {
   return new Promise<{ status: number; answer: Buffer }>((resolve, reject) => {
     const url = new URL(inbound.url ?? '/', upstream);
     const headers = { ...inbound.headers, host: url.host };
-    const outgoing = openRequest(url, { method: inbound.method, headers, agent: false }, async (response) => {
-      resolve({ status: response.statusCode ?? 500, answer: await bytesOf(response) });
-    });
+    const outgoing = openRequest(
+      url,
+      { method: inbound.method, headers, agent: false },
+      async (response) => {
+        resolve({ status: response.statusCode ?? 500, answer: await bytesOf(response) });
+      },
+    );
     outgoing.on('error', reject);
     outgoing.end(body);
   });

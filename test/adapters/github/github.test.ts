@@ -53,7 +53,9 @@ const configOf = (url: string) => ({
   store: join(folder, 'ledger.db'),
   keyring: join(folder, 'keys.json'),
   issuers: { maintainers: { key: key.publicKey, may: ['tracker'] } },
-  adapters: { tracker: github({ owner: 'octocat', repo: 'hello', token: TOKEN, url, timeoutMs: 5000 }) },
+  adapters: {
+    tracker: github({ owner: 'octocat', repo: 'hello', token: TOKEN, url, timeoutMs: 5000 }),
+  },
   recoverAtStart: false,
 });
 
@@ -62,7 +64,10 @@ before(async () => {
     service: 'github',
     port: 0,
     seed: {
-      tokens: { [TOKEN]: { login: 'octocat', scopes: ['repo'] }, [OTHER]: { login: 'octocat', scopes: ['repo'] } },
+      tokens: {
+        [TOKEN]: { login: 'octocat', scopes: ['repo'] },
+        [OTHER]: { login: 'octocat', scopes: ['repo'] },
+      },
       github: { users: [{ login: 'octocat' }], repos: [{ owner: 'octocat', name: 'hello' }] },
     },
   });
@@ -100,13 +105,28 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 /** An approval for the shape, on an issue of its own. */
 async function planOf(shape: Shape): Promise<PrepareRequest> {
   tasks += 1;
-  const base = { adapter: 'tracker', task: `change ${tasks}`, planRevision: 1, continuations: ['notify', 'archive'] };
+  const base = {
+    adapter: 'tracker',
+    task: `change ${tasks}`,
+    planRevision: 1,
+    continuations: ['notify', 'archive'],
+  };
   const common = { ...base, fieldMatch: ['notify'] };
   if (shape.changes === undefined) {
-    const row = { number: generated('issue'), title: 'new', body: 'text', labels: ['bug'], assignees: ['octocat'] };
+    const row = {
+      number: generated('issue'),
+      title: 'new',
+      body: 'text',
+      labels: ['bug'],
+      assignees: ['octocat'],
+    };
     return { ...common, effects: [insert('issue', row)] };
   }
-  const { number } = await call('POST', ISSUES, { title: 'before', body: 'text', labels: ['bug', 'a'] });
+  const { number } = await call('POST', ISSUES, {
+    title: 'before',
+    body: 'text',
+    labels: ['bug', 'a'],
+  });
   if (shape.from === 'closed') await call('PATCH', `${ISSUES}/${number}`, { state: 'closed' });
   return { ...common, effects: [update('issue', { number }, shape.changes)] };
 }
@@ -154,20 +174,35 @@ for (const [condition, { trouble, kind }] of Object.entries(CONDITIONS)) {
 test('approver and verdict are told that fields match, and not who wrote them', async () => {
   const request = await planOf(SHAPES.retitle ?? {});
   const proposal = await runtime.prepare(request);
-  assert.match(proposal.rendering, /Compared: the registered fields as read back afterwards; who wrote them is not/);
+  assert.match(
+    proposal.rendering,
+    /Compared: the registered fields as read back afterwards; who wrote them is not/,
+  );
   assert.match(proposal.rendering, /no promise of rollback/);
   assert.match(proposal.rendering, /Releases even if only the fields match: notify/);
-  assert.match(proposal.rendering, /~ issue number=\d+ {2}assignees=\[\], body="text", labels=.*title="after"/);
+  assert.match(
+    proposal.rendering,
+    /~ issue number=\d+ {2}assignees=\[\], body="text", labels=.*title="after"/,
+  );
   server.trouble = 'out-of-band';
   const mismatch = await run(request);
   server.heal();
-  assert.match(renderTerminal(mismatch), /^diverged: field mismatch: .* who changed them is not established/);
+  assert.match(
+    renderTerminal(mismatch),
+    /^diverged: field mismatch: .* who changed them is not established/,
+  );
   const clean = await run(await planOf(SHAPES.close ?? {}));
-  assert.match(renderTerminal(clean), /^committed: the registered fields were as approved .* who wrote them is not/);
+  assert.match(
+    renderTerminal(clean),
+    /^committed: the registered fields were as approved .* who wrote them is not/,
+  );
 });
 
 test('labels and assignees are sets, and are changed like the other fields', async () => {
-  const request = await planOf({ from: 'open', changes: { labels: to(['z', 'a', 'z']), assignees: to(['octocat']) } });
+  const request = await planOf({
+    from: 'open',
+    changes: { labels: to(['z', 'a', 'z']), assignees: to(['octocat']) },
+  });
   const terminal = await run(request);
   assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
 });
@@ -176,7 +211,10 @@ test('what we create carries its occurrence, so that a lost answer is found with
   server.trouble = 'lost-after';
   const found = await run(await planOf({}));
   assert.equal(found.kind, 'committed', renderTerminal(found));
-  const listed = (await call('GET', `${ISSUES}?state=all&per_page=100`)) as unknown as readonly Issue[];
+  const listed = (await call(
+    'GET',
+    `${ISSUES}?state=all&per_page=100`,
+  )) as unknown as readonly Issue[];
   assert.equal(listed.filter(({ body }) => body?.includes(found.occurrence)).length, 1);
 
   server.trouble = 'lost-before';
@@ -185,7 +223,10 @@ test('what we create carries its occurrence, so that a lost answer is found with
   const writes = server.writes;
   server.heal();
   const results = await runtime.recover({ now: true });
-  assert.equal(results.find(({ occurrence }) => occurrence === lost.occurrence)?.kind, 'unresolved');
+  assert.equal(
+    results.find(({ occurrence }) => occurrence === lost.occurrence)?.kind,
+    'unresolved',
+  );
   assert.equal(server.writes, writes);
 });
 
@@ -235,13 +276,20 @@ test('what cannot be sent or compared cannot be approved', async () => {
     [insert('issue', { number: generated('n') })],
     [insert('issue', { number: generated('n'), title: 'x', state: 'closed' })],
     [insert('issue', { number: generated('n'), title: 'x', body: '<!-- effectmatch:occ_1 -->' })],
-    [insert('issue', { number: generated('n'), title: 'x' }), insert('issue', { number: generated('m'), title: 'y' })],
+    [
+      insert('issue', { number: generated('n'), title: 'x' }),
+      insert('issue', { number: generated('m'), title: 'y' }),
+    ],
     [insert('comment', { number: generated('n'), title: 'x' })],
   ];
   for (const effects of wrong) {
-    await assert.rejects(runtime.prepare({ ...base, effects }), { code: 'ERR_EM_MANIFEST_INVALID' });
+    await assert.rejects(runtime.prepare({ ...base, effects }), {
+      code: 'ERR_EM_MANIFEST_INVALID',
+    });
   }
-  const nothing = signer.sign(await runtime.prepare({ ...base, effects: [] }), { expiresIn: '10m' });
+  const nothing = signer.sign(await runtime.prepare({ ...base, effects: [] }), {
+    expiresIn: '10m',
+  });
   const refused = await runtime.execute(nothing, {});
   assert.equal(refused.kind === 'rejected' && refused.reason, 'request-impossible');
   await assert.rejects(
@@ -258,15 +306,22 @@ test('the token is in no stored byte, and another repository is another backend'
     assert.ok(!readFileSync(join(folder, name)).includes(TOKEN), name);
   }
   const missing = { ...configOf(server.origin), store: join(folder, 'other.db') };
-  const adapters = { tracker: github({ owner: 'octocat', repo: 'nowhere', token: TOKEN, url: server.origin }) };
-  await assert.rejects(createRuntime({ ...missing, adapters }), { code: 'ERR_EM_ADAPTER_UNAVAILABLE' });
+  const adapters = {
+    tracker: github({ owner: 'octocat', repo: 'nowhere', token: TOKEN, url: server.origin }),
+  };
+  await assert.rejects(createRuntime({ ...missing, adapters }), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+  });
 });
 
 for (const change of ['token', 'lease'] as const) {
   test(`a write does not leave when its ${change} is not what its own final gate saw`, async () => {
     let token = TOKEN;
     let sleptMs = 0;
-    const clock = { now: () => Date.now() - 2 * sleptMs, monotonic: () => performance.now() + sleptMs };
+    const clock = {
+      now: () => Date.now() - 2 * sleptMs,
+      monotonic: () => performance.now() + sleptMs,
+    };
     const reached = (step: Step) => {
       if (step !== (change === 'token' ? 'path:permit-consumed' : 'adapter:connected')) return;
       if (change === 'lease') sleptMs = 60_000;
@@ -281,13 +336,22 @@ for (const change of ['token', 'lease'] as const) {
       url: server.origin,
       timeoutMs: 5000,
     });
-    await using own: Runtime = await createRuntime({ ...config, adapters: { tracker } }, { reached, clock });
+    await using own: Runtime = await createRuntime(
+      { ...config, adapters: { tracker } },
+      { reached, clock },
+    );
     const license = signer.sign(await own.prepare(await planOf({})), { expiresIn: '10m' });
     const writes = server.writes;
     const terminal = await own.execute(license, {});
-    assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+    assert.equal(
+      terminal.kind === 'rejected' && terminal.reason,
+      'not-sent',
+      renderTerminal(terminal),
+    );
     assert.equal(server.writes, writes);
-    await assert.rejects(createRuntime({ ...config, leaseMs: 5000 }), { code: 'ERR_EM_CONFIG_INVALID' });
+    await assert.rejects(createRuntime({ ...config, leaseMs: 5000 }), {
+      code: 'ERR_EM_CONFIG_INVALID',
+    });
   });
 }
 
@@ -300,7 +364,14 @@ test('newlines at the end of a body are the body', async () => {
 test('a body of nothing but newlines is read as fast as any other', () => {
   const started = process.cpuUsage();
   const body = `${'\n'.repeat(65_000)}x`;
-  const issue = readIssue({ number: 1, title: 't', body, state: 'open', labels: [], assignees: [] });
+  const issue = readIssue({
+    number: 1,
+    title: 't',
+    body,
+    state: 'open',
+    labels: [],
+    assignees: [],
+  });
   assert.equal(issue?.fields.body, body);
   // Trying every newline again takes 10 s.
   assert.ok(process.cpuUsage(started).user < 3_000_000);
@@ -319,7 +390,9 @@ async function lookUpLost(trouble: Trouble, meanwhile: (mark: string) => Promise
 }
 
 test('a mark that somebody else wrote is no evidence that our request did something else', async () => {
-  const forged = await lookUpLost('lost-before', (mark) => call('POST', ISSUES, { title: 'forged', body: mark }));
+  const forged = await lookUpLost('lost-before', (mark) =>
+    call('POST', ISSUES, { title: 'forged', body: mark }),
+  );
   assert.equal(forged?.kind, 'unresolved');
   const quoted = await lookUpLost('no-read-back', (mark) =>
     call('POST', ISSUES, { title: 'copy', body: `> text\n\n${mark}\n\nseen here` }),

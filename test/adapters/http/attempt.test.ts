@@ -30,14 +30,19 @@ interface Way {
   readonly step: Step;
 }
 
-const placeOf = (rig: Rig) => ({ origin: rig.service.origin, token: rig.service.token, account: 'main' });
+const placeOf = (rig: Rig) => ({
+  origin: rig.service.origin,
+  token: rig.service.token,
+  account: 'main',
+});
 const rotating = <O extends { readonly service: object }>(options: O, value: () => string): O => ({
   ...options,
   service: { ...options.service, credential: { header: 'Authorization', value } },
 });
 
 const draft = {
-  make: (rig: Rig, value: () => string) => draftHttp(rotating(draftPaymentOptions(placeOf(rig)), value)),
+  make: (rig: Rig, value: () => string) =>
+    draftHttp(rotating(draftPaymentOptions(placeOf(rig)), value)),
   request: DRAFTED,
   action: { input: { orders: [ORDER] } },
 };
@@ -60,7 +65,10 @@ const WAYS: readonly Way[] = [
   { name: 'the publication of a draft', ...draft, step: 'path:gate-passed' },
 ];
 
-for (const way of [...WAYS, { name: 'the creation of a draft', ...draft, step: 'path:certified' as const }]) {
+for (const way of [
+  ...WAYS,
+  { name: 'the creation of a draft', ...draft, step: 'path:certified' as const },
+]) {
   test(`${way.name} does not leave with a credential that others had surveyed meanwhile`, async () => {
     await using rig = await openRig();
     let account = 'main';
@@ -98,7 +106,11 @@ for (const way of WAYS) {
       const bank = way.make(rig, () => `${rig.service.token}.main`);
       const runtime = await rig.start({ adapters: { bank }, leaseMs: 30_000 }, { reached, clock });
       const terminal = await runtime.execute(await rig.approve(runtime, way.request), way.action);
-      assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+      assert.equal(
+        terminal.kind === 'rejected' && terminal.reason,
+        'not-sent',
+        renderTerminal(terminal),
+      );
       assert.equal(rig.payments.length, 0);
     });
   }
@@ -121,7 +133,9 @@ test('the timeout that is used unless said otherwise must be below the lease too
   const { service, ...options } = paymentOptions(placeOf(rig));
   const { timeoutMs: _, ...without } = service;
   const bank = mediatedHttp({ ...options, service: without });
-  await assert.rejects(rig.start({ adapters: { bank }, leaseMs: 10_000 }), { code: 'ERR_EM_CONFIG_INVALID' });
+  await assert.rejects(rig.start({ adapters: { bank }, leaseMs: 10_000 }), {
+    code: 'ERR_EM_CONFIG_INVALID',
+  });
 });
 
 test('a publication whose answer was lost is not settled on the account of another credential', async () => {
@@ -157,7 +171,11 @@ test('a draft is read and deleted with no other credential than it was created w
   const runtime = await rig.start({ adapters: { bank } }, { reached });
   const terminal = await runtime.execute(await rig.approve(runtime, draft.request), draft.action);
   assert.equal(terminal.kind === 'rejected' && terminal.at, 'comparison', renderTerminal(terminal));
-  assert.equal(rig.service.account('other').drafts.size, 1, 'the draft of the other account is left alone');
+  assert.equal(
+    rig.service.account('other').drafts.size,
+    1,
+    'the draft of the other account is left alone',
+  );
   assert.equal(rig.payments.length, 0);
   await runtime.close();
 });
@@ -186,7 +204,10 @@ for (const way of WAYS) {
 test('a service that takes longer to be tried than a lease lasts does not cost the license', async () => {
   await using rig = await openRig();
   let slept = 0;
-  const clock = { now: () => systemClock.now() + slept, monotonic: () => systemClock.monotonic() + slept };
+  const clock = {
+    now: () => systemClock.now() + slept,
+    monotonic: () => systemClock.monotonic() + slept,
+  };
   const reached = (step: Step) => {
     if (step === 'adapter:connected' && slept === 0) slept = 60_000;
   };

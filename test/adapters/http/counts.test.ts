@@ -36,7 +36,10 @@ for (const capability of ['MEDIATED', 'OPAQUE'] as const) {
     const license = rig.sign(multiply(await runtime.prepare(PAYMENT), MANY));
     const arrived = rig.account.arrivals.size;
     const terminal = await cheaply(() => runtime.execute(license, rig.action));
-    assert.equal(terminal.kind === 'rejected' && `${terminal.at} ${terminal.reason}`, 'authority too-many-effects');
+    assert.equal(
+      terminal.kind === 'rejected' && `${terminal.at} ${terminal.reason}`,
+      'authority too-many-effects',
+    );
     assert.match(renderTerminal(terminal), /10000000 changes .* 10000/);
     assert.equal(rig.account.arrivals.size, arrived);
     assert.deepEqual(await runtime.recover({ now: true }), []);
@@ -46,16 +49,22 @@ for (const capability of ['MEDIATED', 'OPAQUE'] as const) {
     await using rig = await openRig(capability);
     const runtime = await rig.start();
     const effects = PAYMENT.effects.map((effect) => count(effect, MANY));
-    await cheaply(() => assert.rejects(runtime.prepare({ ...PAYMENT, effects }), { code: 'ERR_EM_MANIFEST_INVALID' }));
+    await cheaply(() =>
+      assert.rejects(runtime.prepare({ ...PAYMENT, effects }), { code: 'ERR_EM_MANIFEST_INVALID' }),
+    );
   });
 
   test(`${capability}: an adapter that is asked to read ten million effects back gives up`, async () => {
     await using rig = await openRig(capability);
     const runtime = await rig.start();
     const { approved } = multiply(await runtime.prepare(PAYMENT), MANY);
-    const opened = await rig.factory().open({ name: 'bank', clock: systemClock, reached: unobserved });
+    const opened = await rig
+      .factory()
+      .open({ name: 'bank', clock: systemClock, reached: unobserved });
     const adapter = opened as RemoteAdapter;
-    const evidence = await cheaply(() => adapter.readBack(OCCURRENCE, undefined, approved).catch(() => undefined));
+    const evidence = await cheaply(() =>
+      adapter.readBack(OCCURRENCE, undefined, approved).catch(() => undefined),
+    );
     assert.ok(evidence === undefined || evidence.channels.every(({ kind }) => kind === 'silent'));
   });
 }
@@ -76,7 +85,12 @@ test('ten million approved effects that one observed effect is compared with cos
   const runtime = await rig.start();
   const effects = [insert('payment', { id: any(), payee: 'acme', amount: any(), memo: null })];
   const { approved } = multiply(await runtime.prepare({ ...PAYMENT, effects }), MANY);
-  const seen = { op: 'insert', target: 'payment', key: { id: 'x' }, after: { payee: 'acme', amount: 1, memo: null } };
+  const seen = {
+    op: 'insert',
+    target: 'payment',
+    key: { id: 'x' },
+    after: { payee: 'acme', amount: 1, memo: null },
+  };
   const outcome = await cheaply(async () =>
     classify(
       prepareApproved(approved),

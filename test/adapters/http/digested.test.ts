@@ -78,7 +78,9 @@ for (const [name, found] of Object.entries(READINGS)) {
 test('where values are stored, the message of a read-back is kept, because it says what to repair', async () => {
   await using rig = await openRig();
   await using service = await startEchoService();
-  const runtime = await rig.start({ adapters: { bank: cardsAt(service.origin, quoting, 'plain') } });
+  const runtime = await rig.start({
+    adapters: { bank: cardsAt(service.origin, quoting, 'plain') },
+  });
   const license = await rig.approve(runtime, approved);
   const terminal = await runtime.execute(license, { operation: 'issue', input: { pin: 1 } });
   assert.ok(JSON.stringify(terminal).includes(PIN));
@@ -89,7 +91,11 @@ test('a request that cannot be built leaves no value behind', async () => {
   await using service = await startEchoService();
   let executing = false;
   const bank = mediatedHttp({
-    service: { url: service.origin, backend: 'cards', credential: { header: 'x-key', value: 'secret' } },
+    service: {
+      url: service.origin,
+      backend: 'cards',
+      credential: { header: 'x-key', value: 'secret' },
+    },
     targets: { card: target },
     values: 'digest',
     operations: {
@@ -99,7 +105,11 @@ test('a request that cannot be built leaves no value behind', async () => {
         path: '/cards',
         idempotency: { header: 'key' },
         request: ({ effect: { after } }) => {
-          if (executing) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `no card has PIN ${String(after.pin)}`);
+          if (executing)
+            throw new EffectMatchError(
+              'ERR_EM_MANIFEST_INVALID',
+              `no card has PIN ${String(after.pin)}`,
+            );
           return { body: { pin: after.pin ?? null } };
         },
         sample: [{ op: 'insert', target: 'card', key: {}, before: {}, after: { pin: 'x' } }],
@@ -122,9 +132,14 @@ const ORDER = { id: 'p-1', payee: 'acme', amount: 35, memo: PIN };
 for (const place of ['standing', 'base', 'base and standing'] as const) {
   test(`a draft whose ${place} quotes a value leaves none behind`, async () => {
     await using rig = await openRig();
-    const options = draftPaymentOptions({ origin: rig.service.origin, token: rig.service.token, account: 'main' });
+    const options = draftPaymentOptions({
+      origin: rig.service.origin,
+      token: rig.service.token,
+      account: 'main',
+    });
     let executing = false;
-    const standing = (body: Value) => (executing && place !== 'base' ? quoting() : options.publication.standing(body));
+    const standing = (body: Value) =>
+      executing && place !== 'base' ? quoting() : options.publication.standing(body);
     const content = (body: Value) => {
       const read = options.draft.content(body);
       return executing && place !== 'standing'

@@ -15,7 +15,10 @@ const ACTION = { input: { orders: [ORDER] } };
 
 async function start(rig: Rig, reached: (step: Step) => void = () => {}) {
   const place = { origin: rig.service.origin, token: rig.service.token, account: 'main' };
-  return await rig.start({ adapters: { bank: draftHttp(draftPaymentOptions(place)) } }, { reached });
+  return await rig.start(
+    { adapters: { bank: draftHttp(draftPaymentOptions(place)) } },
+    { reached },
+  );
 }
 
 test('what was approved is drafted, compared, published and released', async () => {
@@ -56,7 +59,11 @@ for (const fault of ['drop-before', 'drop-after'] as const) {
       if (step === 'adapter:marker-written') rig.faults.arm(fault);
     });
     const terminal = await runtime.execute(await rig.approve(runtime, REQUEST), ACTION);
-    assert.equal(terminal.kind, fault === 'drop-after' ? 'committed' : 'rejected', renderTerminal(terminal));
+    assert.equal(
+      terminal.kind,
+      fault === 'drop-after' ? 'committed' : 'rejected',
+      renderTerminal(terminal),
+    );
     assert.equal(rig.account.payments.size, fault === 'drop-after' ? 1 : 0);
   });
 }

@@ -13,7 +13,9 @@ export interface EchoService extends AsyncDisposable {
 }
 
 /** Starts it on loopback. The credential is in `x-key`, the idempotency key in `key`. */
-export async function startEchoService(spell: (number: string) => string = (text) => text): Promise<EchoService> {
+export async function startEchoService(
+  spell: (number: string) => string = (text) => text,
+): Promise<EchoService> {
   const answers = new Map<string, string>();
   const arrivals: { readonly credential: string; readonly key: string }[] = [];
   const state: Pick<EchoService, 'trouble'> = { trouble: 'none' };
@@ -24,10 +26,12 @@ export async function startEchoService(spell: (number: string) => string = (text
       const reply = (status: number, text: string) =>
         void response.writeHead(status, { 'content-type': 'application/json' }).end(text);
       if (state.trouble === 'silent') return void response.destroy();
-      const credential = request.headers['x-key'] ?? (state.trouble === 'open' ? 'none' : undefined);
+      const credential =
+        request.headers['x-key'] ?? (state.trouble === 'open' ? 'none' : undefined);
       if (typeof credential !== 'string') return reply(401, '{}');
       const url = request.url ?? '/';
-      if (request.method === 'GET') return reply(answers.has(url) ? 200 : 404, answers.get(url) ?? '{}');
+      if (request.method === 'GET')
+        return reply(answers.has(url) ? 200 : 404, answers.get(url) ?? '{}');
       const key = String(request.headers.key);
       arrivals.push({ credential, key });
       const body = Buffer.concat(chunks).toString('utf8');

@@ -16,7 +16,8 @@ import { openRig } from './rig.ts';
 
 const credential = { header: 'authorization', value: 'Bearer very-secret-token' };
 const context = { clock: systemClock, reached: () => {} };
-const gatewayTo = (url: string) => new Gateway({ url, backend: 'test', credential, timeoutMs: 2000 }, context);
+const gatewayTo = (url: string) =>
+  new Gateway({ url, backend: 'test', credential, timeoutMs: 2000 }, context);
 
 test('only a plain URL of https, or of this machine, can be registered', () => {
   for (const url of [
@@ -30,11 +31,14 @@ test('only a plain URL of https, or of this machine, can be registered', () => {
   ]) {
     assert.throws(() => gatewayTo(url), { code: 'ERR_EM_ADAPTER_REFUSED' }, url);
   }
-  for (const url of ['https://pay.example/v1', 'http://localhost:8080', 'http://[::1]:8080']) gatewayTo(url);
+  for (const url of ['https://pay.example/v1', 'http://localhost:8080', 'http://[::1]:8080'])
+    gatewayTo(url);
 });
 
 test('no path leads away from the registered place', async () => {
-  await using server = await RawServer.start((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'));
+  await using server = await RawServer.start((socket) =>
+    socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'),
+  );
   const gateway = gatewayTo(`${server.origin}/v1`);
   for (const path of [
     '//elsewhere.example/x',
@@ -57,7 +61,10 @@ test('no path leads away from the registered place', async () => {
 });
 
 test('a value is one segment of a path, whatever it contains', () => {
-  assert.equal(fillPath('/payees/{id}/x', { id: 'a/../../b?c#d%' }), '/payees/a%2F..%2F..%2Fb%3Fc%23d%25/x');
+  assert.equal(
+    fillPath('/payees/{id}/x', { id: 'a/../../b?c#d%' }),
+    '/payees/a%2F..%2F..%2Fb%3Fc%23d%25/x',
+  );
   for (const id of ['', '.', '..', null, true]) {
     assert.throws(() => fillPath('/payees/{id}', { id }), { code: 'ERR_EM_MANIFEST_INVALID' });
   }
@@ -69,11 +76,23 @@ test('a redirect to another host is not followed, and nothing arrives there', as
   );
   for (const status of [301, 302, 303, 307, 308]) {
     await using server = await RawServer.start((socket) =>
-      socket.end(`HTTP/1.1 ${status} Go\r\nlocation: ${elsewhere.origin}/\r\ncontent-length: 0\r\n\r\n`),
+      socket.end(
+        `HTTP/1.1 ${status} Go\r\nlocation: ${elsewhere.origin}/\r\ncontent-length: 0\r\n\r\n`,
+      ),
     );
     const gateway = gatewayTo(server.origin);
-    assert.deepEqual(await gateway.get('/x'), { kind: 'silent', why: `the service answered ${status}` });
-    const content = { operation: 'x', method: 'POST', path: '/x', headers: {}, body: {}, idempotency: null };
+    assert.deepEqual(await gateway.get('/x'), {
+      kind: 'silent',
+      why: `the service answered ${status}`,
+    });
+    const content = {
+      operation: 'x',
+      method: 'POST',
+      path: '/x',
+      headers: {},
+      body: {},
+      idempotency: null,
+    };
     const sent = await gateway.send(content, 'key');
     assert.equal(sent.kind === 'response' && sent.status, status);
     assert.equal(server.received.length, 2);
@@ -87,17 +106,35 @@ test('a response that repeats the credential is not used', async () => {
     socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
   });
   const answer = await gatewayTo(server.origin).get('/x');
-  assert.deepEqual(answer, { kind: 'silent', why: 'the response repeats the credential and is not used' });
+  assert.deepEqual(answer, {
+    kind: 'silent',
+    why: 'the response repeats the credential and is not used',
+  });
 });
 
 test('no operation can set the credential, the key or a header of the connection', async () => {
   await using rig = await openRig();
-  const options = paymentOptions({ origin: rig.service.origin, token: rig.service.token, account: 'main' });
+  const options = paymentOptions({
+    origin: rig.service.origin,
+    token: rig.service.token,
+    account: 'main',
+  });
   const { pay } = options.operations;
   assert.ok(pay);
-  for (const name of ['Authorization', 'idempotency-key', 'Host', 'transfer-encoding', 'bad name']) {
-    const request: typeof pay.request = (plan) => ({ ...pay.request(plan), headers: { [name]: 'x' } });
-    const adapters = { bank: mediatedHttp({ ...options, operations: { pay: { ...pay, request } } }) };
+  for (const name of [
+    'Authorization',
+    'idempotency-key',
+    'Host',
+    'transfer-encoding',
+    'bad name',
+  ]) {
+    const request: typeof pay.request = (plan) => ({
+      ...pay.request(plan),
+      headers: { [name]: 'x' },
+    });
+    const adapters = {
+      bank: mediatedHttp({ ...options, operations: { pay: { ...pay, request } } }),
+    };
     await assert.rejects(rig.start({ adapters }), /may not set the header/, name);
   }
 });
@@ -107,7 +144,8 @@ test('the credential is in no stored byte, no receipt, no rendering and no error
   const secret = rig.service.token.replace('Bearer ', '');
   const said: string[] = [];
   const runtime = await rig.start();
-  const record = (value: unknown) => said.push(JSON.stringify(value), String((value as Error)?.stack ?? ''));
+  const record = (value: unknown) =>
+    said.push(JSON.stringify(value), String((value as Error)?.stack ?? ''));
   for (const [index, fault] of [undefined, ...FAULTS].entries()) {
     if (fault !== undefined) rig.faults.arm(fault);
     const license = await rig.approve(runtime);
@@ -128,7 +166,10 @@ test('the credential is in no stored byte, no receipt, no rendering and no error
   await rig.service[Symbol.asyncDispose]();
   await rig.start().catch(record);
   assert.ok(said.length > 40 && said.some((text) => text.includes('indeterminate')));
-  assert.ok(!said.some((text) => text.includes(secret)), 'something that was said contains the credential');
+  assert.ok(
+    !said.some((text) => text.includes(secret)),
+    'something that was said contains the credential',
+  );
   const files = readdirSync(rig.folder);
   assert.ok(files.includes('ledger.db'));
   for (const file of files) {

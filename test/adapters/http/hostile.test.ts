@@ -26,7 +26,9 @@ async function startFront(upstream: string, rewrite: (path: string, body: string
     );
     const body = method === 'GET' ? null : Buffer.concat(chunks);
     const answer = await fetch(`${upstream}${url}`, { method, headers: kept, body });
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(rewrite(url, await answer.text()));
+    response
+      .writeHead(answer.status, { 'content-type': 'application/json' })
+      .end(rewrite(url, await answer.text()));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
@@ -38,15 +40,25 @@ async function startFront(upstream: string, rewrite: (path: string, body: string
   };
 }
 
-const placeOf = (rig: Rig, origin = rig.service.origin) => ({ origin, token: rig.service.token, account: 'main' });
+const placeOf = (rig: Rig, origin = rig.service.origin) => ({
+  origin,
+  token: rig.service.token,
+  account: 'main',
+});
 
 async function payThrough(rewrite: (path: string, body: string, rig: Rig) => string) {
   await using rig = await openRig();
-  await using front = await startFront(rig.service.origin, (path, body) => rewrite(path, body, rig));
-  const runtime = await rig.start({ adapters: { bank: mediatedHttp(paymentOptions(placeOf(rig, front.origin))) } });
+  await using front = await startFront(rig.service.origin, (path, body) =>
+    rewrite(path, body, rig),
+  );
+  const runtime = await rig.start({
+    adapters: { bank: mediatedHttp(paymentOptions(placeOf(rig, front.origin))) },
+  });
   const terminal = await runtime.execute(await rig.approve(runtime), {});
   assert.equal(rig.payments.length, 1);
-  const stored = ['ledger.db', 'ledger.db-wal'].map((name) => readFileSync(`${rig.folder}/${name}`, 'latin1'));
+  const stored = ['ledger.db', 'ledger.db-wal'].map((name) =>
+    readFileSync(`${rig.folder}/${name}`, 'latin1'),
+  );
   return { terminal, stored: stored.join(''), secret: rig.service.token.replace('Bearer ', '') };
 }
 
@@ -61,7 +73,9 @@ test('a read-back that says two amounts establishes neither', async () => {
 });
 
 test('a service that says it refused what it did, or counts below zero, establishes nothing', async () => {
-  const refused = await payThrough((path, body) => inLookUp(path, body, '"state":"done"', '"state":"refused"'));
+  const refused = await payThrough((path, body) =>
+    inLookUp(path, body, '"state":"done"', '"state":"refused"'),
+  );
   assert.equal(refused.terminal.kind, 'indeterminate', renderTerminal(refused.terminal));
   const count = (n: number) => `{"op":"insert","target":"payment","count":${n}}`;
   const counted = await payThrough((path, body) =>
@@ -94,7 +108,10 @@ test('a conditional change needs the version of the entry that it changes, not o
   await using rig = await openRig();
   const runtime = await rig.start();
   const version = (id: string) => ({ target: 'payee', key: { id }, row: { etag: '"v1"' } });
-  const change = { ...PAYMENT, effects: [update('payee', { id: 'acme' }, { iban: ['NL01', 'NL99'] })] };
+  const change = {
+    ...PAYMENT,
+    effects: [update('payee', { id: 'acme' }, { iban: ['NL01', 'NL99'] })],
+  };
   await assert.rejects(runtime.prepare({ ...change, requires: [version('globex')] }), {
     code: 'ERR_EM_MANIFEST_INVALID',
   });
@@ -109,7 +126,10 @@ test('a publication that lost its marker at the service is never called rejected
   await using rig = await openRig();
   const options = draftPaymentOptions(placeOf(rig));
   // Long enough for a void marker, and so for admission; too short for that of a publication.
-  const publish = (draft: string, metadata: string) => ({ draft, metadata: metadata.slice(0, 500) });
+  const publish = (draft: string, metadata: string) => ({
+    draft,
+    metadata: metadata.slice(0, 500),
+  });
   const factory = draftHttp({ ...options, publication: { ...options.publication, publish } });
   const runtime = await rig.start({ adapters: { bank: factory } });
   const order = { id: 'p-1', payee: 'acme', amount: 35, memo: null };
@@ -126,7 +146,9 @@ test('recovery with fewer registered targets than were approved establishes noth
   const before = await rig.start();
   rig.faults.arm('hidden-effect');
   rig.faults.readsUnavailable = true;
-  const stopped = await before.prepare(PAYMENT).then((proposal) => before.execute(rig.sign(proposal), {}));
+  const stopped = await before
+    .prepare(PAYMENT)
+    .then((proposal) => before.execute(rig.sign(proposal), {}));
   assert.equal(stopped.kind, 'indeterminate', renderTerminal(stopped));
   rig.faults.readsUnavailable = false;
   assert.equal(rig.account.notices.size, 1);
@@ -160,7 +182,11 @@ test('who slept past the lease with a consumed permit does not send any more', a
   const license = await rig.approve(runtime);
   const arrived = rig.account.arrivals.size;
   const terminal = await runtime.execute(license, {});
-  assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+  assert.equal(
+    terminal.kind === 'rejected' && terminal.reason,
+    'not-sent',
+    renderTerminal(terminal),
+  );
   assert.equal(rig.account.arrivals.size, arrived);
 });
 
@@ -173,7 +199,10 @@ test('a credential that changes after the final gate is not used, and one that c
     if (fails) throw new Error(`the vault has ${rig.service.token}.main and cannot give it`);
     return `${rig.service.token}.${account}`;
   };
-  const factory = mediatedHttp({ ...options, service: { ...service, credential: { header: 'Authorization', value } } });
+  const factory = mediatedHttp({
+    ...options,
+    service: { ...service, credential: { header: 'Authorization', value } },
+  });
   let change = () => {
     account = 'other';
   };
@@ -181,13 +210,20 @@ test('a credential that changes after the final gate is not used, and one that c
   const runtime = await rig.start({ adapters: { bank: factory } }, { reached });
   const terminal = await runtime.execute(await rig.approve(runtime), {});
   assert.equal(rig.service.account('other').payments.size, 0);
-  assert.equal(terminal.kind === 'rejected' && terminal.reason, 'not-sent', renderTerminal(terminal));
+  assert.equal(
+    terminal.kind === 'rejected' && terminal.reason,
+    'not-sent',
+    renderTerminal(terminal),
+  );
 
   account = 'main';
   change = () => {
     fails = true;
   };
-  const failed = await runtime.execute(await rig.approve(runtime, { ...PAYMENT, task: 'again' }), {});
+  const failed = await runtime.execute(
+    await rig.approve(runtime, { ...PAYMENT, task: 'again' }),
+    {},
+  );
   assert.equal(failed.kind === 'rejected' && failed.reason, 'not-sent', renderTerminal(failed));
   assert.ok(!renderTerminal(failed).includes('vault'), renderTerminal(failed));
   assert.equal(rig.payments.length, 0);

@@ -34,7 +34,13 @@ test('a field that nobody approved never leaves the gateway: the agent cannot sa
   await using rig = await openRig();
   const runtime = await rig.start();
   const license = await rig.approve(runtime);
-  for (const action of [{ memo: 'hidden' }, { operation: 'pay' }, [], 'pay', { body: { amount: 1e6 } }]) {
+  for (const action of [
+    { memo: 'hidden' },
+    { operation: 'pay' },
+    [],
+    'pay',
+    { body: { amount: 1e6 } },
+  ]) {
     const refused = await runtime.execute(license, action);
     assert.equal(refused.kind === 'rejected' && refused.reason, 'action-invalid');
   }
@@ -98,7 +104,10 @@ test('a service that cannot be reached was sent nothing: rejected, and nothing i
   const license = await rig.approve(runtime);
   await rig.service[Symbol.asyncDispose]();
   const terminal = await runtime.execute(license, {});
-  assert.equal(terminal.kind === 'rejected' && `${terminal.at} ${terminal.reason}`, 'dispatch not-sent');
+  assert.equal(
+    terminal.kind === 'rejected' && `${terminal.at} ${terminal.reason}`,
+    'dispatch not-sent',
+  );
   assert.match(renderTerminal(terminal), /ECONNREFUSED/);
   assert.deepEqual(await runtime.recover({ now: true }), []);
 });
@@ -121,7 +130,12 @@ test('a read-back that is not available is indeterminate and halts; recovery set
 test('a request that the service refuses under its key, for good, is rejected: nothing became durable', async () => {
   await using rig = await openRig();
   const runtime = await rig.start();
-  const unknown = insert('payment', { id: generated('payment'), payee: 'nobody', amount: 35, memo: null });
+  const unknown = insert('payment', {
+    id: generated('payment'),
+    payee: 'nobody',
+    amount: 35,
+    memo: null,
+  });
   const license = await rig.approve(runtime, { ...PAYMENT, effects: [unknown] });
   const terminal = await runtime.execute(license, {});
   assert.equal(terminal.kind, 'rejected');
@@ -133,17 +147,24 @@ test('a precondition travels as If-Match, and one that is broken meanwhile chang
   await using rig = await openRig();
   let changeNow = false;
   const runtime = await rig.startWatched((step) => {
-    if (step === 'adapter:connected' && changeNow) rig.account.changePayee('acme', 'NL66', undefined);
+    if (step === 'adapter:connected' && changeNow)
+      rig.account.changePayee('acme', 'NL66', undefined);
   });
   const change = {
     ...PAYMENT,
     effects: [update('payee', { id: 'acme' }, { iban: ['NL01', 'NL09'] })],
     requires: [row('payee', { id: 'acme' }, { etag: '"v1"' })],
   };
-  await assert.rejects(runtime.prepare({ ...change, requires: [] }), /is conditional: require "etag"/);
+  await assert.rejects(
+    runtime.prepare({ ...change, requires: [] }),
+    /is conditional: require "etag"/,
+  );
   changeNow = true;
   const broken = await runtime.execute(await rig.approve(runtime, change), {});
-  assert.equal(broken.kind === 'rejected' && broken.detail, 'the service refused it: the payee has changed');
+  assert.equal(
+    broken.kind === 'rejected' && broken.detail,
+    'the service refused it: the payee has changed',
+  );
   assert.equal(rig.account.payees.get('acme')?.iban, 'NL66');
   changeNow = false;
   const again = {
@@ -174,10 +195,16 @@ test('an outcome that no operation has, or that leaves a needed value open, cann
   await using rig = await openRig();
   const runtime = await rig.start();
   const notice = insert('notice', { id: generated('n'), payee: 'acme', text: 'x' });
-  await assert.rejects(runtime.prepare({ ...PAYMENT, effects: [notice] }), /no operation has these effects/);
-  await assert.rejects(runtime.prepare({ ...PAYMENT, effects: [...PAYMENT.effects, ...PAYMENT.effects] }), {
-    code: 'ERR_EM_MANIFEST_INVALID',
-  });
+  await assert.rejects(
+    runtime.prepare({ ...PAYMENT, effects: [notice] }),
+    /no operation has these effects/,
+  );
+  await assert.rejects(
+    runtime.prepare({ ...PAYMENT, effects: [...PAYMENT.effects, ...PAYMENT.effects] }),
+    {
+      code: 'ERR_EM_MANIFEST_INVALID',
+    },
+  );
 });
 
 test('an operation contract computes the approval from what the service says, and is released by it', async () => {
@@ -186,7 +213,11 @@ test('an operation contract computes the approval from what the service says, an
     name: 'change-iban',
     adapter: 'bank',
     input: {
-      '~standard': { version: 1 as const, vendor: 'test', validate: (value: unknown) => ({ value: value as string }) },
+      '~standard': {
+        version: 1 as const,
+        vendor: 'test',
+        validate: (value: unknown) => ({ value: value as string }),
+      },
     },
     reads: (id) => [read('payee', { id })],
     approve: (id, [payee]) => ({
@@ -200,7 +231,9 @@ test('an operation contract computes the approval from what the service says, an
   const terminal = await runtime.execute(rig.sign(proposal), {});
   assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
   assert.equal(rig.account.payees.get('acme')?.iban, 'NL42');
-  await assert.rejects(runtime.prepare({ ...PAYMENT, effects: [] }), { code: 'ERR_EM_MANIFEST_INVALID' });
+  await assert.rejects(runtime.prepare({ ...PAYMENT, effects: [] }), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
 });
 
 test('admission refuses a service without exclusive credential, by name', async () => {
@@ -230,11 +263,17 @@ test('admission refuses requests that are not derived from the outcome alone, by
 
 test('an operation without idempotency mechanism is refused before anything is sent', async () => {
   await using rig = await openRig();
-  const options = paymentOptions({ origin: rig.service.origin, token: rig.service.token, account: 'main' });
+  const options = paymentOptions({
+    origin: rig.service.origin,
+    token: rig.service.token,
+    account: 'main',
+  });
   const { pay } = options.operations;
   assert.ok(pay);
   const { idempotency: _, ...without } = pay;
-  const adapters = { bank: mediatedHttp({ ...options, operations: { pay: without as typeof pay } }) };
+  const adapters = {
+    bank: mediatedHttp({ ...options, operations: { pay: without as typeof pay } }),
+  };
   await assert.rejects(rig.start({ adapters }), /"pay" has no idempotency mechanism/);
   assert.equal(rig.account.requests.size, 0);
 });

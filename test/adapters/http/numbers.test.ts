@@ -10,7 +10,16 @@ import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
 import { startEchoService } from './echo-service.ts';
 import { openRig, PAYMENT } from './rig.ts';
 
-const NUMBERS = [0.1 + 0.2, 52.520006599999995, 13.404953999999998, 3.3333333333333335e-11, 2e-310, -0, 5e-7, 35.5];
+const NUMBERS = [
+  0.1 + 0.2,
+  52.520006599999995,
+  13.404953999999998,
+  3.3333333333333335e-11,
+  2e-310,
+  -0,
+  5e-7,
+  35.5,
+];
 
 /** How others write the same number. */
 const SPELLINGS: readonly ((text: string) => string)[] = [
@@ -24,7 +33,9 @@ const readBack = {
   found: (body: Value) => {
     const { at, more } = body as { readonly at: Value; readonly more: Value };
     const after = { at, more };
-    const records: readonly ChangeRecord[] = [{ op: 'insert', target: 'place', key: { id: 1 }, before: null, after }];
+    const records: readonly ChangeRecord[] = [
+      { op: 'insert', target: 'place', key: { id: 1 }, before: null, after },
+    ];
     return { records };
   },
   covers: ['place'],
@@ -36,7 +47,11 @@ for (const [index, spell] of SPELLINGS.entries()) {
     await using rig = await openRig();
     await using service = await startEchoService(spell);
     const bank = opaqueHttp({
-      service: { url: service.origin, backend: 'places', credential: { header: 'x-key', value: 'secret' } },
+      service: {
+        url: service.origin,
+        backend: 'places',
+        credential: { header: 'x-key', value: 'secret' },
+      },
       targets,
       operations: {
         put: {
@@ -51,8 +66,16 @@ for (const [index, spell] of SPELLINGS.entries()) {
     });
     const runtime = await rig.start({ adapters: { bank } });
     for (const number of NUMBERS) {
-      const approved = insert('place', { id: 1, at: number, more: { list: [number, { deep: number }] } });
-      const license = await rig.approve(runtime, { ...PAYMENT, effects: [approved], continuations: [] });
+      const approved = insert('place', {
+        id: 1,
+        at: number,
+        more: { list: [number, { deep: number }] },
+      });
+      const license = await rig.approve(runtime, {
+        ...PAYMENT,
+        effects: [approved],
+        continuations: [],
+      });
       const sent = {
         at: number === 0 ? 0 : number,
         more: { list: [number === 0 ? 0 : number, { deep: number === 0 ? 0 : number }] },
@@ -67,7 +90,11 @@ test('a mediated request carries an approved double as it is, and its read-back 
   await using rig = await openRig();
   await using service = await startEchoService((text) => Number(text).toExponential());
   const bank = mediatedHttp({
-    service: { url: service.origin, backend: 'places', credential: { header: 'x-key', value: 'secret' } },
+    service: {
+      url: service.origin,
+      backend: 'places',
+      credential: { header: 'x-key', value: 'secret' },
+    },
     targets,
     operations: {
       put: {
@@ -75,8 +102,12 @@ test('a mediated request carries an approved double as it is, and its read-back 
         method: 'POST',
         path: '/put',
         idempotency: { header: 'key' },
-        request: ({ effect: { after } }) => ({ body: { at: after.at ?? null, more: after.more ?? null } }),
-        sample: [{ op: 'insert', target: 'place', key: {}, before: {}, after: { at: 0, more: null } }],
+        request: ({ effect: { after } }) => ({
+          body: { at: after.at ?? null, more: after.more ?? null },
+        }),
+        sample: [
+          { op: 'insert', target: 'place', key: {}, before: {}, after: { at: 0, more: null } },
+        ],
         identifier: ['id'],
         readBack,
       },
@@ -85,17 +116,27 @@ test('a mediated request carries an approved double as it is, and its read-back 
   const runtime = await rig.start({ adapters: { bank } });
   for (const number of NUMBERS) {
     const approved = insert('place', { id: 1, at: number, more: null });
-    const license = await rig.approve(runtime, { ...PAYMENT, effects: [approved], continuations: [] });
+    const license = await rig.approve(runtime, {
+      ...PAYMENT,
+      effects: [approved],
+      continuations: [],
+    });
     const terminal = await runtime.execute(license, {});
     assert.equal(terminal.kind, 'committed', `${number}: ${renderTerminal(terminal)}`);
   }
-  const whole = { ...PAYMENT, effects: [insert('place', { id: 1, at: 2n ** 53n + 1n, more: null })] };
+  const whole = {
+    ...PAYMENT,
+    effects: [insert('place', { id: 1, at: 2n ** 53n + 1n, more: null })],
+  };
   await assert.rejects(runtime.prepare(whole), /a body cannot carry \$int 9007199254740993/);
 });
 
 test('a whole number beyond 2^53 and a decimal are parts of a path by their digits', () => {
   assert.equal(fillPath('/x/{id}', { id: { $int: '9007199254740993' } }), '/x/9007199254740993');
-  assert.equal(fillPath('/x/{id}', { id: { $dec: '0.10000000000000001' } }), '/x/0.10000000000000001');
+  assert.equal(
+    fillPath('/x/{id}', { id: { $dec: '0.10000000000000001' } }),
+    '/x/0.10000000000000001',
+  );
   assert.equal(fillPath('/x/{id}', { id: 0.1 + 0.2 }), '/x/0.30000000000000004');
   for (const id of [{ $bytes: 'c0' }, { $$int: '7' }, { a: 1 }, [1]]) {
     assert.throws(() => fillPath('/x/{id}', { id }), { code: 'ERR_EM_MANIFEST_INVALID' });
@@ -106,7 +147,11 @@ test('a required number is compared as a number, and a key beyond 2^53 can be re
   await using rig = await openRig();
   await using service = await startEchoService((text) => text);
   const bank = opaqueHttp({
-    service: { url: service.origin, backend: 'places', credential: { header: 'x-key', value: 'secret' } },
+    service: {
+      url: service.origin,
+      backend: 'places',
+      credential: { header: 'x-key', value: 'secret' },
+    },
     targets: {
       place: {
         columns: ['id', 'at', 'more'],
@@ -115,11 +160,20 @@ test('a required number is compared as a number, and a key beyond 2^53 can be re
       },
     },
     operations: {
-      put: { method: 'POST', path: '/put', input: (said) => said, request: (input) => ({ body: input }), readBack },
+      put: {
+        method: 'POST',
+        path: '/put',
+        input: (said) => said,
+        request: (input) => ({ body: input }),
+        readBack,
+      },
     },
   });
   const runtime = await rig.start({ adapters: { bank } });
-  service.answers.set('/places/9007199254740993', '{"id":9007199254740993,"at":-0.0,"more":3.0000000000000004e-1}');
+  service.answers.set(
+    '/places/9007199254740993',
+    '{"id":9007199254740993,"at":-0.0,"more":3.0000000000000004e-1}',
+  );
   const id = 2n ** 53n + 1n;
   const proposal = await runtime.prepare({
     ...PAYMENT,

@@ -11,10 +11,20 @@ import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
 import { type EchoService, startEchoService } from './echo-service.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
-const placeOf = (rig: Rig, account = 'main') => ({ origin: rig.service.origin, token: rig.service.token, account });
-const trialsOf = (rig: Rig) => ({ strangers: rig.service.strangers, samples: rig.account.arrivals.size });
-const reasonOf = (terminal: { readonly kind: string; readonly at?: string; readonly reason?: string }) =>
-  terminal.kind === 'rejected' ? `${terminal.at} ${terminal.reason}` : terminal.kind;
+const placeOf = (rig: Rig, account = 'main') => ({
+  origin: rig.service.origin,
+  token: rig.service.token,
+  account,
+});
+const trialsOf = (rig: Rig) => ({
+  strangers: rig.service.strangers,
+  samples: rig.account.arrivals.size,
+});
+const reasonOf = (terminal: {
+  readonly kind: string;
+  readonly at?: string;
+  readonly reason?: string;
+}) => (terminal.kind === 'rejected' ? `${terminal.at} ${terminal.reason}` : terminal.kind);
 
 test('opening, preparing and recovering send a service nothing; the first execution has it tried, and no later one', async () => {
   await using rig = await openRig();
@@ -22,7 +32,9 @@ test('opening, preparing and recovering send a service nothing; the first execut
   const licenses = [await rig.approve(first), await rig.approve(first), await rig.approve(first)];
   await first.recover({ now: true });
   assert.deepEqual(trialsOf(rig), { strangers: 0, samples: 0 });
-  const [one, two] = await Promise.all(licenses.slice(0, 2).map((license) => first.execute(license, {})));
+  const [one, two] = await Promise.all(
+    licenses.slice(0, 2).map((license) => first.execute(license, {})),
+  );
   assert.deepEqual([one?.kind, two?.kind], ['committed', 'committed']);
   // Two operations without the credential; two samples and two payments with it.
   assert.deepEqual(trialsOf(rig), { strangers: 2, samples: 4 });
@@ -38,10 +50,15 @@ test('another credential or another operation has the service tried again, and t
   const options = paymentOptions(placeOf(rig));
   const { pay } = options.operations;
   assert.ok(pay);
-  const renamed = { ...options, operations: { ...options.operations, pay: { ...pay, identifier: ['id' as const] } } };
+  const renamed = {
+    ...options,
+    operations: { ...options.operations, pay: { ...pay, identifier: ['id' as const] } },
+  };
   const reworded = {
     ...options,
-    operations: { pay: { ...pay, request: (plan: Parameters<typeof pay.request>[0]) => pay.request(plan) } },
+    operations: {
+      pay: { ...pay, request: (plan: Parameters<typeof pay.request>[0]) => pay.request(plan) },
+    },
   };
   const tries = async (bank: ReturnType<typeof mediatedHttp>) => {
     const before = rig.service.strangers;
@@ -57,20 +74,29 @@ test('another credential or another operation has the service tried again, and t
   assert.equal(await tries(mediatedHttp(options)), 0);
 });
 
-for (const [name, broken] of Object.entries({ open: { open: true }, forgetful: { honoursKeys: false } })) {
+for (const [name, broken] of Object.entries({
+  open: { open: true },
+  forgetful: { honoursKeys: false },
+})) {
   test(`a service that is ${name} is refused before the claim, and executions do not send it samples again and again`, async () => {
     await using rig = await openRig('MEDIATED', broken);
     const runtime = await rig.open();
     const license = await rig.approve(runtime);
     const first = await runtime.execute(license, {});
     assert.equal(reasonOf(first), 'authority service-unproven');
-    assert.match(renderTerminal(first), /failed the admission probe (exclusive-credential|idempotent-service)/);
+    assert.match(
+      renderTerminal(first),
+      /failed the admission probe (exclusive-credential|idempotent-service)/,
+    );
     const payments = rig.account.payments.size;
     for (let times = 0; times < 3; times += 1) {
       assert.equal(reasonOf(await runtime.execute(license, {})), 'authority service-unproven');
     }
     const later = await rig.open();
-    assert.match(renderTerminal(await later.execute(license, {})), /have it tried again: effectmatch doctor/);
+    assert.match(
+      renderTerminal(await later.execute(license, {})),
+      /have it tried again: effectmatch doctor/,
+    );
     assert.equal(rig.account.payments.size, payments);
     assert.equal(rig.payments.length, 0);
     assert.equal((await later.prove('bank')).kind, 'unproven');
@@ -93,7 +119,9 @@ const putAt = ({ origin }: EchoService) =>
         readBack: {
           path: '/requests/{key}',
           found: (body) => ({
-            records: [{ op: 'insert', target: 'place', key: { id: 1 }, before: null, after: body as never }],
+            records: [
+              { op: 'insert', target: 'place', key: { id: 1 }, before: null, after: body as never },
+            ],
           }),
           covers: ['place'],
         },
@@ -106,11 +134,15 @@ for (const trouble of ['open', 'silent'] as const) {
     await using rig = await openRig();
     await using service = await startEchoService();
     const runtime = await rig.open({ adapters: { bank: putAt(service) } });
-    const license = await rig.approve(runtime, { ...PAYMENT, effects: [insert('place', { id: 1, at: 1 })] });
+    const license = await rig.approve(runtime, {
+      ...PAYMENT,
+      effects: [insert('place', { id: 1, at: 1 })],
+    });
     service.trouble = trouble;
     assert.equal(reasonOf(await runtime.execute(license, {})), 'authority service-unproven');
     service.trouble = 'none';
-    if (trouble === 'open') assert.deepEqual(await runtime.prove('bank'), { kind: 'proven', tried: 'now' });
+    if (trouble === 'open')
+      assert.deepEqual(await runtime.prove('bank'), { kind: 'proven', tried: 'now' });
     const terminal = await runtime.execute(license, {});
     assert.equal(terminal.kind, 'committed', renderTerminal(terminal));
   });
@@ -121,7 +153,10 @@ test('a credential that comes after the trial and before certification is not us
   let account = 'main';
   const { service, ...options } = paymentOptions(placeOf(rig));
   const value = () => `${rig.service.token}.${account}`;
-  const bank = mediatedHttp({ ...options, service: { ...service, credential: { header: 'Authorization', value } } });
+  const bank = mediatedHttp({
+    ...options,
+    service: { ...service, credential: { header: 'Authorization', value } },
+  });
   const reached = (step: Step) => {
     if (step === 'path:claimed') account = 'other';
   };
@@ -155,7 +190,11 @@ test('a service with drafts keeps none of a runtime that is only opened, and is 
   await first.close();
   const second = await rig.open({ adapters: { bank } });
   const again = { ...order, id: 'p-2' };
-  const next = await rig.approve(second, { ...PAYMENT, task: 'again', effects: [insert('payment', again)] });
+  const next = await rig.approve(second, {
+    ...PAYMENT,
+    task: 'again',
+    effects: [insert('payment', again)],
+  });
   assert.equal((await second.execute(next, { input: { orders: [again] } })).kind, 'committed');
   assert.equal(created, tried + 1);
 });

@@ -74,7 +74,9 @@ async function playRig(
     const effects = [insert('payment', { id: generated('p'), payee: 'acme', amount: run, memo })];
     const license = await rig.approve(runtime, { ...PAYMENT, task: memo, effects });
     const action =
-      rig.capability === 'MEDIATED' ? {} : { operation: 'pay', input: { payee: 'acme', amount: run, memo } };
+      rig.capability === 'MEDIATED'
+        ? {}
+        : { operation: 'pay', input: { payee: 'acme', amount: run, memo } };
     const order: Order = { memo, occurrences: new Set() };
     orders.set(memo, order);
     if (chance.below(3) > 0) rig.faults.arm(chance.pick(FAULTS));
@@ -109,13 +111,20 @@ async function judge(
     const probe = account.requests.get(key)?.effects[0]?.after?.memo === 'probe';
     const known = (await runtime.ledgers.holder(key as OccurrenceId)) !== undefined;
     if (known) assert.equal(arrivals, 1, `${key} arrived ${arrivals} times`);
-    else assert.ok(probe || account.requests.get(key)?.state === 'refused', `${key} was sent without a claim`);
+    else
+      assert.ok(
+        probe || account.requests.get(key)?.state === 'refused',
+        `${key} was sent without a claim`,
+      );
   }
   const entries = await runtime.ledgers.journal({ limit: 100_000 });
   const claims = entries.filter((entry) => entry.kind === 'claim');
   for (const { record } of claims) {
     const paid = [...account.payments.values()].filter(({ memo }) => memo === record.task);
-    const notices = account.requests.get(record.occurrence)?.effects.filter(({ target }) => target === 'notice') ?? [];
+    const notices =
+      account.requests
+        .get(record.occurrence)
+        ?.effects.filter(({ target }) => target === 'notice') ?? [];
     const kind = (await runtime.terminal(record.occurrence))?.kind ?? 'none';
     tally.set(kind, 1 + (tally.get(kind) ?? 0));
     assert.ok(paid.length <= 1, `${record.task} was paid ${paid.length} times`);
@@ -124,7 +133,8 @@ async function judge(
     if (kind === 'diverged') assert.deepEqual([paid.length, notices.length], [1, 1], record.task);
     if (kind === 'rejected') assert.equal(paid.length, 0, record.task);
     assert.notEqual(kind, 'none', `${record.task} has no verdict after recovery`);
-    if (kind === 'indeterminate') assert.equal(account.requests.has(record.occurrence), false, record.task);
+    if (kind === 'indeterminate')
+      assert.equal(account.requests.has(record.occurrence), false, record.task);
   }
   assert.equal((await runtime.verifyJournal()).kind, 'intact');
 }
@@ -143,9 +153,14 @@ test('no duplicate effect in a thousand executions under random faults', async (
     orders += known.size;
     paid += rig.payments.length;
   });
-  console.log(`${orders} orders, ${paid} payments, verdicts ${JSON.stringify(Object.fromEntries(tally))}`);
+  console.log(
+    `${orders} orders, ${paid} payments, verdicts ${JSON.stringify(Object.fromEntries(tally))}`,
+  );
   assert.equal(orders, RUNS);
   for (const kind of ['committed', 'diverged', 'indeterminate', 'rejected']) {
-    assert.ok((tally.get(kind) ?? 0) > 10, `hardly any run ended as ${kind}: the faults do not reach it`);
+    assert.ok(
+      (tally.get(kind) ?? 0) > 10,
+      `hardly any run ended as ${kind}: the faults do not reach it`,
+    );
   }
 });

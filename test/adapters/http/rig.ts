@@ -3,7 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { opaquePaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
-import { type PaymentService, startPaymentService } from '../../../examples/payment-service/server.ts';
+import {
+  type PaymentService,
+  startPaymentService,
+} from '../../../examples/payment-service/server.ts';
 import { mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';
 import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import type { Step } from '../../../src/contract/steps.ts';
@@ -11,7 +14,12 @@ import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { generated, insert } from '../../../src/protocol/draft.ts';
 import type { Proposal, SignedLicense } from '../../../src/protocol/license.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
-import { createRuntime, type Internals, type Runtime, type RuntimeConfig } from '../../../src/runtime/runtime.ts';
+import {
+  createRuntime,
+  type Internals,
+  type Runtime,
+  type RuntimeConfig,
+} from '../../../src/runtime/runtime.ts';
 
 const key = generateApprover('treasury');
 const signer = approver(key);

@@ -7,7 +7,11 @@ import type { Step } from '../../../src/contract/steps.ts';
 import { Rig } from './rig.ts';
 
 const [origin = '', token = '', at = ''] = process.argv.slice(2);
-const service = { origin, token, [Symbol.asyncDispose]: async () => {} } as unknown as PaymentService;
+const service = {
+  origin,
+  token,
+  [Symbol.asyncDispose]: async () => {},
+} as unknown as PaymentService;
 await using rig = new Rig(service, 'MEDIATED');
 let backMs = 0;
 let executing = false;

@@ -35,7 +35,9 @@ for (const step of ['path:permit-consumed', 'adapter:connected']) {
     await closed;
     assert.equal(said.trim(), 'not-sent');
     assert.equal(service.account('main').arrivals.size, before);
-    const paid = [...service.account('main').payments.values()].filter(({ memo }) => memo !== 'probe');
+    const paid = [...service.account('main').payments.values()].filter(
+      ({ memo }) => memo !== 'probe',
+    );
     assert.deepEqual(paid, []);
   });
 }

@@ -40,7 +40,9 @@ async function startBook(answers: readonly (readonly ChangeRecord[])[]): Promise
 const bankAt = (url: string) =>
   opaqueHttp({
     service: { url, backend: 'book', credential: { header: 'x-key', value: 'secret' } },
-    targets: { payment: { columns: ['id', 'payee', 'state', 'seen'], key: ['id'], volatile: ['seen'] } },
+    targets: {
+      payment: { columns: ['id', 'payee', 'state', 'seen'], key: ['id'], volatile: ['seen'] },
+    },
     operations: {
       pay: {
         method: 'POST',
@@ -84,8 +86,14 @@ const rename = (seen: number): ChangeRecord => ({
 const CASES = {
   'a volatile column': { effect: approved, answers: [[paid(1)], [paid(2)]] },
   'a volatile column of an update': { effect: renamed, answers: [[rename(1)], [rename(7)]] },
-  'a row that was only touched': { effect: approved, answers: [[paid(1)], [paid(1), touched(1, 2), touched(2, 3)]] },
-  'a column that may be anything': { effect: open, answers: [[paid(1, 'new')], [paid(1, 'settled')]] },
+  'a row that was only touched': {
+    effect: approved,
+    answers: [[paid(1)], [paid(1), touched(1, 2), touched(2, 3)]],
+  },
+  'a column that may be anything': {
+    effect: open,
+    answers: [[paid(1, 'new')], [paid(1, 'settled')]],
+  },
 } as const;
 
 for (const [name, { effect, answers }] of Object.entries(CASES)) {
@@ -102,7 +110,9 @@ for (const [name, { effect, answers }] of Object.entries(CASES)) {
     const license = await rig.approve(runtime, { ...PAYMENT, effects: [effect] });
     const terminal = await runtime.execute(license, { operation: 'pay', input: {} });
     assert.equal(terminal.kind, 'committed');
-    const [recovered] = (await recovering) as [{ readonly kind: string; readonly terminal: Terminal }];
+    const [recovered] = (await recovering) as [
+      { readonly kind: string; readonly terminal: Terminal },
+    ];
     assert.equal(recovered.kind, 'settled', JSON.stringify(recovered));
     assert.equal(recovered.terminal.kind, 'committed');
     const stored = await other.terminal(terminal.occurrence);

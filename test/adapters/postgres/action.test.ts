@@ -36,8 +36,13 @@ before(async () => {
     { schema: 'public', name: 'move' },
   ];
   const found = await readEntries(database.control, names);
-  const entries = found.flatMap((inspection) => (inspection.kind === 'usable' ? [inspection.entry] : []));
-  tools = { gate: await loadGate(), entries: new Map(entries.map((entry) => [nameTarget(entry), entry])) };
+  const entries = found.flatMap((inspection) =>
+    inspection.kind === 'usable' ? [inspection.entry] : [],
+  );
+  tools = {
+    gate: await loadGate(),
+    entries: new Map(entries.map((entry) => [nameTarget(entry), entry])),
+  };
 });
 
 after(() => database[Symbol.asyncDispose]());
@@ -50,7 +55,8 @@ async function run(input: unknown) {
   await database.control.query('begin');
   try {
     const replies = [];
-    for (const { sql, values } of statements) replies.push(await database.control.query(sql, values));
+    for (const { sql, values } of statements)
+      replies.push(await database.control.query(sql, values));
     return replies.at(-1)?.rows;
   } finally {
     await database.control.query('rollback');
@@ -58,8 +64,18 @@ async function run(input: unknown) {
 }
 
 test('values arrive as they were meant', async () => {
-  const sql = 'select $1::int, $2::bigint, $3::boolean, $4::bytea, $5::text[], $6::float8, $7::numeric, $8::text';
-  const values = [1, 2n ** 62n, true, Uint8Array.of(0, 255), ['a,b', null, '"\\', 'NULL'], -0, { $dec: '1.50' }, null];
+  const sql =
+    'select $1::int, $2::bigint, $3::boolean, $4::bytea, $5::text[], $6::float8, $7::numeric, $8::text';
+  const values = [
+    1,
+    2n ** 62n,
+    true,
+    Uint8Array.of(0, 255),
+    ['a,b', null, '"\\', 'NULL'],
+    -0,
+    { $dec: '1.50' },
+    null,
+  ];
   const text = '{"a,b",NULL,"\\"\\\\","NULL"}';
   assert.deepEqual(await run({ sql, values }), [
     ['1', '4611686018427387904', 't', '\\x00ff', text, '-0', '1.50', null],
@@ -80,18 +96,25 @@ test('values arrive as they were meant', async () => {
 
 test('entry points are called with their types, and what a procedure returns needs no value', async () => {
   assert.deepEqual(await run({ call: '"My App"."Add it"', values: [7, 'happy'] }), [['7/happy']]);
-  assert.deepEqual(await run({ statements: [{ call: 'public.move', values: [1, 'x'] }, { sql: 'table t' }] }), [
-    ['1', 'x'],
-  ]);
-  assert.deepEqual(await run({ statements: [{ sql: "call move($1, null, 'y')", values: [2] }, { sql: 'table t' }] }), [
-    ['2', 'y'],
-  ]);
+  assert.deepEqual(
+    await run({ statements: [{ call: 'public.move', values: [1, 'x'] }, { sql: 'table t' }] }),
+    [['1', 'x']],
+  );
+  assert.deepEqual(
+    await run({
+      statements: [{ sql: "call move($1, null, 'y')", values: [2] }, { sql: 'table t' }],
+    }),
+    [['2', 'y']],
+  );
 });
 
 test('the same action has the same description however it is written', () => {
   const one = parse({ sql: 'select $1', values: [5] });
   assert.deepEqual(describeAction(one), { statements: [{ sql: 'select $1', values: ['5'] }] });
-  assert.deepEqual(describeAction(parse({ statements: [{ sql: 'select $1', values: [5n] }] })), describeAction(one));
+  assert.deepEqual(
+    describeAction(parse({ statements: [{ sql: 'select $1', values: [5n] }] })),
+    describeAction(one),
+  );
   assert.deepEqual(describeAction(parse({ call: 'public.move', values: [1, null] })), {
     statements: [{ call: 'move', values: ['1', null] }],
   });
@@ -109,7 +132,9 @@ test('the copy does not follow what the agent still holds', () => {
 test('a probe is nothing that an action can be', () => {
   const probe = probeAction('token');
   assert.equal(isProbe(probe), true);
-  assert.throws(() => parse({ sql: probe.statements[0]?.sql, values: ['token'] }), { code: 'ERR_EM_ACTION_INVALID' });
+  assert.throws(() => parse({ sql: probe.statements[0]?.sql, values: ['token'] }), {
+    code: 'ERR_EM_ACTION_INVALID',
+  });
   assert.equal(isProbe(parse({ sql: 'select 1' })), false);
 });
 
@@ -141,22 +166,50 @@ for (const [what, input, message] of [
   ['an empty text', { sql: ' ' }, /one statement/],
   ['a NUL character', { sql: 'select 1\0' }, /well-formed/],
   ['a long text', { sql: `select ${'1'.repeat(1024 * 1024)}` }, /longer than/],
-  ['a refused statement', { statements: [{ sql: 'select 1' }, { sql: 'commit' }] }, /statement 2: COMMIT/],
-  ['too few values', { sql: 'select $1, $2', values: [1] }, /the statement takes 2 values, but 1 was given/],
-  ['too many values', { sql: 'select 1', values: [1] }, /the statement takes no values, but 1 was given/],
+  [
+    'a refused statement',
+    { statements: [{ sql: 'select 1' }, { sql: 'commit' }] },
+    /statement 2: COMMIT/,
+  ],
+  [
+    'too few values',
+    { sql: 'select $1, $2', values: [1] },
+    /the statement takes 2 values, but 1 was given/,
+  ],
+  [
+    'too many values',
+    { sql: 'select 1', values: [1] },
+    /the statement takes no values, but 1 was given/,
+  ],
   ['named values', { sql: 'select $1', values: { a: 1 } }, /no named parameters/],
   ['an integer that may have been rounded', { sql: 'select $1', values: [2 ** 53] }, /BigInt/],
   ['one in a list', { sql: 'select $1', values: [[1, 2 ** 53]] }, /BigInt/],
   ['NaN', { sql: 'select $1', values: [Number.NaN] }, /NaN/],
-  ['a value that is undefined', { sql: 'select $1', values: [undefined] }, /value 1: a value is null/],
+  [
+    'a value that is undefined',
+    { sql: 'select $1', values: [undefined] },
+    /value 1: a value is null/,
+  ],
   ['a date', { sql: 'select $1', values: [new Date(0)] }, /value 1 must be a plain object/],
   ['an object', { sql: 'select $1', values: [{ a: 1 }] }, /JSON is text/],
   ['a text with NUL', { sql: 'select $1', values: ['\0'] }, /NUL/],
   ['a lone surrogate', { sql: 'select $1', values: ['\ud800'] }, /lone surrogate/],
-  ['lists in lists without end', { sql: 'select $1', values: [[[[[[[[1]]]]]]]] }, /at most 6 dimensions/],
-  ['an unknown entry point', { call: 'twice', values: [1] }, /registered are "My App"\."Add it", move/],
+  [
+    'lists in lists without end',
+    { sql: 'select $1', values: [[[[[[[[1]]]]]]]] },
+    /at most 6 dimensions/,
+  ],
+  [
+    'an unknown entry point',
+    { call: 'twice', values: [1] },
+    /registered are "My App"\."Add it", move/,
+  ],
   ['a call with sql', { call: 'move', sql: 'x' }, /unknown field "sql"/],
-  ['a call with too few values', { call: 'move', values: [1] }, /move takes 2 values, but 1 was given/],
+  [
+    'a call with too few values',
+    { call: 'move', values: [1] },
+    /move takes 2 values, but 1 was given/,
+  ],
   ['a call that is no name', { call: 'move(1); commit' }, /must name a registered entry point/],
 ] as const) {
   test(`${what} is refused`, () => {
@@ -177,8 +230,13 @@ test('entry points that a name does not identify are refused', async () => {
     name,
   }));
   const found = await readEntries(database.control, names);
-  const why = found.map((inspection) => (inspection.kind === 'unusable' ? inspection.why : 'usable'));
-  assert.match(why[0] ?? '', /there are 2 of this name; write one of twice\(integer\), twice\(text\)/);
+  const why = found.map((inspection) =>
+    inspection.kind === 'unusable' ? inspection.why : 'usable',
+  );
+  assert.match(
+    why[0] ?? '',
+    /there are 2 of this name; write one of twice\(integer\), twice\(text\)/,
+  );
   assert.match(why[1] ?? '', /any number of arguments/);
   assert.match(why[2] ?? '', /no such function or procedure \(did you mean "move"/);
   assert.match(why[3] ?? '', /there are 2 of this name/);

@@ -1,5 +1,11 @@
 import type { PostgresAction, PostgresOptions } from '../../../src/adapters/postgres/index.ts';
-import { approver, createRuntime, generateApprover, type PrepareRequest, type Terminal } from '../../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  generateApprover,
+  type PrepareRequest,
+  type Terminal,
+} from '../../../src/index.ts';
 import { memoryLedgers } from '../../../src/ledger/memory.ts';
 import { testKeyring } from '../../keyring.ts';
 import type { ProtectedDatabase } from '../../postgres/protected.ts';
@@ -28,7 +34,12 @@ export async function runApproved(
     issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
     adapters: { db: place.factory(options) },
   });
-  const proposal = await runtime.prepare({ adapter: 'db', task: 'honest', planRevision: 1, ...approved });
+  const proposal = await runtime.prepare({
+    adapter: 'db',
+    task: 'honest',
+    planRevision: 1,
+    ...approved,
+  });
   const license = await approver(KEY).sign(proposal, { expiresIn: '10m' });
   await onceSigned();
   return await runtime.execute(license, action);

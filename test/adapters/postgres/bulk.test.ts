@@ -15,7 +15,12 @@ const SCHEMA = `
 
 const SETTINGS = { relations: ['parent', 'child'].map((name) => ({ name, bulk: true })) };
 
-const WRITES: readonly (readonly [name: string, moves: number, events: number, action: PostgresAction])[] = [
+const WRITES: readonly (readonly [
+  name: string,
+  moves: number,
+  events: number,
+  action: PostgresAction,
+])[] = [
   ['UPDATE', 0, 1000, { sql: 'update parent set n = id' }],
   ['UPDATE of the key', 1000, 1000, { sql: 'update parent set id = id + 1000' }],
   [

@@ -93,8 +93,14 @@ test('a sequence belongs to a column only where it assigns the value itself', as
   assert.deepEqual([shared?.schema, shared?.start, shared?.increment], ['public', '5', '3']);
   const twice = relation.columns.find(({ name }) => name === 'twice');
   assert.deepEqual([twice?.generated, twice?.defaultText], [true, undefined]);
-  assert.equal(relation.columns.find(({ name }) => name === 'code')?.defaultText, "'dom'::character varying");
-  assert.equal(relation.columns.find(({ name }) => name === 'feel')?.defaultText, "'sad'::public.mood");
+  assert.equal(
+    relation.columns.find(({ name }) => name === 'code')?.defaultText,
+    "'dom'::character varying",
+  );
+  assert.equal(
+    relation.columns.find(({ name }) => name === 'feel')?.defaultText,
+    "'sad'::public.mood",
+  );
 });
 
 test('a partitioned table has the leaves of all levels, each with its own column order', async () => {

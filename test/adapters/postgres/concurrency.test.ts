@@ -26,7 +26,10 @@ const SCHEMA = `
 const LEVELS = ['read committed', 'serializable'] as const;
 
 /** A runtime on a database of its own, and a superuser who is not protected by it. */
-async function openBooks(isolation: (typeof LEVELS)[number], options: { readonly max?: number } = {}) {
+async function openBooks(
+  isolation: (typeof LEVELS)[number],
+  options: { readonly max?: number } = {},
+) {
   const relations = ['invoice', 'account'];
   const sessions = { max: options.max ?? 16 };
   const settings = { relations, reads: ['vendor'], isolation, sessions, lockTimeoutMs: 20_000 };
@@ -44,8 +47,16 @@ async function openBooks(isolation: (typeof LEVELS)[number], options: { readonly
   );
   return {
     ...{ place, runtime, at },
-    async approve(task: string, request: Pick<Parameters<typeof runtime.prepare>[0], 'effects' | 'requires'>) {
-      const proposal = await runtime.prepare({ adapter: 'books', task, planRevision: 1, ...request });
+    async approve(
+      task: string,
+      request: Pick<Parameters<typeof runtime.prepare>[0], 'effects' | 'requires'>,
+    ) {
+      const proposal = await runtime.prepare({
+        adapter: 'books',
+        task,
+        planRevision: 1,
+        ...request,
+      });
       return approver(key).sign(proposal, { expiresIn: '10m' });
     },
     async [Symbol.asyncDispose]() {
@@ -66,7 +77,11 @@ for (const isolation of LEVELS) {
   test(`${isolation}: a vendor blocked while the candidate is held is blocked before or after it, never beneath`, async () => {
     await using books = await openBooks(isolation);
     await using outsider = await connect(books.place);
-    const moments: readonly Step[] = ['adapter:stage-opened', 'adapter:action-done', 'adapter:marker-written'];
+    const moments: readonly Step[] = [
+      'adapter:stage-opened',
+      'adapter:action-done',
+      'adapter:marker-written',
+    ];
     const seen = { committed: 0, rejected: 0 };
     for (let id = 1; id <= 12; id += 1) {
       await books.place.db.run('update vendor set blocked = false');
@@ -78,7 +93,8 @@ for (const isolation of LEVELS) {
       let found = '';
       const block = async () => {
         await outsider.query('begin; update vendor set blocked = true where id = 1');
-        found = (await outsider.query('select status from invoice where id = $1', [id])).rows[0]?.status;
+        found = (await outsider.query('select status from invoice where id = $1', [id])).rows[0]
+          ?.status;
         await outsider.query('commit');
       };
       const moment = moments[id % 4];
@@ -129,7 +145,9 @@ for (const isolation of LEVELS) {
       );
       const kinds = terminals.map(({ kind }) => kind).sort();
       assert.deepEqual(kinds, ['committed', 'rejected'], JSON.stringify(terminals));
-      const [sum] = await books.place.db.run('select sum(balance)::int as total, min(balance) as least from account');
+      const [sum] = await books.place.db.run(
+        'select sum(balance)::int as total, min(balance) as least from account',
+      );
       assert.deepEqual(sum, { total: 100, least: 0 });
     }
   });
@@ -155,15 +173,19 @@ for (const max of [16, 3]) {
         }),
       ),
     );
-    for (const terminal of terminals) assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
-    assert.deepEqual(await books.place.db.run("select count(*)::int as n from invoice where status = 'paid'"), [
-      { n: 16 },
-    ]);
+    for (const terminal of terminals)
+      assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
+    assert.deepEqual(
+      await books.place.db.run("select count(*)::int as n from invoice where status = 'paid'"),
+      [{ n: 16 }],
+    );
   });
 }
 
 const HELD = { relations: ['account'], sessions: { max: 2 } };
-const add = (id: number, amount = 1) => ({ sql: `update account set balance = balance + ${amount} where id = ${id}` });
+const add = (id: number, amount = 1) => ({
+  sql: `update account set balance = balance + ${amount} where id = ${id}`,
+});
 
 async function balances({ db }: Pick<Port, 'db'>) {
   return (await db.run('select balance from account order by id')).map(({ balance }) => balance);
@@ -189,7 +211,15 @@ test('a row that becomes free in time is written as it is then', async () => {
   const second = demandHeld(await waiting);
   assert.deepEqual(second.observation, {
     kind: 'complete',
-    effects: [{ op: 'update', target: 'account', key: { id: 1 }, before: { balance: 101 }, after: { balance: 111 } }],
+    effects: [
+      {
+        op: 'update',
+        target: 'account',
+        key: { id: 1 },
+        before: { balance: 101 },
+        after: { balance: 111 },
+      },
+    ],
   });
   await second.stage.discard();
   assert.deepEqual(await balances(port), [101, 0, 0]);
@@ -235,7 +265,8 @@ test('a session that is lost or late is not lost to the pool', async () => {
     assert.ok(session, `round ${round}`);
     const impatient = [1, 2, 4, 8, 16].map((withinMs) => sessions.take(withinMs));
     await sessions.drop(session);
-    for (const late of await Promise.all(impatient)) if (late !== undefined) await sessions.giveBack(late);
+    for (const late of await Promise.all(impatient))
+      if (late !== undefined) await sessions.giveBack(late);
   }
   assert.ok(await sessions.take(20_000));
   await sessions.close();

@@ -25,8 +25,15 @@ for (const [name, kit] of Object.entries(KITS)) {
     test('passes every probe and leaves nothing behind', async () => {
       const specimen = await kit.fresh();
       const before = await specimen.readDurable();
-      const adapter = await specimen.factory.open({ name, clock: systemClock, reached: unobserved });
-      await admit({ name, sealer: createSealer(testKeyring()), ids: randomIds, clock: systemClock }, adapter);
+      const adapter = await specimen.factory.open({
+        name,
+        clock: systemClock,
+        reached: unobserved,
+      });
+      await admit(
+        { name, sealer: createSealer(testKeyring()), ids: randomIds, clock: systemClock },
+        adapter,
+      );
       await adapter.close();
       assert.deepEqual(await specimen.readDurable(), before);
       await specimen.close();

@@ -68,7 +68,9 @@ test('what a deferred trigger writes when it is forced is part of the comparison
 });
 
 test('a deferred trigger that writes where nothing is recorded is INDETERMINATE', async () => {
-  const schema = LEDGER + trigger('insert into stray values (1)', 'security definer set search_path = public, pg_temp');
+  const schema =
+    LEDGER +
+    trigger('insert into stray values (1)', 'security definer set search_path = public, pg_temp');
   const handed = `create role books; alter table stray owner to books; alter function late() owner to books;`;
   await using place = await protectedDatabase(schema, RELATIONS);
   await place.db.run(handed.replaceAll('books', `"${place.db.role('books')}"`));
@@ -82,9 +84,15 @@ test('a trigger that puts itself off again is not admitted', async () => {
   await using place = await protectedDatabase(LEDGER, RELATIONS);
   const operation = { effects: POSTING, action: POST };
   const create = () => place.db.run(trigger('set constraints late deferred'));
-  assert.match(tellEnd(await runApproved(place, operation, create)), /^rejected at boundary .*SET CONSTRAINTS/s);
+  assert.match(
+    tellEnd(await runApproved(place, operation, create)),
+    /^rejected at boundary .*SET CONSTRAINTS/s,
+  );
   assert.equal(await rows(place), 0);
-  await assert.rejects(runApproved(place, operation), openBoundary(/trigger late on public\.entry/));
+  await assert.rejects(
+    runApproved(place, operation),
+    openBoundary(/trigger late on public\.entry/),
+  );
 });
 
 test('a reviewed trigger that puts itself off and writes at COMMIT all the same leaves nothing', async () => {
@@ -98,9 +106,15 @@ test('a reviewed trigger that puts itself off and writes at COMMIT all the same 
   const refused = await runApproved(place, { effects: POSTING, action: POST }, create);
   const digest = /declare its digest (\w+)/.exec(tellEnd(refused))?.[1] ?? '';
   const reviews = [{ function: 'public.late()', digest, by: 'a reader in a hurry' }];
-  const effects = [...POSTING, ...[101, 102].map((id) => insert('entry', { id, posting: 7, amount: 0 }))];
+  const effects = [
+    ...POSTING,
+    ...[101, 102].map((id) => insert('entry', { id, posting: 7, amount: 0 })),
+  ];
   const terminal = await runApproved(place, { effects, action: POST, options: { reviews } });
-  assert.match(tellEnd(terminal), /^rejected at promotion \(EXACT\): .*after it was observed \[EM001\]/);
+  assert.match(
+    tellEnd(terminal),
+    /^rejected at promotion \(EXACT\): .*after it was observed \[EM001\]/,
+  );
   assert.deepEqual([await rows(place), await rows(place, 'audit')], [0, 0]);
 });
 
@@ -120,9 +134,15 @@ test('a trigger that cannot be forced, in a schema closed to the login, is refus
     place.db.run(`create constraint trigger late after insert on event deferrable initially deferred
       for each row execute function late()`);
   const refused = tellEnd(await runApproved(place, operation, create));
-  assert.match(refused, /^rejected at boundary .*trigger late on cellar\.event_2026.*GRANT USAGE ON SCHEMA cellar/s);
+  assert.match(
+    refused,
+    /^rejected at boundary .*trigger late on cellar\.event_2026.*GRANT USAGE ON SCHEMA cellar/s,
+  );
   assert.equal(await rows(place, 'event'), 0);
-  await assert.rejects(runApproved(place, operation), openBoundary(/trigger late on cellar\.event_2026/));
+  await assert.rejects(
+    runApproved(place, operation),
+    openBoundary(/trigger late on cellar\.event_2026/),
+  );
   await place.db.run(/GRANT USAGE ON SCHEMA cellar TO "[^"]+"/.exec(refused)?.[0] ?? '');
   assert.equal(tellEnd(await runApproved(place, operation)), 'committed');
 });
@@ -137,6 +157,9 @@ test('a deferrable constraint over a function of the application is forced like 
     effects: [insert('seat', { n })],
     action: { sql: 'insert into seat values ($1)', values: [n] },
   });
-  assert.match(tellEnd(await runApproved(place, seat(11))), /^rejected at stage \(constraint\): .*23P01/);
+  assert.match(
+    tellEnd(await runApproved(place, seat(11))),
+    /^rejected at stage \(constraint\): .*23P01/,
+  );
   assert.equal(tellEnd(await runApproved(place, seat(12))), 'committed');
 });

@@ -12,7 +12,11 @@ import { startServer, type TestServer } from '../../postgres/server.ts';
 
 async function openShop(server: TestServer) {
   const db = await server.createDatabase();
-  return await protectedDatabase('create table invoice (id int primary key)', { relations: ['invoice'] }, { db });
+  return await protectedDatabase(
+    'create table invoice (id int primary key)',
+    { relations: ['invoice'] },
+    { db },
+  );
 }
 
 for (const late of [false, true]) {
@@ -25,7 +29,9 @@ for (const late of [false, true]) {
     try {
       await control.fingerprint();
       const session = await control.connection();
-      const { rows } = await session.query('select pg_snapshot_xmax(pg_current_snapshot())::text, pg_backend_pid()');
+      const { rows } = await session.query(
+        'select pg_snapshot_xmax(pg_current_snapshot())::text, pg_backend_pid()',
+      );
       const [next, pid] = rows[0] ?? [];
       const excuse = control.excuser();
       if (!late) excuse(String(next));
@@ -84,7 +90,9 @@ test('a role that was made again under its old name is watched from the next sur
 });
 
 test('a transaction that a crash took back, and another under its id, do not pass for each other', async () => {
-  await using server = await startServer({ settings: { wal_writer_delay: '10s', autovacuum: 'off' } });
+  await using server = await startServer({
+    settings: { wal_writer_delay: '10s', autovacuum: 'off' },
+  });
   await using site = await openShop(server);
   const { db, options } = site;
   const crash = async () => {
@@ -94,7 +102,8 @@ test('a transaction that a crash took back, and another under its id, do not pas
     const isUp = () => db.run('select 1').catch(() => undefined);
     while ((await isUp()) === undefined) await setTimeout(50);
   };
-  const readWriter = async () => (await db.run(`select xmin::text from pg_class where relname = 'invoice'`))[0]?.xmin;
+  const readWriter = async () =>
+    (await db.run(`select xmin::text from pg_class where relname = 'invoice'`))[0]?.xmin;
   await crash(); // counters begin at zero, as they do after the next crash
   const control = new Control(options.control);
   try {

@@ -44,7 +44,10 @@ class Relay implements AsyncDisposable {
 
   #pass(side: 'client' | 'server', from: Socket, to: Socket): void {
     from.on('data', (bytes) => {
-      const left = this.armed?.side === side ? Math.max(0, this.armed.after - this.passed[side]) : bytes.length;
+      const left =
+        this.armed?.side === side
+          ? Math.max(0, this.armed.after - this.passed[side])
+          : bytes.length;
       this.passed[side] += bytes.length;
       to.write(bytes.subarray(0, left));
       if (left < bytes.length) for (const socket of [from, to]) socket.destroySoon();
@@ -59,7 +62,9 @@ class Relay implements AsyncDisposable {
 }
 
 test('a promotion that is cut anywhere says no more than is so, and its marker settles the rest', async () => {
-  await using place = await protectedDatabase('create table item (id integer primary key)', { relations: ['item'] });
+  await using place = await protectedDatabase('create table item (id integer primary key)', {
+    relations: ['item'],
+  });
   const { db, options } = place;
   const direct = new URL(db.url(db.role('em_exec')));
   await using relay = await new Relay(Number(direct.port)).listen();
@@ -82,7 +87,8 @@ test('a promotion that is cut anywhere says no more than is so, and its marker s
     relay.armed = undefined;
     const at = `${cut?.side} ${cut?.after}: ${kind}`;
     let settled = await adapter.markers.void({ ...permit.marker, disposition: 'void' });
-    while (settled.kind === 'busy') settled = await adapter.markers.void({ ...permit.marker, disposition: 'void' });
+    while (settled.kind === 'busy')
+      settled = await adapter.markers.void({ ...permit.marker, disposition: 'void' });
     const isDurable = (await db.run(`select from item where id = ${id}`)).length === 1;
     const found = await adapter.markers.find(proofs.claim.sealed.record.occurrence);
     assert.equal(found?.disposition, isDurable ? 'committed' : 'void', at);
@@ -97,7 +103,8 @@ test('a promotion that is cut anywhere says no more than is so, and its marker s
     ['client', client],
     ['server', server],
   ] as const) {
-    for (let after = 0; after < bytes; after += Math.ceil(bytes / 40)) await promote({ side, after });
+    for (let after = 0; after < bytes; after += Math.ceil(bytes / 40))
+      await promote({ side, after });
   }
   await adapter.close();
   assert.ok(said.has('confirmed, durable') && said.has('unknown, durable'), [...said].join('; '));

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import type { PostgresAction, PostgresOptions } from '../../../src/adapters/postgres/index.ts';
-import type { Evidence, PromotableAdapter, Promotion, Stage, Staged } from '../../../src/contract/adapter.ts';
+import type {
+  Evidence,
+  PromotableAdapter,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import type { StateRead } from '../../../src/protocol/effect.ts';
@@ -35,17 +41,33 @@ export async function openPort(
   settings: Omit<PostgresOptions, 'control' | 'execution'>,
 ): Promise<Port> {
   const place = await protectedDatabase(schema, settings);
-  const adapter = await place.factory().open({ name: 'port', clock: systemClock, reached: unobserved });
+  const adapter = await place
+    .factory()
+    .open({ name: 'port', clock: systemClock, reached: unobserved });
   assert.ok(adapter.capability === 'PROMOTABLE');
-  const hold = async (action: PostgresAction, reads: readonly StateRead[] = []): Promise<Attempt> => {
+  const hold = async (
+    action: PostgresAction,
+    reads: readonly StateRead[] = [],
+  ): Promise<Attempt> => {
     attempts += 1;
     const proofs = mintProofs(adapter, `attempt ${attempts}`);
-    const staged = await adapter.stage(proofs.claim, proofs.certificate, adapter.parseAction(action), reads);
+    const staged = await adapter.stage(
+      proofs.claim,
+      proofs.certificate,
+      adapter.parseAction(action),
+      reads,
+    );
     if (staged.kind === 'failed') return staged;
     const { stage } = staged;
     const evidence = await stage.observe();
     const observation = establish(evidence, adapter.registration, adapter.channels);
-    return { kind: 'held', stage, evidence, observation, promote: () => stage.promote(proofs.permit(evidence)) };
+    return {
+      kind: 'held',
+      stage,
+      evidence,
+      observation,
+      promote: () => stage.promote(proofs.permit(evidence)),
+    };
   };
   return {
     ...{ adapter, hold, db: place.db, options: place.options },
@@ -62,7 +84,10 @@ export async function openPort(
 }
 
 export function demandHeld(attempt: Attempt): Held {
-  assert.ok(attempt.kind === 'held', attempt.kind === 'failed' ? `${attempt.reason}: ${attempt.detail}` : '');
+  assert.ok(
+    attempt.kind === 'held',
+    attempt.kind === 'failed' ? `${attempt.reason}: ${attempt.detail}` : '',
+  );
   return attempt;
 }
 

@@ -16,13 +16,25 @@ const SCHEMA = `
 test('an identifier that the default draws outside the primary key is generated, stated or planned', async () => {
   await using office = await openOffice(SCHEMA, { relations: ['link', 'part', 'loose', 'own'] });
   const token = generated('token');
-  assertCommitted(await office.run([insert('link', { id: 2, token })], { sql: 'insert into link (id) values (2)' }));
-  const two = [insert('part', { shop: 1, id: generated('a'), note: 'a' }), insert('loose', { note: 'b', token })];
-  const sql = ["insert into part (shop, note) values (1, 'a')", "insert into loose (note) values ('b')"];
+  assertCommitted(
+    await office.run([insert('link', { id: 2, token })], {
+      sql: 'insert into link (id) values (2)',
+    }),
+  );
+  const two = [
+    insert('part', { shop: 1, id: generated('a'), note: 'a' }),
+    insert('loose', { note: 'b', token }),
+  ];
+  const sql = [
+    "insert into part (shop, note) values (1, 'a')",
+    "insert into loose (note) values ('b')",
+  ];
   assertCommitted(await office.run(two, { statements: sql.map((text) => ({ sql: text })) }));
   const own = [insert('own', { id: generated('own'), note: 'c' })];
   assertCommitted(await office.run(own, { sql: "insert into own (note) values ('c')" }));
-  const { proposal, terminal } = await office.planned({ sql: 'insert into link (id) values (3), (4)' });
+  const { proposal, terminal } = await office.planned({
+    sql: 'insert into link (id) values (3), (4)',
+  });
   assert.match(JSON.stringify(proposal), /new link\.token 2/);
   assertCommitted(terminal);
 });
@@ -33,7 +45,8 @@ test('an identifier that another row already has is not generated', async () => 
   const taken = await office.run([insert('link', { id: 2, token: generated('token') })], { sql });
   assert.equal(endingOf(taken), 'rejected diverged: DIVERGED');
   const both = [2, 3].map((id) => insert('link', { id, token: generated(`token ${id}`) }));
-  const twice = "insert into link select n, '22222222-2222-4222-8222-222222222222' from generate_series(2, 3) as n";
+  const twice =
+    "insert into link select n, '22222222-2222-4222-8222-222222222222' from generate_series(2, 3) as n";
   assert.equal(
     endingOf(await office.run(both, { sql: twice })),
     'rejected diverged: DIVERGED',
@@ -45,7 +58,10 @@ test('an identifier of the primary key that the action itself freed is not gener
   await using office = await openOffice(SCHEMA, { relations: ['own'], profile: 'row-event' });
   const old = '33333333-3333-4333-8333-333333333333';
   await office.db.run(`insert into own values ('${old}', 'old')`);
-  const effects = [remove('own', { id: old }), insert('own', { id: generated('new'), note: 'new' })];
+  const effects = [
+    remove('own', { id: old }),
+    insert('own', { id: generated('new'), note: 'new' }),
+  ];
   const taken = [`delete from own where id = '${old}'`, `insert into own values ('${old}', 'new')`];
   const reused = await office.run(effects, { statements: taken.map((sql) => ({ sql })) });
   assert.equal(endingOf(reused), 'rejected diverged: DIVERGED');

@@ -20,7 +20,10 @@ test('property: every row of texts and NULLs reads back', () => {
 });
 
 test('property: a text is read as the one row that is written so, or refused', () => {
-  const text = fc.string({ unit: fc.constantFrom('a', '"', '\\', '(', ')', ',', ' '), maxLength: 12 });
+  const text = fc.string({
+    unit: fc.constantFrom('a', '"', '\\', '(', ')', ',', ' '),
+    maxLength: 12,
+  });
   let read = 0;
   fc.assert(
     fc.property(text, fc.integer({ min: 1, max: 3 }), (inner, columns) => {

@@ -6,7 +6,9 @@ import { demandHeld, openPort, type Port } from './drive.ts';
 
 let port: Port;
 before(async () => {
-  port = await openPort('create table note (id int primary key, body text)', { relations: ['note'] });
+  port = await openPort('create table note (id int primary key, body text)', {
+    relations: ['note'],
+  });
 });
 after(async () => {
   await port[Symbol.asyncDispose]();
@@ -15,7 +17,10 @@ after(async () => {
 for (const [what, sql] of [
   ['one large value', "select repeat('x', 540000000)"],
   ['many rows', "select repeat('x', 10000000) from generate_series(1, 60)"],
-  ['large rows that are written', "insert into note select g, repeat('x', 5000000) from generate_series(1, 56) as g"],
+  [
+    'large rows that are written',
+    "insert into note select g, repeat('x', 5000000) from generate_series(1, 56) as g",
+  ],
 ] as const) {
   test(`${what}: the operation fails, nothing remains, and the next one works`, async () => {
     const attempt = await port.hold({ sql });

@@ -40,7 +40,8 @@ const SCHEMA = `
     execute format('declare later cursor with hold for select write_late(%L)', target);
   end $$;`;
 
-const open = () => openPort(SCHEMA, { relations: ['item', 'waiting'], entryPoints: ['hold_open', 'write_late'] });
+const open = () =>
+  openPort(SCHEMA, { relations: ['item', 'waiting'], entryPoints: ['hold_open', 'write_late'] });
 
 async function durable({ db }: Port) {
   const [rows] = await db.run(`select (select count(*)::int from item where id = 100) as item,
@@ -54,7 +55,9 @@ const NOTHING = { item: 0, stray: 0, waiting: 0, n: 1 };
 for (const target of ['item', 'stray']) {
   test(`a deferred trigger that defers itself again cannot write to ${target} at COMMIT`, async () => {
     await using port = await open();
-    const held = demandHeld(await port.hold({ sql: 'insert into waiting values (1, 1, $1)', values: [target] }));
+    const held = demandHeld(
+      await port.hold({ sql: 'insert into waiting values (1, 1, $1)', values: [target] }),
+    );
     assert.equal((await held.promote()).kind, 'refused');
     assert.deepEqual(await durable(port), NOTHING);
   });
@@ -119,9 +122,14 @@ test('whatever writes, locks or prepares at COMMIT is refused, and what does not
     end $$;
     create constraint trigger ask after insert on asked deferrable initially deferred
       for each row execute function ask();`;
-  await using port = await openPort(SCHEMA + late, { relations: ['asked', 'item'], sessions: { max: 1 } });
+  await using port = await openPort(SCHEMA + late, {
+    relations: ['asked', 'item'],
+    sessions: { max: 1 },
+  });
   const promote = async (id: number, sql: string) => {
-    const held = demandHeld(await port.hold({ sql: 'insert into asked values ($1, $2)', values: [id, sql] }));
+    const held = demandHeld(
+      await port.hold({ sql: 'insert into asked values ($1, $2)', values: [id, sql] }),
+    );
     assert.equal(held.observation.kind, 'complete', sql);
     const promotion = await held.promote();
     return promotion.kind === 'refused' ? promotion.reason : promotion.kind;
@@ -148,7 +156,9 @@ test('a deferred trigger that writes when it is forced is observed, and commits'
 });
 
 test('a check at COMMIT that is gone, off or different is found by the survey, and its remedy helps', async () => {
-  await using port = await openPort('create table item (id integer primary key)', { relations: ['item'] });
+  await using port = await openPort('create table item (id integer primary key)', {
+    relations: ['item'],
+  });
   const problems = async () => ((await port.adapter.survey()) as PostgresSurvey).problems;
   assert.deepEqual(await problems(), []);
   const damages = [
@@ -164,7 +174,11 @@ test('a check at COMMIT that is gone, off or different is found by the survey, a
   for (const damage of damages) {
     await port.db.run(damage);
     const [problem, ...rest] = await problems();
-    assert.match(problem?.outlet ?? '', /^check effectmatch_(?:guard|settled) on effectmatch/, damage);
+    assert.match(
+      problem?.outlet ?? '',
+      /^check effectmatch_(?:guard|settled) on effectmatch/,
+      damage,
+    );
     assert.deepEqual(rest, []);
     await port.db.run((problem?.fix ?? []).join(';'));
     assert.deepEqual(await problems(), [], damage);

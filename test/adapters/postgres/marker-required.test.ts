@@ -45,9 +45,21 @@ const TRIES: readonly Try[] = [
     does: (hand) => hand.say('set session characteristics as transaction read write', WRITE),
     told: /^SET EM001$/,
   },
-  { name: 'a transaction without a stage', does: (hand) => hand.say(BEGIN, WRITE, 'commit'), told: /EM001 ROLLBACK$/ },
-  { name: 'its own COMMIT in a stage', does: (hand) => hand.say(BEGIN, OPEN, WRITE, 'commit'), told: /INSERT EM003$/ },
-  { name: 'its own END in a stage', does: (hand) => hand.say(BEGIN, OPEN, WRITE, 'end'), told: /INSERT EM003$/ },
+  {
+    name: 'a transaction without a stage',
+    does: (hand) => hand.say(BEGIN, WRITE, 'commit'),
+    told: /EM001 ROLLBACK$/,
+  },
+  {
+    name: 'its own COMMIT in a stage',
+    does: (hand) => hand.say(BEGIN, OPEN, WRITE, 'commit'),
+    told: /INSERT EM003$/,
+  },
+  {
+    name: 'its own END in a stage',
+    does: (hand) => hand.say(BEGIN, OPEN, WRITE, 'end'),
+    told: /INSERT EM003$/,
+  },
   {
     name: 'COMMIT AND CHAIN, and a write in the chain',
     does: (hand) => hand.say(BEGIN, OPEN, WRITE, 'commit and chain', WRITE, 'commit'),
@@ -60,7 +72,8 @@ const TRIES: readonly Try[] = [
   },
   {
     name: 'a COMMIT after the observation',
-    does: (hand) => hand.say(BEGIN, OPEN, WRITE, "select effectmatch.observe('{}', '{}')", 'commit'),
+    does: (hand) =>
+      hand.say(BEGIN, OPEN, WRITE, "select effectmatch.observe('{}', '{}')", 'commit'),
     told: /INSERT SELECT EM003$/,
   },
   {
@@ -138,7 +151,15 @@ const TRIES: readonly Try[] = [
   {
     name: 'the guard set to immediate, its refusal rolled back to a savepoint',
     does: (hand) =>
-      hand.say(BEGIN, OPEN, WRITE, 'savepoint s', 'set constraints all immediate', 'rollback to s', 'commit'),
+      hand.say(
+        BEGIN,
+        OPEN,
+        WRITE,
+        'savepoint s',
+        'set constraints all immediate',
+        'rollback to s',
+        'commit',
+      ),
     told: /SAVEPOINT EM003 ROLLBACK EM003$/,
   },
   {
@@ -151,7 +172,11 @@ const TRIES: readonly Try[] = [
     does: (hand) => hand.say(BEGIN, 'set session_replication_role = replica', WRITE, 'commit'),
     told: /42501 25P02 ROLLBACK$/,
   },
-  { name: 'a procedure that commits', does: (hand) => hand.say('call own_commit(1)'), told: /^25006$/ },
+  {
+    name: 'a procedure that commits',
+    does: (hand) => hand.say('call own_commit(1)'),
+    told: /^25006$/,
+  },
   {
     name: 'a procedure that commits, read-write',
     does: (hand) => hand.say('set default_transaction_read_only = off', 'call own_commit(1)'),
@@ -187,7 +212,14 @@ const TRIES: readonly Try[] = [
   },
   {
     name: 'a row whose foreign key is checked at COMMIT',
-    does: (hand) => hand.say(BEGIN, OPEN, 'insert into child values (1, 1)', 'insert into parent values (1)', 'commit'),
+    does: (hand) =>
+      hand.say(
+        BEGIN,
+        OPEN,
+        'insert into child values (1, 1)',
+        'insert into parent values (1)',
+        'commit',
+      ),
     told: /INSERT EM003$/,
   },
   {
@@ -213,32 +245,44 @@ const TRIES: readonly Try[] = [
 for (const version of [17, 15] as const satisfies readonly Version[]) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed here`;
 
-  test(`${version}: an execution login without its marker leaves nothing durable`, { skip }, async (t) => {
+  test(`${version}: an execution login without its marker leaves nothing durable`, {
+    skip,
+  }, async (t) => {
     const relations = ['ledger', 'parent', 'child'];
-    const place = await protectedDatabase(SCHEMA, { relations, entryPoints: ENTRY_POINTS }, { version });
+    const place = await protectedDatabase(
+      SCHEMA,
+      { relations, entryPoints: ENTRY_POINTS },
+      { version },
+    );
     after(() => place[Symbol.asyncDispose]());
 
-    await t.test('promoted and committed, the same writes are durable: the tries below could succeed', async () => {
-      const { told, found } = await attempt(place, async (hand) => {
-        await hand.say(BEGIN, OPEN, WRITE);
-        await hand.promote();
-        await hand.say('commit');
-      });
-      assert.equal(told.at(-1), 'COMMIT');
-      assert.deepEqual(found, [
-        { what: 'ledger', text: '(1,"by hand")' },
-        { what: 'marker', text: 'committed' },
-      ]);
-    });
+    await t.test(
+      'promoted and committed, the same writes are durable: the tries below could succeed',
+      async () => {
+        const { told, found } = await attempt(place, async (hand) => {
+          await hand.say(BEGIN, OPEN, WRITE);
+          await hand.promote();
+          await hand.say('commit');
+        });
+        assert.equal(told.at(-1), 'COMMIT');
+        assert.deepEqual(found, [
+          { what: 'ledger', text: '(1,"by hand")' },
+          { what: 'marker', text: 'committed' },
+        ]);
+      },
+    );
 
-    await t.test('what is written after the promotion is refused, and takes the candidate with it', async () => {
-      const { told, found } = await attempt(place, async (hand) => {
-        await hand.say(BEGIN, OPEN, WRITE);
-        await hand.promote();
-        await hand.say("insert into ledger values (2, 'late')", 'commit');
-      });
-      assert.deepEqual([told.slice(-2), found], [['EM001', 'ROLLBACK'], []]);
-    });
+    await t.test(
+      'what is written after the promotion is refused, and takes the candidate with it',
+      async () => {
+        const { told, found } = await attempt(place, async (hand) => {
+          await hand.say(BEGIN, OPEN, WRITE);
+          await hand.promote();
+          await hand.say("insert into ledger values (2, 'late')", 'commit');
+        });
+        assert.deepEqual([told.slice(-2), found], [['EM001', 'ROLLBACK'], []]);
+      },
+    );
 
     for (const { name, does, told: expected } of TRIES) {
       await t.test(name, async () => {
@@ -255,9 +299,14 @@ for (const version of [17, 15] as const satisfies readonly Version[]) {
 async function attempt(
   place: ProtectedDatabase,
   does: Try['does'],
-): Promise<{ readonly told: readonly string[]; readonly found: readonly Record<string, unknown>[] }> {
+): Promise<{
+  readonly told: readonly string[];
+  readonly found: readonly Record<string, unknown>[];
+}> {
   const { db } = place;
-  await db.run('delete from child; delete from parent; delete from ledger; delete from effectmatch.marker');
+  await db.run(
+    'delete from child; delete from parent; delete from ledger; delete from effectmatch.marker',
+  );
   const hand = await Hand.open(place);
   try {
     await does(hand, (sql) => db.run(sql));

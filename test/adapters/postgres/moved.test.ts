@@ -24,7 +24,9 @@ function assertMoved(terminal: Terminal, at: string): void {
 }
 
 test('a license is not executed on a copy that took the place of its database, nor is anything recovered there', async () => {
-  await using site = await protectedDatabase('create table entry (id int primary key)', { relations: ['entry'] });
+  await using site = await protectedDatabase('create table entry (id int primary key)', {
+    relations: ['entry'],
+  });
   await using folder = await mkdtempDisposable(join(tmpdir(), 'effectmatch-moved-'));
   const { issuer, publicKey, privateKey } = generateApprover('ap-team');
   let dies = false;
@@ -55,7 +57,9 @@ test('a license is not executed on a copy that took the place of its database, n
   const server = await sharedServer();
   await using keeper = await server.createDatabase();
   const away = `${db.name}_away`;
-  await keeper.run(`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = '${db.name}'`);
+  await keeper.run(
+    `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = '${db.name}'`,
+  );
   await keeper.run(`create database ${db.name}_copy template ${db.name}`);
   await keeper.run(`alter database ${db.name} rename to ${away}`);
   await keeper.run(`alter database ${db.name}_copy rename to ${db.name}`);
@@ -64,7 +68,10 @@ test('a license is not executed on a copy that took the place of its database, n
     assertMoved(await runtime.execute(license, ENTER), 'boundary');
     assert.deepEqual(await db.run('select from entry'), []);
     const [left, ...others] = await runtime.recover({ now: true });
-    assert.ok(left?.kind === 'unresolved' && others.length === 0, JSON.stringify([left, ...others]));
+    assert.ok(
+      left?.kind === 'unresolved' && others.length === 0,
+      JSON.stringify([left, ...others]),
+    );
     assert.equal(left.task, 'interrupted');
     assert.match(left.why, /another database/);
     assert.deepEqual(await db.run('select from effectmatch.marker'), []);
@@ -74,11 +81,15 @@ test('a license is not executed on a copy that took the place of its database, n
   }
   const [settled] = await runtime.recover({ now: true });
   assert.equal(settled?.kind, 'settled', JSON.stringify(settled));
-  assert.deepEqual(await db.run('select disposition from effectmatch.marker'), [{ disposition: 'void' }]);
+  assert.deepEqual(await db.run('select disposition from effectmatch.marker'), [
+    { disposition: 'void' },
+  ]);
 });
 
 test('nor is it executed where only the address of the execution login leads to a copy', async () => {
-  await using site = await protectedDatabase('create table entry (id int primary key)', { relations: ['entry'] });
+  await using site = await protectedDatabase('create table entry (id int primary key)', {
+    relations: ['entry'],
+  });
   await using folder = await mkdtempDisposable(join(tmpdir(), 'effectmatch-moved-'));
   const { db } = site;
   const [control, user] = [db.role('em_control'), db.role('em_exec')];
@@ -101,10 +112,17 @@ test('nor is it executed where only the address of the execution login leads to 
     adapters: { books: site.factory({ execution }) },
   });
   const effects = [insert('entry', { id: 1 })];
-  const proposal = await runtime.prepare({ adapter: 'books', task: 'entry', planRevision: 1, effects });
+  const proposal = await runtime.prepare({
+    adapter: 'books',
+    task: 'entry',
+    planRevision: 1,
+    effects,
+  });
   const license = approver({ issuer, privateKey }).sign(proposal, { expiresIn: '10m' });
   database = copy.name;
-  await db.run('select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = $1', [user]);
+  await db.run('select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = $1', [
+    user,
+  ]);
   assertMoved(await runtime.execute(license, ENTER), 'stage');
   assert.deepEqual(await copy.run('select from entry'), []);
   assert.deepEqual(await db.run('select from entry'), []);

@@ -52,7 +52,10 @@ const SCHEMA = `
     'insert into "Other Schema".plain ("it''s") select ''called'' from generate_series(1, a)';`;
 
 test('every name is provisioned, written, observed, read and taken back', async (t) => {
-  const relations = NAMES.map(([, , registered], index) => ({ name: registered, bulk: index % 3 === 2 }));
+  const relations = NAMES.map(([, , registered], index) => ({
+    name: registered,
+    bulk: index % 3 === 2,
+  }));
   const settings = { relations, entryPoints: ['"Other Schema"."Do ""it""; now"'] };
   await using port = await openPort(SCHEMA, settings);
   await (await planProvisioning(port.db.url(), port.options)).apply();
@@ -61,14 +64,18 @@ test('every name is provisioned, written, observed, read and taken back', async 
     await t.test(`${schema} · ${name.slice(0, 20)}`, async () => {
       assert.deepEqual(parseTarget(registered), { schema, name });
       const table = quoteQualified({ schema, name });
-      const target = port.adapter.registration.targets[NAMES.findIndex(([s, n]) => s === schema && n === name)]?.name;
+      const target =
+        port.adapter.registration.targets[NAMES.findIndex(([s, n]) => s === schema && n === name)]
+          ?.name;
       const steps = [
         { sql: `insert into ${table} (${rest[0]}) values ($1)`, values: ['new'] },
         { sql: `update ${table} set ${rest[1]} = $1, ${rest[4]} = null`, values: ['changed'] },
         { sql: `delete from ${table}` },
       ];
       const columns = COLUMNS.slice(1);
-      const inserted = Object.fromEntries(columns.map((column) => [column, column === 'select' ? 'new' : 'd']));
+      const inserted = Object.fromEntries(
+        columns.map((column) => [column, column === 'select' ? 'new' : 'd']),
+      );
       const changed = { ...inserted, Größe: 'changed', [LONG]: null };
       const expected = [
         { op: 'insert', key: { [COLUMNS[0] ?? '']: 1 }, after: inserted },
@@ -83,9 +90,15 @@ test('every name is provisioned, written, observed, read and taken back', async 
       const durable = [inserted, changed, undefined];
       for (const [index, step] of steps.entries()) {
         const held = demandHeld(
-          await port.hold(step, target === undefined ? [] : [read(target, { [COLUMNS[0] ?? '']: 1 })]),
+          await port.hold(
+            step,
+            target === undefined ? [] : [read(target, { [COLUMNS[0] ?? '']: 1 })],
+          ),
         );
-        assert.deepEqual(held.observation, { kind: 'complete', effects: [{ target, ...expected[index] }] });
+        assert.deepEqual(held.observation, {
+          kind: 'complete',
+          effects: [{ target, ...expected[index] }],
+        });
         assert.equal((await held.promote()).kind, 'confirmed');
         const [row] = await port.db.run(`select * from ${table}`);
         assert.deepEqual(row, durable[index] && { [COLUMNS[0] ?? '']: 1, ...durable[index] });
@@ -94,7 +107,9 @@ test('every name is provisioned, written, observed, read and taken back', async 
   }
 
   await t.test('an entry point', async () => {
-    const held = demandHeld(await port.hold({ call: '"Other Schema"."Do ""it""; now"', values: [2] }));
+    const held = demandHeld(
+      await port.hold({ call: '"Other Schema"."Do ""it""; now"', values: [2] }),
+    );
     assert.ok(held.observation.kind === 'complete' && held.observation.effects.length === 2);
     assert.equal((await held.promote()).kind, 'confirmed');
   });

@@ -78,7 +78,8 @@ before(async () => {
   database = await openDatabase(`create extension citext; ${SETUP}`);
   execution = await database.login(
     'exec',
-    (role) => `grant usage on schema app to "${role}"; grant select, insert on all tables in schema app to "${role}"`,
+    (role) =>
+      `grant usage on schema app to "${role}"; grant select, insert on all tables in schema app to "${role}"`,
   );
 });
 
@@ -124,12 +125,18 @@ function draft(parts: Partial<ManifestDraft>): Manifest {
 
 async function normalise(parts: Partial<ManifestDraft>, setting: Setting = {}): Promise<Manifest> {
   const manifest = draft(parts);
-  const targets = [...manifest.effects, ...manifest.requires, ...manifest.watch].map(({ target }) => target);
+  const targets = [...manifest.effects, ...manifest.requires, ...manifest.watch].map(
+    ({ target }) => target,
+  );
   const names = [...new Set(targets)].flatMap((target) => parseTarget(target) ?? []);
   const named = names.map(({ schema, name }) => `"${schema}"."${name}"`);
   const tools = await toolsFor(setting, named);
   const normal = await normaliseManifest(tools, manifest);
-  assert.deepEqual(await normaliseManifest(tools, normal), normal, 'normalising twice changes nothing');
+  assert.deepEqual(
+    await normaliseManifest(tools, normal),
+    normal,
+    'normalising twice changes nothing',
+  );
   return normal;
 }
 
@@ -207,29 +214,63 @@ describe('inserts', () => {
   });
 
   for (const [what, row, message] of [
-    ['a text that is too long', { code: 'abcd' }, /column "code": value too long for type character varying\(3\)/],
-    ['a violated domain', { qty: 0 }, /column "qty": value for domain public.positive violates check constraint/],
+    [
+      'a text that is too long',
+      { code: 'abcd' },
+      /column "code": value too long for type character varying\(3\)/,
+    ],
+    [
+      'a violated domain',
+      { qty: 0 },
+      /column "qty": value for domain public.positive violates check constraint/,
+    ],
     ['a NULL where none may be', { code: null }, /column "code": it is NOT NULL/],
-    ['an unknown label', { state: 'glad' }, /column "state": invalid input value for enum public.mood: "glad"/],
+    [
+      'an unknown label',
+      { state: 'glad' },
+      /column "state": invalid input value for enum public.mood: "glad"/,
+    ],
     ['a number out of range', { price: 1e9 }, /column "price": numeric field overflow/],
     ['a wrong date', { seen: 'soon' }, /column "seen": invalid input syntax/],
     ['the word now', { seen: 'now' }, /column "seen": .*now\(\)/],
     ['a list in a scalar column', { qty: [1] }, /column "qty": a list belongs in an array/],
-    ['an object in a text column', { note: { a: 1 } }, /column "note": an object belongs in a json/],
-    ['bytes in a text column', { note: new Uint8Array(1) }, /column "note": bytes belong in a bytea/],
+    [
+      'an object in a text column',
+      { note: { a: 1 } },
+      /column "note": an object belongs in a json/,
+    ],
+    [
+      'bytes in a text column',
+      { note: new Uint8Array(1) },
+      /column "note": bytes belong in a bytea/,
+    ],
     ['a NUL character', { note: '\0' }, /column "note": .*NUL/],
     ['an unknown column', { prize: 1 }, /no column "prize" \(did you mean "price"/],
-    ['a computed default', { placed: undefined }, /column "placed": its default is computed \(now\(\)\)/],
+    [
+      'a computed default',
+      { placed: undefined },
+      /column "placed": its default is computed \(now\(\)\)/,
+    ],
     [
       'an unstated identity',
       { id: undefined },
       /column "id": the database assigns it; write id: generated\('new orders'\)/,
     ],
-    ['an unstated NOT NULL column', { code: undefined }, /column "code": it is NOT NULL and has no default/],
-    ['between on a type without order', { state: between('a', 'b') }, /column "state": between would compare/],
+    [
+      'an unstated NOT NULL column',
+      { code: undefined },
+      /column "code": it is NOT NULL and has no default/,
+    ],
+    [
+      'between on a type without order',
+      { state: between('a', 'b') },
+      /column "state": between would compare/,
+    ],
   ] as const) {
     test(`${what} is refused with its column`, async () => {
-      const stated = Object.entries({ ...order, ...row }).filter(([, value]) => value !== undefined);
+      const stated = Object.entries({ ...order, ...row }).filter(
+        ([, value]) => value !== undefined,
+      );
       await refuses({ effects: [insert('orders', Object.fromEntries(stated))] }, message);
     });
   }
@@ -261,8 +302,14 @@ describe('casts', () => {
   });
 
   test('a check of built-in functions decides at once, also inside composite types and ranges', async () => {
-    const { after } = await effectOf(insert('parts', { id: 1, size: '(3,5)', span: '[1,4]', spans: '{[1,2],[2,3)}' }));
-    assert.deepEqual(after, { size: { is: '(3,5)' }, span: { is: '[1,4]' }, spans: { is: '{[1,3)}' } });
+    const { after } = await effectOf(
+      insert('parts', { id: 1, size: '(3,5)', span: '[1,4]', spans: '{[1,2],[2,3)}' }),
+    );
+    assert.deepEqual(after, {
+      size: { is: '(3,5)' },
+      span: { is: '[1,4]' },
+      spans: { is: '{[1,3)}' },
+    });
     await refuses(
       { effects: [insert('parts', { id: 1, size: '(0,5)', span: null, spans: null })] },
       /column "size": value for domain public.positive violates check/,
@@ -284,14 +331,34 @@ describe('casts', () => {
   });
 
   for (const [what, row, message] of [
-    ['a range that the application brings into form', { a: '[1,2)' }, /range app.canonised has functions of the/],
-    ['a range whose bounds it compares', { b: '[1,2)' }, /range app.compared has functions of the application/],
+    [
+      'a range that the application brings into form',
+      { a: '[1,2)' },
+      /range app.canonised has functions of the/,
+    ],
+    [
+      'a range whose bounds it compares',
+      { b: '[1,2)' },
+      /range app.compared has functions of the application/,
+    ],
     ['a list of such ranges', { c: ['[1,2)'] }, /range app.canonised has functions/],
     ['a row of a table with such a column', { d: '(1,2)' }, /domain app.noted_field has the check/],
-    ['a domain with a volatile built-in function beneath a list of rows', { e: [] }, /domain app.drawn has the check/],
+    [
+      'a domain with a volatile built-in function beneath a list of rows',
+      { e: [] },
+      /domain app.drawn has the check/,
+    ],
   ] as const) {
     test(`${what} is refused with what to do`, async () => {
-      const effect = insert('coded', { id: 1, a: null, b: null, c: null, d: null, e: null, ...row });
+      const effect = insert('coded', {
+        id: 1,
+        a: null,
+        b: null,
+        c: null,
+        d: null,
+        e: null,
+        ...row,
+      });
       await refuses({ effects: [effect] }, message);
       await refuses({ effects: [effect] }, /state any\(\), or give the column a type/);
     });
@@ -299,14 +366,19 @@ describe('casts', () => {
 
   test('the session is as before: no transaction, formats of its own', async () => {
     await effectOf(insert('orders', order));
-    const { rows } = await execution.query("select current_setting('bytea_output'), pg_current_xact_id_if_assigned()");
+    const { rows } = await execution.query(
+      "select current_setting('bytea_output'), pg_current_xact_id_if_assigned()",
+    );
     assert.deepEqual(rows, [['hex', null]]);
     const zone = await execution.query('show timezone');
     await execution.query("set timezone = 'Asia/Tokyo'");
     const { after } = await effectOf(insert('orders', { ...order, seen: '2026-01-31 10:00' }));
     assert.deepEqual(after?.seen, { is: '2026-01-31T10:00:00+00:00' });
     assert.deepEqual((await execution.query('show timezone')).rows, [['Asia/Tokyo']]);
-    await execution.query('select set_config($1, $2, false)', ['timezone', String(zone.rows[0]?.[0])]);
+    await execution.query('select set_config($1, $2, false)', [
+      'timezone',
+      String(zone.rows[0]?.[0]),
+    ]);
   });
 });
 
@@ -326,7 +398,10 @@ describe('updates and deletes', () => {
 
   test('volatile columns are not compared', async () => {
     const setting = { volatile: ['seen', 'placed'] };
-    const changed = await effectOf(update('orders', { id: 1 }, { note: 'x', seen: any() }), setting);
+    const changed = await effectOf(
+      update('orders', { id: 1 }, { note: 'x', seen: any() }),
+      setting,
+    );
     assert.deepEqual(Object.keys(changed.after ?? {}), ['note']);
     const added = await effectOf(insert('orders', { id: 5, code: 'x' }), setting);
     assert.ok(!Object.hasOwn(added.after ?? {}, 'placed'));
@@ -344,10 +419,22 @@ describe('updates and deletes', () => {
       update('orders', { id: 1 }, { price: [1.001, '1.00'] }),
       /"price" is the same before and after/,
     ],
-    ['an incomplete key', update('items', { line: 1 }, { code: 'a' }), /the key of "items" lacks "order_id"/],
-    ['a column beside the key', remove('items', { line: 1, order_id: 1, code: 'x' }), /"code" is not a key column/],
+    [
+      'an incomplete key',
+      update('items', { line: 1 }, { code: 'a' }),
+      /the key of "items" lacks "order_id"/,
+    ],
+    [
+      'a column beside the key',
+      remove('items', { line: 1, order_id: 1, code: 'x' }),
+      /"code" is not a key column/,
+    ],
     ['an update without a key', update('bag', { a: 1 }, { b: 'x' }), /no primary key/],
-    ['a table that is not registered', remove('app.words', { word: 'x' }), /"app.words" is not registered/],
+    [
+      'a table that is not registered',
+      remove('app.words', { word: 'x' }),
+      /"app.words" is not registered/,
+    ],
     ['a misspelt table', remove('order', { id: 1 }), /not registered \(did you mean "orders"/],
     ['counts', writes('insert', 'orders', 2), /need the profile relation-write/],
   ] as const) {
@@ -382,7 +469,11 @@ describe('profiles', () => {
       target: 'orders',
       count: 2,
     });
-    await refuses({ effects: [remove('orders', { id: 1 })] }, /counts writes and sees no rows/, setting);
+    await refuses(
+      { effects: [remove('orders', { id: 1 })] },
+      /counts writes and sees no rows/,
+      setting,
+    );
   });
 
   test('row-event has events that change nothing and events that change the key', async () => {
@@ -402,7 +493,12 @@ describe('labels', () => {
     const { effects } = await normalise({
       effects: [
         insert('orders', order),
-        insert('items', { order_id: generated('order'), line: 1, code: 'a', token: generated('t') }),
+        insert('items', {
+          order_id: generated('order'),
+          line: 1,
+          code: 'a',
+          token: generated('t'),
+        }),
       ],
     });
     assert.deepEqual(effects[1]?.key?.order_id, { generated: 'order' });
@@ -429,7 +525,11 @@ describe('state', () => {
       },
       { isolation: 'read committed' },
     );
-    assert.deepEqual(requires[0], { target: 'orders', key: { id: 1 }, row: { price: { $dec: '0' } } });
+    assert.deepEqual(requires[0], {
+      target: 'orders',
+      key: { id: 1 },
+      row: { price: { $dec: '0' } },
+    });
     assert.deepEqual(requires[1]?.target, 'app.words');
     assert.deepEqual(watch, [{ target: 'orders', key: { id: 1 }, columns: ['note'] }]);
   });
@@ -442,14 +542,21 @@ describe('state', () => {
       /requires\[0\] \(orders\): a row that does not exist cannot be locked/,
       { isolation: 'read committed' },
     );
-    await refuses({ watch: parts.watch }, /watch\[0\] \(orders\): a row that does not exist cannot be locked/, {
-      isolation: 'read committed',
-    });
+    await refuses(
+      { watch: parts.watch },
+      /watch\[0\] \(orders\): a row that does not exist cannot be locked/,
+      {
+        isolation: 'read committed',
+      },
+    );
   });
 
   test('rows without a key and unknown columns cannot be depended on', async () => {
     await refuses({ requires: [row('bag', { a: 1 }, {})] }, /no primary key/);
-    await refuses({ watch: [read('orders', { id: 1 }, ['notes'])] }, /no column "notes" \(did you mean "note"/);
+    await refuses(
+      { watch: [read('orders', { id: 1 }, ['notes'])] },
+      /no column "notes" \(did you mean "note"/,
+    );
   });
 
   test('a read finds the row with exactly this key', async () => {
@@ -461,7 +568,11 @@ describe('state', () => {
       read('orders', { id: 2 }),
     ]);
     const expected: readonly StateReading[] = [
-      { target: 'orders', key: { id: 1 }, row: { code: 'abc', placed: '2026-01-31T10:00:00+00:00', note: null } },
+      {
+        target: 'orders',
+        key: { id: 1 },
+        row: { code: 'abc', placed: '2026-01-31T10:00:00+00:00', note: null },
+      },
       { target: '"Odd Name"', key: { Key: 'a' }, row: null },
       { target: '"Odd Name"', key: { Key: 'A' }, row: { Key: 'A', constructor: 'c' } },
       { target: 'orders', key: { id: 2 }, row: null },

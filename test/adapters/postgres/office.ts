@@ -28,7 +28,11 @@ export async function openOffice(
 ): Promise<Office> {
   const db = await freshDatabase(server);
   const app = `"${db.role('app')}"`;
-  const place = await protectedDatabase(`create role ${app}; ${schema.replaceAll('{app}', app)}`, settings, { db });
+  const place = await protectedDatabase(
+    `create role ${app}; ${schema.replaceAll('{app}', app)}`,
+    settings,
+    { db },
+  );
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-office-'));
   const { issuer, publicKey, privateKey } = generateApprover('ap-team');
   const runtime = await createRuntime({
@@ -38,7 +42,8 @@ export async function openOffice(
     adapters: { books: place.factory() },
   });
   const terms = { adapter: 'books', task: 'office', planRevision: 1 };
-  const sign = (proposal: Proposal) => approver({ issuer, privateKey }).sign(proposal, { expiresIn: '10m' });
+  const sign = (proposal: Proposal) =>
+    approver({ issuer, privateKey }).sign(proposal, { expiresIn: '10m' });
   return {
     ...{ runtime, db: place.db },
     run: async (effects, action) =>

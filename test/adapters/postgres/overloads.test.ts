@@ -28,9 +28,14 @@ const SCHEMA = `
   revoke execute on all routines in schema public from public;
   grant usage on schema app to public;`;
 
-const open = (...entryPoints: readonly string[]) => protectedDatabase(SCHEMA, { relations: ['invoice'], entryPoints });
+const open = (...entryPoints: readonly string[]) =>
+  protectedDatabase(SCHEMA, { relations: ['invoice'], entryPoints });
 const becomes = (id: number, status: string, paid?: number) =>
-  update('invoice', { id }, { status: ['pending', status], ...(paid === undefined ? {} : { paid: [0, paid] }) });
+  update(
+    'invoice',
+    { id },
+    { status: ['pending', status], ...(paid === undefined ? {} : { paid: [0, paid] }) },
+  );
 
 const CALLS: readonly (readonly [
   entry: string,
@@ -48,7 +53,10 @@ const CALLS: readonly (readonly [
 for (const [entry, call, values, after] of CALLS) {
   test(`${entry} is registered, and called as ${call}`, async () => {
     await using place = await open(entry);
-    const terminal = await runApproved(place, { effects: [becomes(1, after)], action: { call, values } });
+    const terminal = await runApproved(place, {
+      effects: [becomes(1, after)],
+      action: { call, values },
+    });
     assert.equal(tellEnd(terminal), 'committed');
   });
 }
@@ -57,7 +65,10 @@ test('an argument with a default is stated like any other', async () => {
   await using place = await open('credit(integer, numeric)');
   const effects = [becomes(1, 'paid', 3)];
   const short = await runApproved(place, { effects, action: { call: 'credit', values: [1] } });
-  assert.match(tellEnd(short), /^rejected at action \(action-invalid\): .*credit\(integer, numeric\) takes 2 values/);
+  assert.match(
+    tellEnd(short),
+    /^rejected at action \(action-invalid\): .*credit\(integer, numeric\) takes 2 values/,
+  );
   const action = { call: 'credit', values: [1, 3] };
   assert.equal(tellEnd(await runApproved(place, { effects, action })), 'committed');
 });
@@ -79,7 +90,10 @@ test('two of one name are told apart by their signatures, and a bare name lists 
     tellEnd(await runApproved(place, { effects, action: { call: 'pay(integer)', values: [1] } })),
     'committed',
   );
-  const second = { effects: [becomes(2, 'paid', 4)], action: { call: 'pay(int,numeric)', values: [2, 4] } };
+  const second = {
+    effects: [becomes(2, 'paid', 4)],
+    action: { call: 'pay(int,numeric)', values: [2, 4] },
+  };
   assert.equal(tellEnd(await runApproved(place, second)), 'committed');
 });
 
@@ -88,7 +102,10 @@ test('the others of the name are not granted along, for SQL of an agent neither'
   const effects = [becomes(1, 'paid', 3)];
   const asked = (sql: string) => runApproved(place, { effects, action: { sql } });
   assert.match(tellEnd(await asked('select pay(1, 3)')), /^rejected at stage \(denied\): .*pay/);
-  assert.match(tellEnd(await asked("call settle('1'::text)")), /^rejected at stage \(denied\): .*settle/);
+  assert.match(
+    tellEnd(await asked("call settle('1'::text)")),
+    /^rejected at stage \(denied\): .*settle/,
+  );
 });
 
 const REFUSED: readonly (readonly [entry: string, message: RegExp])[] = [
@@ -96,7 +113,10 @@ const REFUSED: readonly (readonly [entry: string, message: RegExp])[] = [
     'pay',
     /there are 4 of this name; write one of pay\(character varying, app\.mood\), pay\(integer\), pay\(integer, numeric\), pay\(integer\[\]\)/,
   ],
-  ['pay(text)', /none of this name takes \(text\); there are pay\(character varying, app\.mood\), /],
+  [
+    'pay(text)',
+    /none of this name takes \(text\); there are pay\(character varying, app\.mood\), /,
+  ],
   ['pay()', /none of this name takes \(\); there are /],
   ['pey(integer)', /there is no such function or procedure \(did you mean "pay"/],
   ['pay(integer', /is not a name/],
@@ -112,8 +132,15 @@ for (const [entry, message] of REFUSED) {
 
 test('one function registered under two names is refused', async () => {
   await using place = await open('pay(integer)');
-  await assert.rejects(opened(place, ['pay(integer)', 'pay(int4)']), /"pay\(integer\)" is registered twice/);
+  await assert.rejects(
+    opened(place, ['pay(integer)', 'pay(int4)']),
+    /"pay\(integer\)" is registered twice/,
+  );
 });
 
 const opened = (place: ProtectedDatabase, entryPoints: readonly string[]) =>
-  runApproved(place, { effects: [becomes(1, 'paid')], action: { call: 'pay' }, options: { entryPoints } });
+  runApproved(place, {
+    effects: [becomes(1, 'paid')],
+    action: { call: 'pay' },
+    options: { entryPoints },
+  });

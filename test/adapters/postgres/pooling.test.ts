@@ -29,11 +29,18 @@ async function openThrough(share: Sharing): Promise<void> {
 }
 
 async function open(options: typeof direct): Promise<void> {
-  const adapter = await postgres(options).open({ name: 'books', clock: systemClock, reached: unobserved });
+  const adapter = await postgres(options).open({
+    name: 'books',
+    clock: systemClock,
+    reached: unobserved,
+  });
   await adapter.close();
 }
 
-const POOLED = { code: 'ERR_EM_ADAPTER_REFUSED', message: /through a pooler .*pool_mode = session/ };
+const POOLED = {
+  code: 'ERR_EM_ADAPTER_REFUSED',
+  message: /through a pooler .*pool_mode = session/,
+};
 
 test('a pooler that hands out the session that was released last is refused', async () => {
   await assert.rejects(

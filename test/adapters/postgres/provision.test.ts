@@ -11,7 +11,9 @@ import { freshDatabase } from '../../postgres/server.ts';
 test('an owner without superuser provisions what it can, and the survey names what is left for a superuser', async () => {
   await using db = await freshDatabase();
   const owner = db.role('app_owner');
-  await db.run(`create role "${owner}" login createrole; alter database "${db.name}" owner to "${owner}"`);
+  await db.run(
+    `create role "${owner}" login createrole; alter database "${db.name}" owner to "${owner}"`,
+  );
   await db.run(`set session authorization "${owner}"; create schema app; create table app.invoice (id int primary key, status text);
     create table app.event (at date not null, what text) partition by range (at);
     create table app.event_1 partition of app.event for values from ('2026-01-01') to ('2027-01-01')`);
@@ -30,7 +32,8 @@ test('an owner without superuser provisions what it can, and the survey names wh
   // The control login cannot read the versions of roles yet, and says which right it lacks and who can give it.
   await assert.rejects(open(), {
     code: 'ERR_EM_ADAPTER_REFUSED',
-    message: /a superuser .* run `effectmatch provision`: .*(pg_authid|pg_user_mapping|pg_subscription)/,
+    message:
+      /a superuser .* run `effectmatch provision`: .*(pg_authid|pg_user_mapping|pg_subscription)/,
   });
 
   const closing = await planProvisioning(db.url(), options);

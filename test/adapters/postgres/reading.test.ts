@@ -73,7 +73,8 @@ for (const [n, [type, stored, value, other]] of KEYS.entries()) {
     }));
     const readings = await readState(database.control, relations, asked);
     assert.deepEqual(readings[0], { target: `k${n}`, key: { id: value }, row: { v: 'found' } });
-    if (other !== undefined) assert.equal(readings[1]?.row, null, 'another representation is another key');
+    if (other !== undefined)
+      assert.equal(readings[1]?.row, null, 'another representation is another key');
     const relation = relations.get(`k${n}`);
     assert.ok(relation !== undefined);
     await database.control.query('set enable_seqscan = off');
@@ -92,7 +93,9 @@ test('a key of several columns comes in key order, and a lock is part of the sta
   assert.deepEqual(reading?.row, { b: 2, a: 'x', n: 6 });
   const locked = await database.control.query(buildRead(relation, key, 'share'));
   const image = locked.rows[0]?.[0] ?? null;
-  assert.deepEqual(decodeRead(relation, { target: 'pair', key, columns: ['n'] }, image).row, { n: 6 });
+  assert.deepEqual(decodeRead(relation, { target: 'pair', key, columns: ['n'] }, image).row, {
+    n: 6,
+  });
 });
 
 test('a policy that would filter the rows makes the read fail, and does not run', async () => {

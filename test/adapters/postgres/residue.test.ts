@@ -38,14 +38,21 @@ test('rejected, failed, planned and shadowed inserts report the sequence they mo
       adapters: { books: place.factory() },
     });
     const stands = async (): Promise<string | null> => {
-      const [row] = await place.db.run(`select pg_sequence_last_value('invoice_id_seq')::text as at`);
+      const [row] = await place.db.run(
+        `select pg_sequence_last_value('invoice_id_seq')::text as at`,
+      );
       return (row?.at as string | null) ?? null;
     };
     const terms = { adapter: 'books', task: 'residue', planRevision: 1 };
     const sign = async (...effects: Parameters<typeof runtime.prepare>[0]['effects']) =>
-      approver({ issuer, privateKey }).sign(await runtime.prepare({ ...terms, effects }), { expiresIn: '10m' });
+      approver({ issuer, privateKey }).sign(await runtime.prepare({ ...terms, effects }), {
+        expiresIn: '10m',
+      });
     const added = () => sign(insert('invoice', { id: generated('new'), note: 'approved' }));
-    const adding = (note: string | null) => ({ sql: 'insert into invoice (note) values ($1)', values: [note] });
+    const adding = (note: string | null) => ({
+      sql: 'insert into invoice (note) values ($1)',
+      values: [note],
+    });
     const rejected = async (license: unknown, action: unknown, at: string) => {
       const from = await stands();
       const terminal = (await runtime.execute(license, action)) as TerminalOf<'rejected'>;
@@ -66,33 +73,54 @@ test('rejected, failed, planned and shadowed inserts report the sequence they mo
 
     const failed = await rejected(await added(), adding(null), 'stage');
     assert.deepEqual([failed.from, failed.to], ['1', '2']);
-    assert.deepEqual(failed.terminal.residue, [{ kind: 'sequence', name: 'invoice_id_seq', from: '1', to: '2' }]);
+    assert.deepEqual(failed.terminal.residue, [
+      { kind: 'sequence', name: 'invoice_id_seq', from: '1', to: '2' },
+    ]);
 
     const raised = await sign(update('plain', { id: 1 }, { n: [1, 2] }));
-    const still = await rejected(raised, { sql: 'update plain set n = 3 where id = 1' }, 'comparison');
+    const still = await rejected(
+      raised,
+      { sql: 'update plain set n = 3 where id = 1' },
+      'comparison',
+    );
     assert.equal(still.terminal.residue, undefined);
     assert.doesNotMatch(renderTerminal(still.terminal), /Left behind/);
-    const stale = await rejected(raised, { sql: 'update plain set n = 3 where id = 1' }, 'authority');
+    const stale = await rejected(
+      raised,
+      { sql: 'update plain set n = 3 where id = 1' },
+      'authority',
+    );
     assert.equal(stale.terminal.residue, undefined, 'nothing ran');
 
     let planned: readonly Residue[] = [];
     const from = await stands();
-    await runtime.plan({ ...terms, action: adding('planned') }, { onResidue: (moved) => (planned = moved) });
+    await runtime.plan(
+      { ...terms, action: adding('planned') },
+      { onResidue: (moved) => (planned = moved) },
+    );
     assert.deepEqual(
       planned,
       [{ kind: 'sequence', name: 'invoice_id_seq', from, to: await stands() }],
       'both runs together',
     );
-    await assert.rejects(runtime.plan({ ...terms, action: adding(null) }), (error: EffectMatchError) => {
-      assert.match(error.message, /rolled back: no data was changed\)\. Left behind: sequence .*invoice_id_seq/);
-      assert.doesNotMatch(error.message, /nothing was changed/);
-      return true;
-    });
+    await assert.rejects(
+      runtime.plan({ ...terms, action: adding(null) }),
+      (error: EffectMatchError) => {
+        assert.match(
+          error.message,
+          /rolled back: no data was changed\)\. Left behind: sequence .*invoice_id_seq/,
+        );
+        assert.doesNotMatch(error.message, /nothing was changed/);
+        return true;
+      },
+    );
 
     const before = await stands();
     const { record } = await runtime.shadow(await added(), adding('approved'));
     assert.equal(record.would, 'commit');
-    assert.deepEqual(record.residue, [{ kind: 'sequence', name: 'invoice_id_seq', from: before, to: await stands() }]);
+    assert.deepEqual(record.residue, [
+      { kind: 'sequence', name: 'invoice_id_seq', from: before, to: await stands() },
+    ]);
     const drawn = await stands();
     const committed = await runtime.execute(await added(), adding('approved'));
     assert.ok(committed.kind === 'committed');
@@ -107,13 +135,22 @@ test('rejected, failed, planned and shadowed inserts report the sequence they mo
 test('another sequence cannot be named by an action, opens the boundary when it is granted, and is reported where it can be read', async () => {
   const draw = `create function draw() returns void language sql security definer as
     $$ insert into public.plain select nextval('public.other_seq')::integer + 100, 1 $$`;
-  await using port = await openPort(`${SCHEMA}; ${draw}`, { relations: ['invoice', 'plain'], entryPoints: ['draw'] });
-  const stands = async () => (await port.db.run(`select pg_sequence_last_value('other_seq')::text as at`))[0]?.at;
+  await using port = await openPort(`${SCHEMA}; ${draw}`, {
+    relations: ['invoice', 'plain'],
+    entryPoints: ['draw'],
+  });
+  const stands = async () =>
+    (await port.db.run(`select pg_sequence_last_value('other_seq')::text as at`))[0]?.at;
   const nextval = { sql: "insert into plain values (nextval('other_seq'), 1)" };
-  await assert.rejects(port.hold(nextval), /nextval\(\) is not admitted: it acts outside the transaction/);
+  await assert.rejects(
+    port.hold(nextval),
+    /nextval\(\) is not admitted: it acts outside the transaction/,
+  );
   assert.equal(await stands(), null);
   await port.db.run(`grant usage on sequence other_seq to "${port.db.role('em_exec')}"`);
-  const open = (await port.adapter.survey()).outlets.filter(({ disposition }) => disposition === 'unclassified');
+  const open = (await port.adapter.survey()).outlets.filter(
+    ({ disposition }) => disposition === 'unclassified',
+  );
   assert.ok(
     open.some(({ outlet, by }) => /other_seq/.test(outlet + by)),
     JSON.stringify(open),
@@ -133,11 +170,15 @@ test('another sequence cannot be named by an action, opens the boundary when it 
   await port.adapter.survey();
   const read = demandHeld(await port.hold({ call: 'draw', values: [] }));
   await read.stage.discard();
-  assert.deepEqual(read.evidence.residue, [{ kind: 'sequence', name: 'other_seq', from: '1', to: '2' }]);
+  assert.deepEqual(read.evidence.residue, [
+    { kind: 'sequence', name: 'other_seq', from: '1', to: '2' },
+  ]);
 });
 
 test('where values are not stored, positions are not either', () => {
   const residue: Residue[] = [{ kind: 'sequence', name: 'invoice_id_seq', from: '41', to: '42' }];
   assert.deepEqual(storableResidue(residue, 'plain'), residue);
-  assert.deepEqual(storableResidue(residue, 'digest'), [{ kind: 'sequence', name: 'invoice_id_seq' }]);
+  assert.deepEqual(storableResidue(residue, 'digest'), [
+    { kind: 'sequence', name: 'invoice_id_seq' },
+  ]);
 });

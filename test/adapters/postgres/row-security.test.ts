@@ -24,7 +24,10 @@ const PAY = {
   action: { sql: "update invoice set status = 'paid' where id = 1" },
 };
 const DEPENDS = {
-  requires: [row('invoice', { id: 1 }, { status: 'pending' }), row('vendor', { id: 7 }, { blocked: false })],
+  requires: [
+    row('invoice', { id: 1 }, { status: 'pending' }),
+    row('vendor', { id: 7 }, { blocked: false }),
+  ],
 };
 
 test('an approval that depends on rows with row security commits', async () => {
@@ -35,7 +38,10 @@ test('an approval that depends on rows with row security commits', async () => {
 test('it is refused when such a row is not as the approval requires', async () => {
   await using place = await protectedDatabase(SCHEMA, REGISTERED);
   const requires = [row('vendor', { id: 8 }, { blocked: false })];
-  await assert.rejects(runApproved(place, { ...PAY, requires }), /vendor .*must be .*it is {"blocked":true}/);
+  await assert.rejects(
+    runApproved(place, { ...PAY, requires }),
+    /vendor .*must be .*it is {"blocked":true}/,
+  );
 });
 
 test('agents see what the policies let them see', async () => {
@@ -45,7 +51,8 @@ test('agents see what the policies let them see', async () => {
 });
 
 async function takeAway({ db }: ProtectedDatabase): Promise<void> {
-  for (const role of ['em_control', 'em_owner']) await db.run(`alter role "${db.role(role)}" nobypassrls`);
+  for (const role of ['em_control', 'em_owner'])
+    await db.run(`alter role "${db.role(role)}" nobypassrls`);
 }
 
 for (const what of ['requires', 'watch'] as const) {
@@ -58,7 +65,8 @@ for (const what of ['requires', 'watch'] as const) {
         : { watch: [{ target: 'vendor', key: { id: 7 } }] };
     await assert.rejects(runApproved(place, { ...PAY, ...depends }), {
       code: 'ERR_EM_MANIFEST_INVALID',
-      message: /vendor.* has row security.*ALTER ROLE "em_control_\w+" BYPASSRLS; ALTER ROLE "em_owner_\w+" BYPASSRLS/,
+      message:
+        /vendor.* has row security.*ALTER ROLE "em_control_\w+" BYPASSRLS; ALTER ROLE "em_owner_\w+" BYPASSRLS/,
     });
     assert.equal(tellEnd(await runApproved(place, PAY)), 'committed');
   });
@@ -66,7 +74,8 @@ for (const what of ['requires', 'watch'] as const) {
 
 test('provisioning asks for this right where a table has row security, and nowhere else', async () => {
   await using place = await protectedDatabase(SCHEMA, REGISTERED);
-  const asked = async () => (await planProvisioning(place.db.url(), place.options)).print().match(/ bypassrls;$/gm);
+  const asked = async () =>
+    (await planProvisioning(place.db.url(), place.options)).print().match(/ bypassrls;$/gm);
   assert.equal((await asked())?.length, 2);
   await place.db.run('alter table vendor disable row level security');
   assert.equal((await asked())?.length, 2);

@@ -45,7 +45,8 @@ async function assertUntouched({ db }: ProtectedDatabase): Promise<void> {
 /** Everywhere a session of the execution login can get a path from. */
 const PLACES: Readonly<Record<string, (place: ProtectedDatabase) => string>> = {
   'the execution login': ({ db }) => `role "${db.role('em_exec')}"`,
-  'the execution login in this database': ({ db }) => `role "${db.role('em_exec')}" in database "${db.name}"`,
+  'the execution login in this database': ({ db }) =>
+    `role "${db.role('em_exec')}" in database "${db.name}"`,
   'the database': ({ db }) => `database "${db.name}"`,
 };
 
@@ -59,13 +60,21 @@ for (const [what, name] of Object.entries(PLACES)) {
   test(`a search path of ${what} with others before pg_catalog is refused with what to do`, async () => {
     await using place = await protectedDatabase(SCHEMA, REGISTERED);
     const divert = async () => {
-      await place.db.run(`${LIAR} alter ${name(place)} set search_path = liar, pg_catalog, billing`);
+      await place.db.run(
+        `${LIAR} alter ${name(place)} set search_path = liar, pg_catalog, billing`,
+      );
       await endSessions(place);
     };
     const end = tellEnd(await runApproved(place, PAY, divert));
-    assert.match(end, /^rejected at boundary .*setting search_path of .*before pg_catalog.*SET search_path = /s);
+    assert.match(
+      end,
+      /^rejected at boundary .*setting search_path of .*before pg_catalog.*SET search_path = /s,
+    );
     await assertUntouched(place);
-    await assert.rejects(runApproved(place, PAY), openBoundary(/setting search_path of .*before pg_catalog/s));
+    await assert.rejects(
+      runApproved(place, PAY),
+      openBoundary(/setting search_path of .*before pg_catalog/s),
+    );
     await assertUntouched(place);
     const fix = /(ALTER (?:ROLE|DATABASE) [^;]* SET search_path = [^;]*)/.exec(end)?.[1] ?? '';
     await place.db.run(`drop schema liar cascade; ${fix}`);
@@ -75,18 +84,24 @@ for (const [what, name] of Object.entries(PLACES)) {
 
 test('a search path of the whole server with others before pg_catalog is refused with what to do', async () => {
   await using server = await startServer();
-  await using place = await protectedDatabase(SCHEMA, REGISTERED, { db: await server.createDatabase() });
+  await using place = await protectedDatabase(SCHEMA, REGISTERED, {
+    db: await server.createDatabase(),
+  });
   const divert = async () => {
     await place.db.run(LIAR);
     await place.db.run('alter system set search_path = liar, pg_catalog, billing');
     await server.restart();
   };
   const end = tellEnd(await runApproved(place, PAY, divert));
-  assert.match(end, /^rejected at boundary .*setting search_path of the server.*ALTER SYSTEM SET search_path = liar/s);
+  assert.match(
+    end,
+    /^rejected at boundary .*setting search_path of the server.*ALTER SYSTEM SET search_path = liar/s,
+  );
   await assertUntouched(place);
   await assert.rejects(runApproved(place, PAY), openBoundary(/setting search_path of the server/));
   await assertUntouched(place);
-  const [, fix = '', reload = ''] = /(ALTER SYSTEM SET [^;]*); (SELECT pg_catalog\.pg_reload_conf\(\))/.exec(end) ?? [];
+  const [, fix = '', reload = ''] =
+    /(ALTER SYSTEM SET [^;]*); (SELECT pg_catalog\.pg_reload_conf\(\))/.exec(end) ?? [];
   await place.db.run('drop schema liar cascade');
   await place.db.run(fix);
   await place.db.run(reload);
@@ -96,7 +111,10 @@ test('a search path of the whole server with others before pg_catalog is refused
 test('a search path of the control login has no effect on what it reads', async () => {
   await using place = await protectedDatabase(SCHEMA, REGISTERED);
   const control = `"${place.db.role('em_control')}"`;
-  const operation = { ...PAY, action: { sql: "update billing.invoice set status = 'paid' where id = 1" } };
+  const operation = {
+    ...PAY,
+    action: { sql: "update billing.invoice set status = 'paid' where id = 1" },
+  };
   const divert = async () => {
     await place.db.run(`${LIAR} alter role ${control} set search_path = liar, pg_catalog;
       drop operator liar./ (integer, integer);
@@ -107,7 +125,10 @@ test('a search path of the control login has no effect on what it reads', async 
   const end = tellEnd(await runApproved(place, operation, divert));
   assert.match(end, /^rejected at boundary .*SECURITY DEFINER function liar\.says/s);
   await assertUntouched(place);
-  await assert.rejects(runApproved(place, operation), openBoundary(/SECURITY DEFINER function liar\.says/));
+  await assert.rejects(
+    runApproved(place, operation),
+    openBoundary(/SECURITY DEFINER function liar\.says/),
+  );
   await assertUntouched(place);
 });
 
@@ -122,7 +143,10 @@ test('an operation commits where the search path of the control login has operat
     grant usage on schema liar to ${control};
     grant execute on function liar.fails(text, text) to ${control};
     alter role ${control} set search_path = liar, pg_catalog`);
-  const operation = { ...PAY, action: { sql: "update billing.invoice set status = 'paid' where id = 1" } };
+  const operation = {
+    ...PAY,
+    action: { sql: "update billing.invoice set status = 'paid' where id = 1" },
+  };
   assert.equal(tellEnd(await runApproved(place, operation)), 'committed');
 });
 

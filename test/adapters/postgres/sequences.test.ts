@@ -76,7 +76,8 @@ const RELATIONS = {
 };
 const RAISED = [update('plain', { id: 1 }, { n: [1, 2] })];
 const RAISE = [{ sql: 'update plain set n = 2 where id = 1' }];
-const note = (name: string, label = name) => insert('note', { id: generated(label), name, body: '' });
+const note = (name: string, label = name) =>
+  insert('note', { id: generated(label), name, body: '' });
 
 async function positionOf({ db }: Office, sequence: string): Promise<number> {
   const [row] = await db.run(`select pg_sequence_last_value('${sequence}')::int as at`);
@@ -85,13 +86,18 @@ async function positionOf({ db }: Office, sequence: string): Promise<number> {
 
 /** What the comparison found beside what was approved. */
 function extraOf(terminal: Terminal): string {
-  assert.ok(terminal.kind === 'rejected' && terminal.outcome?.kind === 'DIVERGED', JSON.stringify(terminal));
+  assert.ok(
+    terminal.kind === 'rejected' && terminal.outcome?.kind === 'DIVERGED',
+    JSON.stringify(terminal),
+  );
   return renderDiff(terminal.outcome.diff);
 }
 
 for (const version of [17, 15] as const) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
-  test(`PostgreSQL ${version}: numbers that were drawn and that no row has are an effect`, { skip }, async () => {
+  test(`PostgreSQL ${version}: numbers that were drawn and that no row has are an effect`, {
+    skip,
+  }, async () => {
     await using office = await openOffice(SCHEMA, RELATIONS, { version });
     for (const [call, sequence] of [
       ['burn', 'note_id_seq'],
@@ -101,24 +107,47 @@ for (const version of [17, 15] as const) {
       assert.match(extraOf(ended), new RegExp(`extra +~ ${sequence} +unused: 0 -> 1000 `));
       assert.equal(await positionOf(office, sequence), 1000, 'the numbers really are gone');
     }
-    assert.equal(endingOf(await office.run(RAISED, { call: 'burn', values: [1] })), 'rejected diverged: DIVERGED');
+    assert.equal(
+      endingOf(await office.run(RAISED, { call: 'burn', values: [1] })),
+      'rejected diverged: DIVERGED',
+    );
     const stated = [...RAISED, unused('note_id_seq', 5)];
-    assert.equal(endingOf(await office.run(stated, { call: 'burn', values: [6] })), 'rejected diverged: DIVERGED');
-    assert.equal(endingOf(await office.run(stated, { call: 'burn', values: [0] })), 'rejected diverged: DIVERGED');
+    assert.equal(
+      endingOf(await office.run(stated, { call: 'burn', values: [6] })),
+      'rejected diverged: DIVERGED',
+    );
+    assert.equal(
+      endingOf(await office.run(stated, { call: 'burn', values: [0] })),
+      'rejected diverged: DIVERGED',
+    );
     assertCommitted(await office.run(stated, { call: 'burn', values: [5] }));
   });
 
-  test(`PostgreSQL ${version}: rows account for the numbers they have, and an upsert for one`, { skip }, async () => {
+  test(`PostgreSQL ${version}: rows account for the numbers they have, and an upsert for one`, {
+    skip,
+  }, async () => {
     await using office = await openOffice(SCHEMA, RELATIONS, { version });
-    const committed = await office.run([note('a'), note('b')], { sql: "insert into note (name) values ('a'), ('b')" });
+    const committed = await office.run([note('a'), note('b')], {
+      sql: "insert into note (name) values ('a'), ('b')",
+    });
     assertCommitted(committed);
     assert.ok(committed.kind === 'committed');
-    assert.deepEqual(committed.residue, [{ kind: 'sequence', name: 'note_id_seq', from: null, to: '2' }]);
-    assert.match(renderTerminal(committed), /Moved: sequence .*note_id_seq.* from its start to 2, by this attempt or/);
-    assert.deepEqual((await office.runtime.ledgers.attempts(committed.occurrence)).at(-1), committed);
+    assert.deepEqual(committed.residue, [
+      { kind: 'sequence', name: 'note_id_seq', from: null, to: '2' },
+    ]);
+    assert.match(
+      renderTerminal(committed),
+      /Moved: sequence .*note_id_seq.* from its start to 2, by this attempt or/,
+    );
+    assert.deepEqual(
+      (await office.runtime.ledgers.attempts(committed.occurrence)).at(-1),
+      committed,
+    );
     const upsert =
       "insert into note (name, body) values ('a', 'x') on conflict (name) do update set body = excluded.body";
-    assertCommitted(await office.run([update('note', { id: 1 }, { body: ['', 'x'] })], { sql: upsert }));
+    assertCommitted(
+      await office.run([update('note', { id: 1 }, { body: ['', 'x'] })], { sql: upsert }),
+    );
     const chosen = [insert('note', { id: 50, name: 'c', body: '' })];
     assertCommitted(await office.run(chosen, { sql: "insert into note values (50, 'c')" }));
     const item = [insert('item', { id: generated('i'), name: 'a' })];
@@ -129,8 +158,13 @@ for (const version of [17, 15] as const) {
 test('a number that a conflict, an error or a removal left without a row must be approved, and a plan says so', async () => {
   await using office = await openOffice(SCHEMA, RELATIONS);
   await office.db.run("insert into note (name) values ('a')");
-  const three = { sql: "insert into note (name) values ('a'), ('b'), ('a') on conflict do nothing" };
-  assert.match(extraOf(await office.run([note('b')], three)), /1 extra, 0 missing.*note_id_seq +unused: 0 -> 2 /s);
+  const three = {
+    sql: "insert into note (name) values ('a'), ('b'), ('a') on conflict do nothing",
+  };
+  assert.match(
+    extraOf(await office.run([note('b')], three)),
+    /1 extra, 0 missing.*note_id_seq +unused: 0 -> 2 /s,
+  );
   assertCommitted(await office.run([note('b'), unused('note_id_seq', 2)], three));
   const { proposal, terminal } = await office.planned({
     sql: "insert into note (name) values ('a'), ('c') on conflict do nothing",
@@ -138,17 +172,28 @@ test('a number that a conflict, an error or a removal left without a row must be
   assertCommitted(terminal);
   assert.match(renderApproved(proposal.approved), /~ note_id_seq +unused: 0 -> 1/);
 
-  assert.match(extraOf(await office.run([note('kept')], { call: 'caught' })), /note_id_seq +unused: 0 -> 2 /);
+  assert.match(
+    extraOf(await office.run([note('kept')], { call: 'caught' })),
+    /note_id_seq +unused: 0 -> 2 /,
+  );
   assertCommitted(await office.run([note('kept'), unused('note_id_seq', 2)], { call: 'caught' }));
-  assert.match(extraOf(await office.run([note('n10')], { call: 'collect' })), /note_id_seq +unused: 0 -> 9 /);
+  assert.match(
+    extraOf(await office.run([note('n10')], { call: 'collect' })),
+    /note_id_seq +unused: 0 -> 9 /,
+  );
   assertCommitted((await office.planned({ call: 'collect' })).terminal);
 });
 
 test('a row with a chosen number does not account for one that was drawn', async () => {
   await using office = await openOffice(SCHEMA, RELATIONS);
   const chosen = insert('note', { id: 900, name: 'chosen', body: '' });
-  const action = { statements: [{ sql: "insert into note values (900, 'chosen')" }, { call: 'burn', values: [1] }] };
-  assert.match(extraOf(await office.run([...RAISED, chosen], action)), /note_id_seq +unused: 0 -> 1 /);
+  const action = {
+    statements: [{ sql: "insert into note values (900, 'chosen')" }, { call: 'burn', values: [1] }],
+  };
+  assert.match(
+    extraOf(await office.run([...RAISED, chosen], action)),
+    /note_id_seq +unused: 0 -> 1 /,
+  );
 });
 
 test('a sequence that started over, or was read as a table, leaves the outcome open', async () => {
@@ -156,11 +201,22 @@ test('a sequence that started over, or was read as a table, leaves the outcome o
   await office.db.run("select nextval('round_seq')");
   const rows = [1, 2].map((id) => insert('round', { id, slot: generated(`slot ${id}`) }));
   assertCommitted(await office.run(rows, { sql: 'insert into round (id) values (1), (2)' }));
-  const over = await office.run([insert('round', { id: 3, slot: 1 })], { sql: 'insert into round (id) values (3)' });
+  const over = await office.run([insert('round', { id: 3, slot: 1 })], {
+    sql: 'insert into round (id) values (3)',
+  });
   assert.equal(endingOf(over), 'rejected incomplete: INDETERMINATE');
-  assert.match(over.kind === 'rejected' ? over.detail : '', /"round_seq" was used for 1 numbers and went on by -2/);
-  assert.equal(endingOf(await office.run(RAISED, { call: 'spin', values: [3] })), 'rejected incomplete: INDETERMINATE');
-  assert.equal(endingOf(await office.run(RAISED, { call: 'peek' })), 'rejected incomplete: INDETERMINATE');
+  assert.match(
+    over.kind === 'rejected' ? over.detail : '',
+    /"round_seq" was used for 1 numbers and went on by -2/,
+  );
+  assert.equal(
+    endingOf(await office.run(RAISED, { call: 'spin', values: [3] })),
+    'rejected incomplete: INDETERMINATE',
+  );
+  assert.equal(
+    endingOf(await office.run(RAISED, { call: 'peek' })),
+    'rejected incomplete: INDETERMINATE',
+  );
 });
 
 test('what others draw meanwhile is not the operation, and what a session takes ahead is its way to draw', async () => {
@@ -171,7 +227,11 @@ test('what others draw meanwhile is not the operation, and what a session takes 
   const sql = `insert into note (name) values ${many.map((name) => `('${name}')`).join(', ')}`;
   const notes = many.map((name) => note(name));
   assertCommitted(await office.run(notes, { sql }));
-  assert.equal(await positionOf(office, 'note_id_seq'), 60, 'twenty for one row, forty for twenty-one');
+  assert.equal(
+    await positionOf(office, 'note_id_seq'),
+    60,
+    'twenty for one row, forty for twenty-one',
+  );
   await office.db.run('alter sequence note_id_seq cache 1');
 
   const other = new pg.Client({ connectionString: office.db.url() });
@@ -181,7 +241,8 @@ test('what others draw meanwhile is not the operation, and what a session takes 
     await other.query('begin; select from plain where id = 1 for update');
     const action = { statements: [{ sql: "insert into note (name) values ('late')" }, ...RAISE] };
     const running = office.run([note('late'), ...RAISED], action);
-    const waiting = "select count(*)::int as n from pg_locks where not granted and locktype = 'transactionid'";
+    const waiting =
+      "select count(*)::int as n from pg_locks where not granted and locktype = 'transactionid'";
     while ((await other.query(waiting)).rows[0].n === 0);
     await other.query("select count(nextval('note_id_seq')) from generate_series(1, 500)");
     await other.query('rollback');
@@ -211,11 +272,18 @@ test('where every write is compared, the writes account for numbers as they were
   const twice = [writes('update', 'plain', 1), unused('note_id_seq', 2)];
   assertCommitted(await counted.run(twice, { call: 'burn', values: [2] }));
   const once = [writes('update', 'plain', 1)];
-  assert.equal(endingOf(await counted.run(once, { call: 'burn', values: [2] })), 'rejected diverged: DIVERGED');
+  assert.equal(
+    endingOf(await counted.run(once, { call: 'burn', values: [2] })),
+    'rejected diverged: DIVERGED',
+  );
   await using events = await openOffice(SCHEMA, { ...RELATIONS, profile: 'row-event' });
   const { proposal, terminal } = await events.planned({ call: 'collect' });
   assertCommitted(terminal);
-  assert.equal(proposal.approved.effects.length, 19, 'ten rows and nine removals, and no number without a row');
+  assert.equal(
+    proposal.approved.effects.length,
+    19,
+    'ten rows and nine removals, and no number without a row',
+  );
 });
 
 test('what cannot be said about a sequence is refused with what to write', async () => {
@@ -230,7 +298,10 @@ test('what cannot be said about a sequence is refused with what to write', async
     update('note_id_seq', { id: 1 }, { last_value: [0, 1] }),
   ];
   for (const effect of wrong)
-    await assert.rejects(office.run([effect], { call: 'burn', values: [1] }), /write unused\('note_id_seq', 3\)/);
+    await assert.rejects(
+      office.run([effect], { call: 'burn', values: [1] }),
+      /write unused\('note_id_seq', 3\)/,
+    );
   const loose = [...RAISED, unused('public.note_id_seq', between(1, 9))];
   assertCommitted(await office.run(loose, { call: 'burn', values: [4] }));
 });

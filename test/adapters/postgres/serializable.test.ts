@@ -13,10 +13,17 @@ for (const [order, name] of [
   [[1, 0], 'the opposite order'],
 ] as const) {
   test(`two serializable candidates on different rows both commit, promoted in ${name}`, async () => {
-    await using port = await openPort(SCHEMA, { relations: ['account'], isolation: 'serializable' });
+    await using port = await openPort(SCHEMA, {
+      relations: ['account'],
+      isolation: 'serializable',
+    });
     const held: Held[] = [];
     for (const id of [1, 1500]) {
-      held.push(demandHeld(await port.hold({ sql: 'update account set n = 1 where id = $1', values: [id] })));
+      held.push(
+        demandHeld(
+          await port.hold({ sql: 'update account set n = 1 where id = $1', values: [id] }),
+        ),
+      );
     }
     for (const index of order) {
       assert.deepEqual(await held[index]?.promote(), { kind: 'confirmed' });

@@ -71,8 +71,12 @@ const open = async (): Promise<Port> => {
 /** What a look found. Its random number and its session are told apart from the rest. */
 async function look(port: Port, name: string) {
   assert.equal((await port.commit({ call: 'look', values: [name] })).kind, 'confirmed');
-  const rows = await port.db.run('select what, found from seen where look = $1 order by what', [name]);
-  const { random, session, ...rest } = Object.fromEntries(rows.map(({ what, found }) => [String(what), found]));
+  const rows = await port.db.run('select what, found from seen where look = $1 order by what', [
+    name,
+  ]);
+  const { random, session, ...rest } = Object.fromEntries(
+    rows.map(({ what, found }) => [String(what), found]),
+  );
   return { random: Number(random), session, rest };
 }
 
@@ -95,7 +99,11 @@ test('nothing that a session can carry reaches the next operation', async () => 
   assert.deepEqual(third.rest, first.rest);
 
   const become = await port.hold({ call: 'become' });
-  assert.deepEqual(become.kind === 'failed' && become.reason, 'denied', 'no other role may observe');
+  assert.deepEqual(
+    become.kind === 'failed' && become.reason,
+    'denied',
+    'no other role may observe',
+  );
   const fourth = await look(port, 'after another role');
   assert.equal(fourth.session, first.session);
   assert.deepEqual(fourth.rest, first.rest);
@@ -103,7 +111,9 @@ test('nothing that a session can carry reaches the next operation', async () => 
 
 test('a seed that an operation planted says nothing about the next one', async () => {
   await using port = await open();
-  const [planted] = await port.db.run('select setseed(0.25); select array[random(), random(), random()] as numbers');
+  const [planted] = await port.db.run(
+    'select setseed(0.25); select array[random(), random(), random()] as numbers',
+  );
   await port.commit({ call: 'leave' });
   const { random } = await look(port, 'look');
   assert.ok(Array.isArray(planted?.numbers) && !planted.numbers.includes(random));
@@ -111,9 +121,13 @@ test('a seed that an operation planted says nothing about the next one', async (
 
 test('what one operation leaves is there within it', async () => {
   await using port = await open();
-  const held = demandHeld(await port.hold({ statements: [{ call: 'leave' }, { call: 'look', values: ['same'] }] }));
+  const held = demandHeld(
+    await port.hold({ statements: [{ call: 'leave' }, { call: 'look', values: ['same'] }] }),
+  );
   const found = new Map(
-    held.evidence.records.flatMap(({ target, after }) => (target === 'seen' ? [[after?.what, after?.found]] : [])),
+    held.evidence.records.flatMap(({ target, after }) =>
+      target === 'seen' ? [[after?.what, after?.found]] : [],
+    ),
   );
   await held.stage.discard();
   assert.equal(found.get('custom setting'), 'acme');
@@ -142,7 +156,8 @@ test('the session of the last operation serves the next one, though there may be
   for (const name of ['a', 'b', 'c']) {
     assert.equal((await port.commit({ call: 'look', values: [name] })).kind, 'confirmed');
   }
-  for (const { found } of await port.db.run("select found from seen where what = 'session'")) sessions.add(found);
+  for (const { found } of await port.db.run("select found from seen where what = 'session'"))
+    sessions.add(found);
   assert.equal(sessions.size, 1);
 });
 
@@ -152,6 +167,9 @@ test('a stage that is refused for what it should read keeps no session', async (
     sessions: { max: 1 },
   });
   const add = { sql: 'insert into item values (1)' };
-  await assert.rejects(port.hold(add, [{ target: 'nowhere', key: { id: 1 } }]), /"nowhere" cannot be read/);
+  await assert.rejects(
+    port.hold(add, [{ target: 'nowhere', key: { id: 1 } }]),
+    /"nowhere" cannot be read/,
+  );
   assert.equal((await port.commit(add)).kind, 'confirmed');
 });

@@ -21,9 +21,15 @@ for (const [sql, parameters] of [
   ['insert into app.t (a) values ($1) on conflict (a) do update set b = excluded.b returning *', 1],
   ['update "T x" set a = (select max(b) from u) where c in (select $1)', 1],
   ['delete from t using u where t.a = u.a', 0],
-  ['merge into t using s on t.a = s.a when matched then update set b = 1 when not matched then insert values (1)', 0],
+  [
+    'merge into t using s on t.a = s.a when matched then update set b = 1 when not matched then insert values (1)',
+    0,
+  ],
   ['with moved as (delete from a where x = $1 returning *) insert into b select * from moved', 1],
-  ['with recursive r as (select 1 as n union all select n + 1 from r where n < 3) select * from r', 0],
+  [
+    'with recursive r as (select 1 as n union all select n + 1 from r where n < 3) select * from r',
+    0,
+  ],
   ['select app.transfer_now($1, $2, $3)', 3],
   ["select app.nextval('x')", 0],
   ["select 'commit; drop table t'", 0],
@@ -102,7 +108,10 @@ for (const [sql, why] of [
 }
 
 test('nesting without end is refused, and the parser works afterwards', () => {
-  for (const sql of [`select ${'('.repeat(30_000)}1${')'.repeat(30_000)}`, `select ${'1+'.repeat(200_000)}1`]) {
+  for (const sql of [
+    `select ${'('.repeat(30_000)}1${')'.repeat(30_000)}`,
+    `select ${'1+'.repeat(200_000)}1`,
+  ]) {
     assert.equal(gate.check(sql, procedures).kind, 'refused');
     assert.equal(gate.check('select 1', procedures).kind, 'admitted');
   }

@@ -24,7 +24,10 @@ const SCHEMA = `
 `;
 
 test('no code by which a trigger raises a value brings that value into the ledger', async () => {
-  await using site = await protectedDatabase(SCHEMA, { relations: ['patient', 'code'], values: 'digest' });
+  await using site = await protectedDatabase(SCHEMA, {
+    relations: ['patient', 'code'],
+    values: 'digest',
+  });
   await using folder = await mkdtempDisposable(join(tmpdir(), 'effectmatch-stored-'));
   const { issuer, publicKey, privateKey } = generateApprover('ward-team');
   await using runtime = await createRuntime({
@@ -37,7 +40,12 @@ test('no code by which a trigger raises a value brings that value into the ledge
   const action = { sql: "update patient set ward = 'B' where id = 1" };
   for (const code of CODES) {
     await site.db.run('update code set code = $1', [code]);
-    const proposal = await runtime.prepare({ adapter: 'clinic', task: 'move', planRevision: 1, effects });
+    const proposal = await runtime.prepare({
+      adapter: 'clinic',
+      task: 'move',
+      planRevision: 1,
+      effects,
+    });
     const license = approver({ issuer, privateKey }).sign(proposal, { expiresIn: '10m' });
     assert.equal((await runtime.shadow(license, action)).record.would, 'reject');
     const terminal = await runtime.execute(license, action);

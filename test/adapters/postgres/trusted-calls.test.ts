@@ -64,7 +64,9 @@ test('what a failed operation left behind is not told by a statement in the plac
   const draw = { sql: 'insert into drawn (n) values (null)' };
   const attempt = await port.hold({ statements: [{ call: 'hijack_open' }, draw] });
   assert.ok(attempt.kind === 'failed' && attempt.reason === 'constraint');
-  assert.deepEqual(attempt.residue, [{ kind: 'sequence', name: 'drawn_id_seq', from: null, to: '1' }]);
+  assert.deepEqual(attempt.residue, [
+    { kind: 'sequence', name: 'drawn_id_seq', from: null, to: '1' },
+  ]);
   await commitNext(port);
 });
 
@@ -78,7 +80,8 @@ test('a routine that removes all prepared statements fails alone', async () => {
 test('rows that are locked after the observation do not keep it from its COMMIT', async () => {
   // Declared state is read only while no outlet is open.
   await using port = await openPort(TABLE, { relations: ['item'], sessions: { max: 2 } });
-  const hold = async () => demandHeld(await port.hold({ sql: 'update item set n = n + 1 where id = 1' }));
+  const hold = async () =>
+    demandHeld(await port.hold({ sql: 'update item set n = n + 1 where id = 1' }));
   const read = (id: number) => ({ target: 'item', key: { id } });
   for (const reads of [[read(1)], [read(2), read(1)], []]) {
     const held = await hold();

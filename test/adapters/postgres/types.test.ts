@@ -45,7 +45,9 @@ const EXPECTED = {
 
 for (const version of [17, 15] as const) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
-  test(`on PostgreSQL ${version} a column is read without code of the application`, { skip }, async () => {
+  test(`on PostgreSQL ${version} a column is read without code of the application`, {
+    skip,
+  }, async () => {
     await using db = await freshDatabase({ version });
     await db.run(SETUP);
     await using connection = await Connection.open(db.url(), 'test');

@@ -9,7 +9,13 @@ import { z } from 'zod';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
 import { normaliseManifest } from '../../../src/adapters/postgres/normalise.ts';
 import { readState } from '../../../src/adapters/postgres/reading.ts';
-import { approver, createRuntime, defineOperation, generateApprover, type Runtime } from '../../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  defineOperation,
+  generateApprover,
+  type Runtime,
+} from '../../../src/index.ts';
 import { memoryLedgers } from '../../../src/ledger/memory.ts';
 import { Connection } from '../../../src/postgres/connection.ts';
 import { draftManifest, insert, read, row, update } from '../../../src/protocol/draft.ts';
@@ -75,11 +81,15 @@ before(async () => {
   server = await startServer({ settings: { max_replication_slots: '20', wal_level: 'logical' } });
   const db = await server.createDatabase();
   place = await protectedDatabase(SCHEMA(server.folder), { relations: RELATIONS }, { db });
-  await place.db.run("insert into plain values (1, 'a'); create index on plain ((id + app.fold(1)))");
+  await place.db.run(
+    "insert into plain values (1, 'a'); create index on plain ((id + app.fold(1)))",
+  );
   runtime = await createRuntime({
     store: memoryLedgers({ now: () => Date.now() }),
     keyring: testKeyring(),
-    issuers: { approver: { key: KEY.publicKey, may: ['db'], sources: ['manifest', 'rehearsed', 'contract'] } },
+    issuers: {
+      approver: { key: KEY.publicKey, may: ['db'], sources: ['manifest', 'rehearsed', 'contract'] },
+    },
     adapters: { db: place.factory() },
     operations: { touch },
   });
@@ -97,7 +107,10 @@ afterEach(forget);
 async function leaks(): Promise<readonly string[]> {
   const slots = await place.db.run('select slot_name from pg_replication_slots order by 1');
   const files = MARKS.filter((what) => existsSync(join(server.folder, `leak_${what}`)));
-  return [...slots.map(({ slot_name: name }) => `slot ${name}`), ...files.map((what) => `file leak_${what}`)];
+  return [
+    ...slots.map(({ slot_name: name }) => `slot ${name}`),
+    ...files.map((what) => `file leak_${what}`),
+  ];
 }
 
 async function forget(): Promise<void> {
@@ -105,7 +118,10 @@ async function forget(): Promise<void> {
   for (const what of MARKS) rmSync(join(server.folder, `leak_${what}`), { force: true });
 }
 
-const isOpenBoundary = { code: 'ERR_EM_BOUNDARY_OPEN', message: /nothing is cast or read.*app\.leak/s };
+const isOpenBoundary = {
+  code: 'ERR_EM_BOUNDARY_OPEN',
+  message: /nothing is cast or read.*app\.leak/s,
+};
 
 test('a check that is run leaves its marks, also in a transaction that is read-only and rolled back', async () => {
   await place.db.run("begin read only; select 'x'::app.sly; rollback");
@@ -126,7 +142,11 @@ describe('while an outlet is open', () => {
     const effects = [update('plain', { id: 1 }, { v: 'b' })];
     await assert.rejects(runtime.prepare({ ...TASK, effects }), isOpenBoundary);
     const { record } = await runtime.shadow({ ...TASK, effects }, PAY);
-    assert.partialDeepStrictEqual(record, { would: 'reject', at: 'boundary', reason: 'outlet-unclassified' });
+    assert.partialDeepStrictEqual(record, {
+      would: 'reject',
+      at: 'boundary',
+      reason: 'outlet-unclassified',
+    });
     assert.deepEqual(await leaks(), []);
   });
 
@@ -144,7 +164,9 @@ describe('casts by themselves, whatever the boundary', () => {
     await using control = await Connection.open(place.options.control, 'test');
     await using execution = await Connection.open(place.options.execution, 'test');
     const names = RELATIONS.map((name) => ({ schema: 'public', name }));
-    const found = (await readRelations(control, names)).flatMap((one) => (one.kind === 'usable' ? [one.relation] : []));
+    const found = (await readRelations(control, names)).flatMap((one) =>
+      one.kind === 'usable' ? [one.relation] : [],
+    );
     const relations = new Map(found.map((relation) => [relation.target, relation]));
     const targets = found.map(({ target, columns, key }) => ({
       ...{ name: target, columns: columns.map(({ name }) => name), key, volatile: [] },
@@ -152,7 +174,11 @@ describe('casts by themselves, whatever the boundary', () => {
     const manifest = draftManifest({ ...TASK, effects: [effect] });
     const { effects } = await normaliseManifest(
       {
-        ...{ relations, isolation: 'serializable', registration: { profile: 'net-state', values: 'plain', targets } },
+        ...{
+          relations,
+          isolation: 'serializable',
+          registration: { profile: 'net-state', values: 'plain', targets },
+        },
         withExecution: (use) => use(execution),
         read: (reads) => readState(control, relations, reads),
       },
@@ -171,23 +197,40 @@ describe('casts by themselves, whatever the boundary', () => {
   }
 
   test('a domain is read as the type beneath it, with its modifiers, also in a list', async () => {
-    const { after } = (await normaliseUnchecked(insert('noisy', { id: '1', v: 'x', w: 5, list: ['a', null] }))) ?? {};
+    const { after } =
+      (await normaliseUnchecked(insert('noisy', { id: '1', v: 'x', w: 5, list: ['a', null] }))) ??
+      {};
     assert.deepEqual(after, { v: { is: 'x' }, w: { is: '5' }, list: { is: '{a,NULL}' } });
     const long = insert('noisy', { id: 1, v: 'abcd', w: null, list: null });
-    await assert.rejects(normaliseUnchecked(long), /column "v": value too long for type character varying\(3\)/);
+    await assert.rejects(
+      normaliseUnchecked(long),
+      /column "v": value too long for type character varying\(3\)/,
+    );
     const longIn = insert('noisy', { id: 1, v: null, w: null, list: ['abcd'] });
     await assert.rejects(normaliseUnchecked(longIn), /column "list": value too long/);
   });
 
   for (const [what, message] of [
-    ['a field of a composite type', /column "pair": .*domain app\.sly_field has the check .*; state any\(\)/],
-    ['a bound of a range', /column "span": .*domain app\.sly_bound has the check .*; state any\(\)/],
-    ['a literal default of a domain', /column "v": its default .* runs code of the application; state the value/],
+    [
+      'a field of a composite type',
+      /column "pair": .*domain app\.sly_field has the check .*; state any\(\)/,
+    ],
+    [
+      'a bound of a range',
+      /column "span": .*domain app\.sly_bound has the check .*; state any\(\)/,
+    ],
+    [
+      'a literal default of a domain',
+      /column "v": its default .* runs code of the application; state the value/,
+    ],
   ] as const) {
     test(`${what} that cannot be read without its check is refused with what to do`, async () => {
       const effect = EFFECTS[what];
       assert.ok(effect !== undefined);
-      await assert.rejects(normaliseUnchecked(effect), { code: 'ERR_EM_MANIFEST_INVALID', message });
+      await assert.rejects(normaliseUnchecked(effect), {
+        code: 'ERR_EM_MANIFEST_INVALID',
+        message,
+      });
     });
   }
 });
@@ -206,11 +249,17 @@ test('a boundary that opens after signing refuses before declared state is read,
   });
   const requires = [row('plain', { id: 1 }, { v: 'a' })];
   const effects = [update('plain', { id: 1 }, { v: ['a', 'b'] })];
-  const license = approver(KEY).sign(await own.prepare({ ...TASK, requires, effects }), { expiresIn: '10m' });
+  const license = approver(KEY).sign(await own.prepare({ ...TASK, requires, effects }), {
+    expiresIn: '10m',
+  });
   const exec = new URL(String(calm.options.execution)).username;
   await calm.db.run(`alter role "${exec}" createdb`);
   const refused = await own.execute(license, PAY);
-  assert.partialDeepStrictEqual(refused, { kind: 'rejected', at: 'authority', reason: 'outlet-unclassified' });
+  assert.partialDeepStrictEqual(refused, {
+    kind: 'rejected',
+    at: 'authority',
+    reason: 'outlet-unclassified',
+  });
   await calm.db.run(`alter role "${exec}" nocreatedb`);
   assert.equal((await own.execute(license, PAY)).kind, 'committed');
 });

@@ -14,18 +14,28 @@ const SAME = {
 };
 
 test('row-event: an upsert of equal values is approved as an update of no column, and as nothing else', async () => {
-  await using office = await openOffice(SCHEMA, { relations: ['setting', 'loose'], profile: 'row-event' });
+  await using office = await openOffice(SCHEMA, {
+    relations: ['setting', 'loose'],
+    profile: 'row-event',
+  });
   const untouched = update('setting', { name: 'theme' }, {});
   assertCommitted(await office.run([untouched], SAME));
   assert.equal(endingOf(await office.run([], SAME)), 'rejected diverged: DIVERGED');
   const other = update('setting', { name: 'size' }, {});
-  assert.equal(endingOf(await office.run([other], SAME)), 'rejected diverged: DIVERGED', 'another row');
+  assert.equal(
+    endingOf(await office.run([other], SAME)),
+    'rejected diverged: DIVERGED',
+    'another row',
+  );
   const changing = { sql: "update setting set value = 'light' where name = 'theme'" };
   assert.equal(endingOf(await office.run([untouched], changing)), 'rejected diverged: DIVERGED');
 
   const { proposal, terminal } = await office.planned(SAME);
   assertCommitted(terminal);
-  assert.match(renderApproved(proposal.approved), /~ setting name="theme" {2}written, no column changes/);
+  assert.match(
+    renderApproved(proposal.approved),
+    /~ setting name="theme" {2}written, no column changes/,
+  );
   assertCommitted((await office.planned({ sql: 'update loose set value = value' })).terminal);
 });
 
@@ -46,6 +56,9 @@ test('net-state: it is no effect, and stating it is refused with what to do', as
 });
 
 test('relation-write: it counts', async () => {
-  await using office = await openOffice(SCHEMA, { relations: ['setting'], profile: 'relation-write' });
+  await using office = await openOffice(SCHEMA, {
+    relations: ['setting'],
+    profile: 'relation-write',
+  });
   assertCommitted(await office.run([writes('update', 'setting', 1)], SAME));
 });

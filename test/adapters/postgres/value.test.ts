@@ -65,14 +65,18 @@ async function store(type: string, texts: readonly (string | null)[]): Promise<r
   const again = first.map(({ value }) => {
     assert.ok(isValue(value), `${type}: ${JSON.stringify(value)} is a value`);
     const encoded = encodeValue(column.type, value);
-    assert.ok(encoded === null || typeof encoded === 'string', `${type}: ${JSON.stringify(value)} can be bound`);
+    assert.ok(
+      encoded === null || typeof encoded === 'string',
+      `${type}: ${JSON.stringify(value)} can be bound`,
+    );
     return encoded;
   });
   await insert(`${name}_again`, again);
   const second = await read(`${name}_again`);
   for (const [n, { value, sent, text }] of first.entries()) {
     assert.deepEqual(second[n]?.value, value);
-    if (!SCALED.test(type)) assert.equal(second[n]?.sent, sent, `${type} ${text} is stored the same again`);
+    if (!SCALED.test(type))
+      assert.equal(second[n]?.sent, sent, `${type} ${text} is stored the same again`);
   }
   await database.control.query(`drop table public.${name}, public.${name}_again`);
   return first;
@@ -91,10 +95,18 @@ function assertFaithful(type: string, stored: readonly Stored[]): void {
   const byValue = new Map<string, string>();
   for (const { value, sent, text } of stored) {
     const shown = canonical(value);
-    assert.equal(bySent.get(sent) ?? shown, shown, `${type} ${text}: one representation has one value`);
+    assert.equal(
+      bySent.get(sent) ?? shown,
+      shown,
+      `${type} ${text}: one representation has one value`,
+    );
     bySent.set(sent, shown);
     if (SCALED.test(type)) continue;
-    assert.equal(byValue.get(shown) ?? sent, sent, `${type} ${text}: ${shown} stands for one representation`);
+    assert.equal(
+      byValue.get(shown) ?? sent,
+      sent,
+      `${type} ${text}: ${shown} stands for one representation`,
+    );
     byValue.set(shown, sent);
   }
 }
@@ -126,7 +138,13 @@ const LISTED: Readonly<Record<string, readonly (string | null)[]>> = {
   bool: ['t', 'f', null],
   int2: ['-32768', '0', '32767', null],
   int4: ['-2147483648', '2147483647'],
-  int8: ['-9223372036854775808', '9223372036854775807', '9007199254740991', '9007199254740992', '-9007199254740993'],
+  int8: [
+    '-9223372036854775808',
+    '9223372036854775807',
+    '9007199254740991',
+    '9007199254740992',
+    '-9007199254740993',
+  ],
   oid: ['0', '4294967295'],
   numeric: [
     'NaN',
@@ -203,7 +221,17 @@ const LISTED: Readonly<Record<string, readonly (string | null)[]>> = {
   'bit(3)': ['101', '000'],
   varbit: ['', '0', '00', '101'],
   json: ['{"a": 1}', '{"a":1}', '{"a":1,"a":2}', '1.0', '1', '"x"', 'null', null],
-  jsonb: ['{"a": 1}', '{"b":1,"a":[1,2,{"$int":"1"}]}', '1.0', '1', '"x"', 'null', '"1"', null, '1e400'],
+  jsonb: [
+    '{"a": 1}',
+    '{"b":1,"a":[1,2,{"$int":"1"}]}',
+    '1.0',
+    '1',
+    '"x"',
+    'null',
+    '"1"',
+    null,
+    '1e400',
+  ],
   jsonpath: ['$.a', 'strict $.a[*]'],
   xml: ['<a/>', '<a></a>', 'text', '<?xml version="1.0"?><a/>'],
   tsvector: ['a b', 'a:1 b:2A', "'it''s':3", ''],
@@ -263,7 +291,9 @@ const GENERATED: Readonly<Record<string, fc.Arbitrary<string>>> = {
   float8: fc.double({ noNaN: true }).map((real) => (Object.is(real, -0) ? '-0' : String(real))),
   text: nested.text as fc.Arbitrary<string>,
   jsonb: nested.json as fc.Arbitrary<string>,
-  bytea: fc.uint8Array({ maxLength: 20 }).map((bytes) => `\\x${Buffer.from(bytes).toString('hex')}`),
+  bytea: fc
+    .uint8Array({ maxLength: 20 })
+    .map((bytes) => `\\x${Buffer.from(bytes).toString('hex')}`),
   timestamptz: micros(-210_866_803_200n * 1_000_000n, 9_223_000_000_000n * 1_000_000n).map(
     (at) => `epoch +${at} microseconds`,
   ),
@@ -274,7 +304,9 @@ const GENERATED: Readonly<Record<string, fc.Arbitrary<string>>> = {
       micros(-200_000_000_000n, 200_000_000_000n),
     )
     .map(([months, days, us]) => `${months} months ${days} days ${us} microseconds`),
-  inet: fc.tuple(fc.ipV4(), fc.integer({ min: 0, max: 32 })).map(([host, bits]) => `${host}/${bits}`),
+  inet: fc
+    .tuple(fc.ipV4(), fc.integer({ min: 0, max: 32 }))
+    .map(([host, bits]) => `${host}/${bits}`),
   uuid: fc.uuid(),
 };
 

@@ -48,7 +48,12 @@ const statuses = async ({ db }: ProtectedDatabase) =>
 const PAID = update('invoice', { id: 1 }, { status: ['pending', 'paid'] });
 const CHEAPER = update('invoice', { id: 1 }, { amount: [35, 30] });
 
-const HONEST: readonly (readonly [what: string, view: string, sql: string, effects: readonly ApprovedEffect[]])[] = [
+const HONEST: readonly (readonly [
+  what: string,
+  view: string,
+  sql: string,
+  effects: readonly ApprovedEffect[],
+])[] = [
   ['an update', 'pending', "update pending set status = 'paid' where id = 1", [PAID]],
   ['a delete', 'pending', 'delete from pending where id = 2', [remove('invoice', { id: 2 })]],
   [
@@ -63,7 +68,12 @@ const HONEST: readonly (readonly [what: string, view: string, sql: string, effec
     "insert into pending values (1, 'x', 30) on conflict (id) do update set amount = excluded.amount",
     [CHEAPER],
   ],
-  ['an update through a view of a view', 'pending_ids', 'update pending_ids set amount = 30 where id = 1', [CHEAPER]],
+  [
+    'an update through a view of a view',
+    'pending_ids',
+    'update pending_ids set amount = 30 where id = 1',
+    [CHEAPER],
+  ],
   [
     'an INSTEAD OF trigger',
     'noted',
@@ -78,7 +88,10 @@ for (const version of [17, 15] as const) {
   }, async (t) => {
     for (const [what, view, sql, effects] of HONEST) {
       await t.test(what, async () => {
-        await using place = await open([view, ...(view === 'pending_ids' ? ['pending'] : [])], version);
+        await using place = await open(
+          [view, ...(view === 'pending_ids' ? ['pending'] : [])],
+          version,
+        );
         assert.equal(await run(place, effects, { sql }), 'committed');
       });
     }
@@ -88,15 +101,23 @@ for (const version of [17, 15] as const) {
 test('a write through a view that changes more than was approved is DIVERGED', async () => {
   await using place = await open(['pending', 'noted']);
   assert.match(
-    await run(place, [PAID], { sql: "update pending set status = 'paid', amount = 0 where id = 1" }),
+    await run(place, [PAID], {
+      sql: "update pending set status = 'paid', amount = 0 where id = 1",
+    }),
     /DIVERGED/,
   );
-  assert.match(await run(place, [PAID], { sql: "update noted set status = 'paid' where id = 1" }), /DIVERGED/);
+  assert.match(
+    await run(place, [PAID], { sql: "update noted set status = 'paid' where id = 1" }),
+    /DIVERGED/,
+  );
 });
 
 test('the check option of a view holds', async () => {
   await using place = await open(['pending']);
-  assert.match(await run(place, [PAID], { sql: "update pending set status = 'lost' where id = 1" }), /\[44000\]/);
+  assert.match(
+    await run(place, [PAID], { sql: "update pending set status = 'lost' where id = 1" }),
+    /\[44000\]/,
+  );
 });
 
 test('a view that is not registered cannot be written', async () => {
@@ -104,7 +125,10 @@ test('a view that is not registered cannot be written', async () => {
   const action = { sql: "update pending set status = 'paid' where id = 1" };
   assert.match(await run(place, [PAID], action), /^rejected at stage \(denied\)/);
   const grant = () => place.db.run(`grant update on pending to "${place.db.role('em_exec')}"`);
-  assert.match(await run(place, [PAID], action, grant), /^rejected at boundary .*UPDATE ON TABLE public\.pending/s);
+  assert.match(
+    await run(place, [PAID], action, grant),
+    /^rejected at boundary .*UPDATE ON TABLE public\.pending/s,
+  );
   assert.deepEqual(await statuses(place), ['pending', 'paid']);
   await assert.rejects(run(place, [PAID], action), openBoundary(/UPDATE ON TABLE public\.pending/));
 });
@@ -124,7 +148,10 @@ for (const [view, message] of REFUSED) {
 
 test('a view among the relations, or in a manifest, is answered with where it belongs', async () => {
   const relations = protectedDatabase(SCHEMA, { relations: ['pending'] });
-  await assert.rejects(relations, /it is a view; name the tables beneath it here, and the view itself in `views`/);
+  await assert.rejects(
+    relations,
+    /it is a view; name the tables beneath it here, and the view itself in `views`/,
+  );
   await using place = await open(['pending']);
   const effects = [update('pending', { id: 1 }, { status: ['pending', 'paid'] })];
   await assert.rejects(runApproved(place, { effects, action: { sql: 'select 1' } }), {
@@ -152,11 +179,15 @@ test('a view over a table that is not registered is refused with what to do', as
 test('a view that comes to write elsewhere after it was registered is refused, with what to do', async () => {
   await using place = await open(['pending_ids', 'pending']);
   const redirect = () =>
-    place.db.run('create or replace view pending_ids as select h.id, 0::numeric(10, 2) as amount from hidden h');
+    place.db.run(
+      'create or replace view pending_ids as select h.id, 0::numeric(10, 2) as amount from hidden h',
+    );
   const action = { sql: 'update invoice set amount = 30 where id = 1' };
   const end = await run(place, [CHEAPER], action, redirect);
   assert.match(end, /^rejected at boundary .*view public\.pending_ids.*public\.hidden/s);
-  assert.deepEqual(await place.db.run('select amount::int from invoice where id = 1'), [{ amount: 35 }]);
+  assert.deepEqual(await place.db.run('select amount::int from invoice where id = 1'), [
+    { amount: 35 },
+  ]);
   await assert.rejects(run(place, [CHEAPER], action), openBoundary(/view public\.pending_ids/));
   await place.db.run(/REVOKE [^;]*/.exec(end)?.[0] ?? '');
   assert.equal(await run(place, [CHEAPER], action), 'committed');

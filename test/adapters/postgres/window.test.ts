@@ -17,18 +17,27 @@ test('the window begins with the transaction, however late the stage was opened 
   try {
     await admin.query('begin; lock table effectmatch.stage in access exclusive mode');
     const holding = port.hold({ sql: 'insert into event (id) values (1)' });
-    const waiting = 'select count(*)::int as n from pg_locks where not granted and relation = $1::regclass';
+    const waiting =
+      'select count(*)::int as n from pg_locks where not granted and relation = $1::regclass';
     while ((await admin.query(waiting, ['effectmatch.stage'])).rows[0].n === 0);
     await admin.query('select pg_sleep(0.02); rollback');
     const { evidence, stage } = demandHeld(await holding);
     await stage.discard();
     const { at, read_at: readAt, second } = evidence.records[0]?.after ?? {};
-    const [first, last] = [at, readAt].map((text) => readInstant(String(text))?.earliestMs ?? Number.NaN);
+    const [first, last] = [at, readAt].map(
+      (text) => readInstant(String(text))?.earliestMs ?? Number.NaN,
+    );
     const { fromMs, toMs } = evidence.window;
     assert.equal(fromMs, first, 'now() is where it begins');
     for (const value of [at, readAt, second])
-      assert.ok(satisfies({ now: { withinMs: 0, unit: 'iso' } }, value ?? null, evidence), String(value));
-    assert.ok(Number(last) >= Number(first) + 20 && Number(last) <= toMs, `${first} ${last} ${toMs}`);
+      assert.ok(
+        satisfies({ now: { withinMs: 0, unit: 'iso' } }, value ?? null, evidence),
+        String(value),
+      );
+    assert.ok(
+      Number(last) >= Number(first) + 20 && Number(last) <= toMs,
+      `${first} ${last} ${toMs}`,
+    );
   } finally {
     await admin.end();
   }

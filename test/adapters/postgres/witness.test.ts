@@ -56,7 +56,11 @@ const channels = (gaps: readonly string[]) =>
 
 test('a write past a recorder that is disabled, dropped or hollow is counted', async (t) => {
   const cases: readonly (readonly [string, string, string])[] = [
-    ['disabled', 'alter table item disable trigger effectmatch_record', 'update item set n = 9 where id = 1'],
+    [
+      'disabled',
+      'alter table item disable trigger effectmatch_record',
+      'update item set n = 9 where id = 1',
+    ],
     ['dropped', 'drop trigger effectmatch_record on item', 'delete from item where id = 2'],
     [
       'hollow',
@@ -110,7 +114,11 @@ test('what a block wrote and rolled back is no gap and no effect', async () => {
     { op: 'update', target: 'bulky', key: { id: 1 }, before: { n: 1 }, after: { n: 11 } },
   ];
   for (const tables of ['none', 'item', 'bulky', 'moved']) {
-    assert.deepEqual(await effectsOf(await port.hold({ call: 'undone', values: [tables] })), left, tables);
+    assert.deepEqual(
+      await effectsOf(await port.hold({ call: 'undone', values: [tables] })),
+      left,
+      tables,
+    );
   }
   // The classic: the insert fails on the second of two rows, after both were counted and before any was recorded.
   assert.deepEqual(await effectsOf(await port.hold({ call: 'upserted', values: [2] })), [
@@ -124,7 +132,11 @@ test('a recorder that was off for a while explains nothing until it is surveyed 
   await port.db.run('alter table item enable always trigger effectmatch_record');
   const upsert = { call: 'upserted', values: [2] };
   assert.deepEqual(channels(await gapsOf(await port.hold(upsert))), ['counters']);
-  assert.deepEqual(await gapsOf(await port.hold({ sql: 'update item set n = 5 where id = 1' })), [], 'all is recorded');
+  assert.deepEqual(
+    await gapsOf(await port.hold({ sql: 'update item set n = 5 where id = 1' })),
+    [],
+    'all is recorded',
+  );
   await port.adapter.survey();
   assert.deepEqual(await gapsOf(await port.hold(upsert)), []);
 });
@@ -132,9 +144,21 @@ test('a recorder that was off for a while explains nothing until it is surveyed 
 test('a write to a table that nobody registered is seen, also where it was rolled back', async () => {
   await using port = await openPort(SCHEMA, SETTINGS);
   const gap = ['Channel "relations" saw "stray" touched, which is not registered.'];
-  assert.deepEqual(await gapsOf(await port.hold({ call: 'write_stray' })), gap, 'by a function with other rights');
-  assert.deepEqual(await gapsOf(await port.hold({ sql: 'update item set n = 77 where id = 1' })), gap, 'by a trigger');
-  assert.deepEqual(await gapsOf(await port.hold({ call: 'undone', values: ['stray'] })), gap, 'rolled back');
+  assert.deepEqual(
+    await gapsOf(await port.hold({ call: 'write_stray' })),
+    gap,
+    'by a function with other rights',
+  );
+  assert.deepEqual(
+    await gapsOf(await port.hold({ sql: 'update item set n = 77 where id = 1' })),
+    gap,
+    'by a trigger',
+  );
+  assert.deepEqual(
+    await gapsOf(await port.hold({ call: 'undone', values: ['stray'] })),
+    gap,
+    'rolled back',
+  );
   assert.deepEqual(await port.db.run('select * from stray'), []);
 });
 
@@ -146,5 +170,8 @@ test('a write to a catalogue is seen', async () => {
   };
   assert.deepEqual(await touched('commented'), ['pg_catalog.pg_description']);
   assert.deepEqual(await touched('altered'), ['pg_catalog.pg_db_role_setting']);
-  assert.ok((await touched('disabling')).includes('pg_catalog.pg_class'), 'a truncated table hides its own counters');
+  assert.ok(
+    (await touched('disabling')).includes('pg_catalog.pg_class'),
+    'a truncated table hides its own counters',
+  );
 });

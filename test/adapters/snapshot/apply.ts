@@ -23,10 +23,13 @@ export function applyEffects(
   const holder = { root: structuredClone(base) as Json };
   const ofRest = records.filter(({ target }) => target === '/');
   const ofRecords = records.filter(({ target }) => target !== '/');
-  for (const record of ofRecords) if (record.op !== 'insert') changeRecord(holder, record, placeOf(places, record));
+  for (const record of ofRecords)
+    if (record.op !== 'insert') changeRecord(holder, record, placeOf(places, record));
   for (const record of ofRest) if (!pathOf(record).endsWith('~order')) changeRest(holder, record);
-  for (const record of ofRecords) if (record.op === 'insert') addRecord(holder, record, placeOf(places, record));
-  for (const record of ofRest) if (pathOf(record).endsWith('~order')) reorder(holder, record, places);
+  for (const record of ofRecords)
+    if (record.op === 'insert') addRecord(holder, record, placeOf(places, record));
+  for (const record of ofRest)
+    if (pathOf(record).endsWith('~order')) reorder(holder, record, places);
   return holder.root;
 }
 
@@ -70,7 +73,9 @@ function setFields(entry: JsonObject, image: object, place: Place): void {
 function changeRecord(holder: { root: Json }, record: ChangeRecord, place: Place): void {
   const container = containerOf(holder, place);
   const mapKey = String(record.key?.[place.key[0] ?? '']);
-  const index = place.map ? -1 : (container as JsonObject[]).findIndex((entry) => hasKey(entry, record, place));
+  const index = place.map
+    ? -1
+    : (container as JsonObject[]).findIndex((entry) => hasKey(entry, record, place));
   if (record.op === 'delete') {
     if (place.map) delete (container as JsonObject)[mapKey];
     else (container as Json[]).splice(index, 1);
@@ -102,16 +107,28 @@ function changeRest(holder: { root: Json }, record: ChangeRecord): void {
     holder.root = plain(record.after?.value);
     return;
   }
-  const parent = tokens.reduce<Json>((at, token) => (at as JsonObject)[token] as Json, holder.root) as JsonObject;
+  const parent = tokens.reduce<Json>(
+    (at, token) => (at as JsonObject)[token] as Json,
+    holder.root,
+  ) as JsonObject;
   if (record.op === 'delete') delete parent[last];
   else parent[last] = plain(record.after?.value);
 }
 
-function reorder(holder: { root: Json }, record: ChangeRecord, places: Readonly<Record<string, Place>>): void {
-  const place = Object.values(places).find(({ path }) => `/${path.join('/')}~order` === pathOf(record));
+function reorder(
+  holder: { root: Json },
+  record: ChangeRecord,
+  places: Readonly<Record<string, Place>>,
+): void {
+  const place = Object.values(places).find(
+    ({ path }) => `/${path.join('/')}~order` === pathOf(record),
+  );
   if (place === undefined) throw new Error(`no list ${pathOf(record)}`);
   const list = containerOf(holder, place) as JsonObject[];
-  const order = (plain(record.after?.value) as Json[]).map((key) => JSON.stringify(Array.isArray(key) ? key : [key]));
-  const rank = (entry: JsonObject) => order.indexOf(JSON.stringify(place.key.map((name) => entry[name])));
+  const order = (plain(record.after?.value) as Json[]).map((key) =>
+    JSON.stringify(Array.isArray(key) ? key : [key]),
+  );
+  const rank = (entry: JsonObject) =>
+    order.indexOf(JSON.stringify(place.key.map((name) => entry[name])));
   list.sort((a, b) => rank(a) - rank(b));
 }

@@ -4,7 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { overAction } from '../../../src/adapters/snapshot/built-ins.ts';
-import { copyDocument, readDocument, takeDocument, writeDocument } from '../../../src/adapters/snapshot/document.ts';
+import {
+  copyDocument,
+  readDocument,
+  takeDocument,
+  writeDocument,
+} from '../../../src/adapters/snapshot/document.ts';
 import { runCalls } from '../../../src/adapters/snapshot/tools.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
 import type { Value } from '../../../src/protocol/value.ts';
@@ -78,7 +83,11 @@ function valueOrCode<T>(attempt: () => T): T | string {
 }
 
 test('whatever calls leave of a state, its text is the canonical one, and calls that fail leave the text before', async () => {
-  const step = fc.record({ name: fc.constantFrom('a', 'b', '1', 'Z'), value: plain, fails: fc.boolean() });
+  const step = fc.record({
+    name: fc.constantFrom('a', 'b', '1', 'Z'),
+    value: plain,
+    fails: fc.boolean(),
+  });
   await fc.assert(
     fc.asyncProperty(
       fc.dictionary(fc.stringMatching(/^[a-z0-9]*$/), plain),
@@ -138,7 +147,8 @@ for (const maker of MAKERS) {
 }
 
 function* spoilings(object: object, name: PropertyKey, was: PropertyDescriptor) {
-  if (was.writable === true) yield () => Reflect.set(object, name, name === 'length' ? 7 : 'spoilt');
+  if (was.writable === true)
+    yield () => Reflect.set(object, name, name === 'length' ? 7 : 'spoilt');
   if (was.configurable !== true) return;
   yield () => Reflect.deleteProperty(object, name);
   yield () => {
@@ -158,7 +168,10 @@ const bench = {
   toolTimeoutMs: 1000,
   quotesValues: true,
   tools: {
-    set(state: Record<string, Value>, { name, value, fails }: { name: string; value: Value; fails: boolean }) {
+    set(
+      state: Record<string, Value>,
+      { name, value, fails }: { name: string; value: Value; fails: boolean },
+    ) {
       state[name] = value;
       if (fails) throw new Error('it was told to');
     },

@@ -19,7 +19,8 @@ import { overlay } from '../../../src/testing/world.ts';
 import { change, durable, freshPath, look, open } from './store.ts';
 
 const [BUSY, IOERR, CONSTRAINT] = [5, 10, 19];
-const failure = (errcode: number) => Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
+const failure = (errcode: number) =>
+  Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
 
 /** What stands in for a statement: given the real one to call or not. */
 type Stand = (run: () => void) => void;
@@ -71,12 +72,17 @@ async function freshStore() {
   return { file, base, backend };
 }
 
-async function promote(given: Case): Promise<{ promotion: Promotion; became: boolean; steps: string[] }> {
+async function promote(
+  given: Case,
+): Promise<{ promotion: Promotion; became: boolean; steps: string[] }> {
   const { file, base, backend } = await freshStore();
   given.before?.(file);
   const steps: string[] = [];
   const real = new DatabaseSync(file);
-  const stands: Record<string, Stand | undefined> = { commit: given.commit, rollback: given.rollback };
+  const stands: Record<string, Stand | undefined> = {
+    commit: given.commit,
+    rollback: given.rollback,
+  };
   const db = overlay(real, {
     exec(sql: string) {
       const stand = stands[sql];
@@ -84,10 +90,13 @@ async function promote(given: Case): Promise<{ promotion: Promotion; became: boo
       else stand(() => real.exec(sql));
     },
     prepare(sql: string) {
-      if (given.marker !== undefined && sql.startsWith('insert into main.effectmatch_marker')) throw given.marker;
+      if (given.marker !== undefined && sql.startsWith('insert into main.effectmatch_marker'))
+        throw given.marker;
       const prepared = real.prepare(sql);
       const stand = stands[sql];
-      return stand === undefined ? prepared : overlay(prepared, { run: () => stand(() => prepared.run()) as never });
+      return stand === undefined
+        ? prepared
+        : overlay(prepared, { run: () => stand(() => prepared.run()) as never });
     },
   });
   const next = { version: base.version + 1, digest: digestState(NEXT), text: NEXT };
@@ -96,14 +105,22 @@ async function promote(given: Case): Promise<{ promotion: Promotion; became: boo
     db,
     { marker: MARKER, base, next, token: given.token },
     {
-      ...{ backend, busyTimeoutMs: 0, isReplaced: () => false, connection: new StoreConnection(file, () => false) },
+      ...{
+        backend,
+        busyTimeoutMs: 0,
+        isReplaced: () => false,
+        connection: new StoreConnection(file, () => false),
+      },
       reached: (step) => steps.push(step),
       ...given.tools,
     },
   );
   clearInterval(watching);
   real.close();
-  const markers = look(file, `select * from effectmatch_marker where disposition = 'committed'`).length;
+  const markers = look(
+    file,
+    `select * from effectmatch_marker where disposition = 'committed'`,
+  ).length;
   const found = durable(file);
   const became = found.version === next.version;
   assert.deepEqual(found.state, { list: [], n: became ? 2 : 1 });
@@ -142,12 +159,17 @@ test('a commit that returns with the transaction open confirms nothing', async (
 });
 
 test('before COMMIT every failure is a refusal by its own name', async () => {
-  await assertRefused('boundary-changed', { before: (file) => change(file, 'create table stranger (x)') });
+  await assertRefused('boundary-changed', {
+    before: (file) => change(file, 'create table stranger (x)'),
+  });
   await assertRefused('backend-replaced', { tools: { isReplaced: () => true } });
   await assertRefused('backend-replaced', { tools: { backend: 'another' } });
   await assertRefused('marker-conflict', {
     before: (file) =>
-      change(file, `insert into effectmatch_marker values ('${MARKER.occurrence}', 'void', '', '', '')`),
+      change(
+        file,
+        `insert into effectmatch_marker values ('${MARKER.occurrence}', 'void', '', '', '')`,
+      ),
   });
   await assertRefused('marker-failed', { marker: failure(CONSTRAINT) });
   await assertRefused('marker-failed', { marker: failure(IOERR) });
@@ -159,13 +181,23 @@ test('a writer that stays refuses as busy, and only what SQLite calls busy is bu
   other.exec('begin immediate');
   const next = { version: 2, digest: digestState(NEXT), text: NEXT };
   const connection = new StoreConnection(file, () => false);
-  const tools = { backend, busyTimeoutMs: 0, reached: unobserved, isReplaced: () => false, connection };
+  const tools = {
+    backend,
+    busyTimeoutMs: 0,
+    reached: unobserved,
+    isReplaced: () => false,
+    connection,
+  };
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
   connection.close();
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'busy');
   await assertRefused('busy', { marker: failure(BUSY) });
-  await assertRefused('marker-failed', { marker: new EffectMatchError('ERR_EM_INVARIANT', 'ours') });
-  await assertRefused('marker-failed', { marker: Object.assign(new Error('foreign'), { code: 'ERR_EM_STORE_BUSY' }) });
+  await assertRefused('marker-failed', {
+    marker: new EffectMatchError('ERR_EM_INVARIANT', 'ours'),
+  });
+  await assertRefused('marker-failed', {
+    marker: Object.assign(new Error('foreign'), { code: 'ERR_EM_STORE_BUSY' }),
+  });
 });
 
 test('busy or a violated constraint at COMMIT refuses while the transaction is open, and proves nothing once it is over', async () => {
@@ -180,7 +212,11 @@ test('any other failure of COMMIT proves nothing, with the transaction open or o
   await assertUnknown(/SQLite said 10/, { commit: runsAndFails(failure(IOERR)) }, true);
   const foreign = Object.assign(new Error('foreign'), { code: 'ERR_EM_STORE_BUSY' });
   await assertUnknown(/foreign/, { commit: fails(foreign) }, false);
-  await assertUnknown(/ours/, { commit: fails(new EffectMatchError('ERR_EM_INVARIANT', 'ours')) }, false);
+  await assertUnknown(
+    /ours/,
+    { commit: fails(new EffectMatchError('ERR_EM_INVARIANT', 'ours')) },
+    false,
+  );
 });
 
 test('a connection whose COMMIT ended in an unknown way is given up, with the transaction open or over', async () => {
@@ -204,7 +240,11 @@ test('busy is tried again only after a rollback that returned', async () => {
 });
 
 test('a rollback that fails or does not end the transaction proves nothing', async () => {
-  await assertUnknown(/SQLite said 10/, { commit: fails(failure(BUSY)), rollback: fails(failure(IOERR)) }, false);
+  await assertUnknown(
+    /SQLite said 10/,
+    { commit: fails(failure(BUSY)), rollback: fails(failure(IOERR)) },
+    false,
+  );
   await assertUnknown(/did not end/, { commit: fails(failure(BUSY)), rollback: () => {} }, false);
 });
 
@@ -230,7 +270,13 @@ test('a connection is used again only after a promotion that is known to be over
     token: undefined,
   };
   const promoting = (reached: PromotionTools['reached']) =>
-    promoteState(request, { backend, busyTimeoutMs: 0, isReplaced: () => false, connection, reached });
+    promoteState(request, {
+      backend,
+      busyTimeoutMs: 0,
+      isReplaced: () => false,
+      connection,
+      reached,
+    });
   const first = connection.open();
   let met: boolean | undefined;
   const stop = () => {

@@ -51,7 +51,12 @@ const names = fc.constantFrom(
   '',
   '*',
 );
-const scalar = fc.oneof(fc.constant(null), fc.boolean(), fc.integer({ min: 0, max: 3 }), fc.constantFrom('', 'p', 'q'));
+const scalar = fc.oneof(
+  fc.constant(null),
+  fc.boolean(),
+  fc.integer({ min: 0, max: 3 }),
+  fc.constantFrom('', 'p', 'q'),
+);
 const { json } = fc.letrec((tie) => ({
   json: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
@@ -61,18 +66,27 @@ const { json } = fc.letrec((tie) => ({
   ),
 }));
 const others = fc.dictionary(names, json, { maxKeys: 2, noNullPrototype: true });
-const merged = (key: fc.Arbitrary<object>) => fc.tuple(others, key).map(([rest, own]) => ({ ...rest, ...own }));
+const merged = (key: fc.Arbitrary<object>) =>
+  fc.tuple(others, key).map(([rest, own]) => ({ ...rest, ...own }));
 const orderKey = fc.oneof(fc.integer({ min: 0, max: 4 }), fc.constantFrom('0', '1'));
-const order = merged(fc.record({ id: orderKey, items: fc.array(scalar, { maxLength: 3 }) }, { requiredKeys: ['id'] }));
+const order = merged(
+  fc.record({ id: orderKey, items: fc.array(scalar, { maxLength: 3 }) }, { requiredKeys: ['id'] }),
+);
 const line = merged(
-  fc.record({ x: fc.constantFrom(0, 1, '1'), y: fc.boolean(), n: scalar }, { requiredKeys: ['x', 'y'] }),
+  fc.record(
+    { x: fc.constantFrom(0, 1, '1'), y: fc.boolean(), n: scalar },
+    { requiredKeys: ['x', 'y'] },
+  ),
 );
 /** Mostly regular collections, sometimes with strangers, doubles or something else in their place. */
 const list = (entry: fc.Arbitrary<unknown>, selector: (entry: never) => unknown) =>
   fc.oneof(
     {
       weight: 5,
-      arbitrary: fc.uniqueArray(entry, { maxLength: 5, selector: selector as (entry: unknown) => unknown }),
+      arbitrary: fc.uniqueArray(entry, {
+        maxLength: 5,
+        selector: selector as (entry: unknown) => unknown,
+      }),
     },
     { weight: 1, arbitrary: fc.array(fc.oneof(entry, json), { maxLength: 3 }) },
     { weight: 1, arbitrary: json },
@@ -84,10 +98,16 @@ const document = fc.oneof(
       {
         orders: list(order, ({ id }: { id: unknown }) => id),
         shop: fc.oneof(
-          fc.record({ lines: list(line, ({ x, y }: { x: unknown; y: unknown }) => `${typeof x}${x}${y}`), a: json }),
+          fc.record({
+            lines: list(line, ({ x, y }: { x: unknown; y: unknown }) => `${typeof x}${x}${y}`),
+            a: json,
+          }),
           json,
         ),
-        stock: fc.oneof(fc.dictionary(names, fc.oneof(others, json), { maxKeys: 4, noNullPrototype: true }), json),
+        stock: fc.oneof(
+          fc.dictionary(names, fc.oneof(others, json), { maxKeys: 4, noNullPrototype: true }),
+          json,
+        ),
         a: json,
       },
       { requiredKeys: [] },
@@ -98,12 +118,20 @@ const document = fc.oneof(
 /** Two documents that share much: each part of the second is new or as in the first, in a new order or not. */
 const pair = fc
   .tuple(document, document, fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }))
-  .map(([before, other, choice]) => structuredClone([before, mix(before, other, choice, { at: 0 })] as const));
+  .map(([before, other, choice]) =>
+    structuredClone([before, mix(before, other, choice, { at: 0 })] as const),
+  );
 
-function mix(before: unknown, other: unknown, choice: readonly boolean[], cursor: { at: number }): unknown {
+function mix(
+  before: unknown,
+  other: unknown,
+  choice: readonly boolean[],
+  cursor: { at: number },
+): unknown {
   cursor.at += 1;
   const pick = choice[cursor.at % choice.length] === true;
-  if (Array.isArray(before) && Array.isArray(other)) return pick ? [...before, ...other] : [...before].reverse();
+  if (Array.isArray(before) && Array.isArray(other))
+    return pick ? [...before, ...other] : [...before].reverse();
   if (!isRecord(before) || !isRecord(other)) return pick ? before : other;
   const mixed: Record<string, unknown> = {};
   for (const name of new Set([...Object.keys(before), ...Object.keys(other)])) {
@@ -119,14 +147,23 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function effectsBetween(before: unknown, after: unknown, by: Layout = layout): readonly ChangeRecord[] {
-  return diffViews(by, viewDocument(by, writeDocument(before)), viewDocument(by, writeDocument(after)));
+function effectsBetween(
+  before: unknown,
+  after: unknown,
+  by: Layout = layout,
+): readonly ChangeRecord[] {
+  return diffViews(
+    by,
+    viewDocument(by, writeDocument(before)),
+    viewDocument(by, writeDocument(after)),
+  );
 }
 
 const manifestOf = (records: readonly ChangeRecord[]): Manifest => ({
   ...{ version: 1, adapter: 'shop', task: 'task', planRevision: 1, requires: [], watch: [] },
   effects: records.map(({ op, target, key, before, after }): ApprovedEffect => {
-    const cells = (row: Row) => Object.fromEntries(Object.entries(row).map(([name, is]) => [name, { is }]));
+    const cells = (row: Row) =>
+      Object.fromEntries(Object.entries(row).map(([name, is]) => [name, { is }]));
     return {
       ...{ op, target, count: 1 },
       ...(key && { key: cells(key) }),
@@ -137,9 +174,20 @@ const manifestOf = (records: readonly ChangeRecord[]): Manifest => ({
 });
 
 /** The core's judgement about these records, against an approval of those. */
-function judge(observed: readonly ChangeRecord[], manifest: Manifest, by: Layout = layout): Outcome {
+function judge(
+  observed: readonly ChangeRecord[],
+  manifest: Manifest,
+  by: Layout = layout,
+): Outcome {
   const evidence: Evidence = {
-    ...{ candidate: 'c', evidence: 'e', records: observed, channels: [], unattributed: 0, assigned: [] },
+    ...{
+      candidate: 'c',
+      evidence: 'e',
+      records: observed,
+      channels: [],
+      unattributed: 0,
+      assigned: [],
+    },
     window: { fromMs: 0, toMs: 0 },
   };
   const approved = approvedOutcome(manifest, by.registration, '0'.repeat(32));
@@ -148,7 +196,8 @@ function judge(observed: readonly ChangeRecord[], manifest: Manifest, by: Layout
 
 /** The document with all of its lists in one fixed order. */
 function sortAll(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortAll).sort((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
+  if (Array.isArray(value))
+    return value.map(sortAll).sort((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
   if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, sortAll(inner)]));
 }
@@ -212,7 +261,9 @@ const loose = admitLayout({
   unordered: ['/tags', '/groups/*/members'],
 });
 const shuffled = (values: fc.Arbitrary<unknown[]>) =>
-  values.chain((items) => fc.tuple(fc.constant(items), fc.shuffledSubarray(items, { minLength: items.length })));
+  values.chain((items) =>
+    fc.tuple(fc.constant(items), fc.shuffledSubarray(items, { minLength: items.length })),
+  );
 const unorderedPlaces: readonly ((items: unknown[]) => unknown)[] = [
   (items) => ({ carts: [{ id: 1, items, total: 2 }] }),
   (items) => ({ carts: [{ id: 1, parcels: [{ tags: items }, { tags: [] }] }] }),
@@ -232,7 +283,10 @@ test('property: the order of an unordered list is irrelevant, in an approval too
         const records = effectsBetween(put(items), put(doubled), loose);
         assert.equal(records.length, 1);
         assert.equal(effectsBetween(put(doubled), put(items.slice(1)), loose).length, 1);
-        const turned = manifestOf(records).effects.map((effect) => ({ ...effect, after: reverseLists(effect.after) }));
+        const turned = manifestOf(records).effects.map((effect) => ({
+          ...effect,
+          after: reverseLists(effect.after),
+        }));
         const manifest = normaliseManifest(new SnapshotSchema(loose), {
           ...manifestOf([]),
           effects: turned as ApprovedEffect[],
@@ -251,14 +305,22 @@ function reverseLists(value: unknown): unknown {
       ? value.map(reverseLists)
       : [...value].reverse();
   if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, reverseLists(inner)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, reverseLists(inner)]),
+  );
 }
 
 test('the order of records is an effect of its own unless declared irrelevant; appending is not', () => {
   const orders = (...ids: number[]) => ({ orders: ids.map((id) => ({ id })) });
   const swap = effectsBetween(orders(1, 2), orders(2, 1));
   assert.deepEqual(swap, [
-    { op: 'update', target: '/', key: { path: '/orders~order' }, before: { value: [1, 2] }, after: { value: [2, 1] } },
+    {
+      op: 'update',
+      target: '/',
+      key: { path: '/orders~order' },
+      before: { value: [1, 2] },
+      after: { value: [2, 1] },
+    },
   ]);
   assert.deepEqual(
     effectsBetween(orders(1, 2, 3), orders(1, 3, 4)).map(({ op, key }) => [op, key]),
@@ -267,7 +329,11 @@ test('the order of records is an effect of its own unless declared irrelevant; a
       ['insert', { id: 4 }],
     ],
   );
-  assert.equal(effectsBetween(orders(1), orders(4, 1)).length, 2, 'a record put in front moves the others');
+  assert.equal(
+    effectsBetween(orders(1), orders(4, 1)).length,
+    2,
+    'a record put in front moves the others',
+  );
   const carts = (...ids: number[]) => ({ carts: ids.map((id) => ({ id })) });
   assert.deepEqual(effectsBetween(carts(1, 2), carts(2, 1), loose), []);
 });
@@ -281,14 +347,29 @@ test('two records with one key, or a stranger in the list, make it one value tha
     ],
   };
   assert.deepEqual(effectsBetween(before, doubled), [
-    { op: 'delete', target: 'orders', key: { id: 1 }, before: { a: 1, items: { $bytes: '' }, '*': {} }, after: null },
-    { op: 'update', target: '/', key: { path: '/orders' }, before: { value: [] }, after: { value: doubled.orders } },
+    {
+      op: 'delete',
+      target: 'orders',
+      key: { id: 1 },
+      before: { a: 1, items: { $bytes: '' }, '*': {} },
+      after: null,
+    },
+    {
+      op: 'update',
+      target: '/',
+      key: { path: '/orders' },
+      before: { value: [] },
+      after: { value: doubled.orders },
+    },
   ]);
 });
 
 test('data that looks like a tag is data', () => {
   const [record] = effectsBetween({ a: 1 }, { a: { $bytes: '' } });
   assert.deepEqual(record?.after, { value: { $$bytes: '' } });
-  const [field] = effectsBetween({ orders: [{ id: 1, a: 1 }] }, { orders: [{ id: 1, a: { $bytes: '' } }] });
+  const [field] = effectsBetween(
+    { orders: [{ id: 1, a: 1 }] },
+    { orders: [{ id: 1, a: { $bytes: '' } }] },
+  );
   assert.deepEqual(field?.after, { a: { $$bytes: '' } });
 });

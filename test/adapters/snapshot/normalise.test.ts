@@ -40,12 +40,19 @@ const OPTIONS: SnapshotOptions = {
 const layout = admitLayout(OPTIONS);
 const ABSENT = { is: { $bytes: '' } };
 const normalise = (...effects: ApprovedEffect[]) =>
-  normaliseManifest(new SnapshotSchema(layout), draftManifest({ adapter: 'shop', task: 't', planRevision: 1, effects }))
-    .effects;
+  normaliseManifest(
+    new SnapshotSchema(layout),
+    draftManifest({ adapter: 'shop', task: 't', planRevision: 1, effects }),
+  ).effects;
 
 test('without declared fields those of the initial records are registered, and all others share one column', () => {
   assert.deepEqual(layout.registration.targets, [
-    { name: 'carts', columns: ['id', 'items', 'note', 'seen', '*'], key: ['id'], volatile: ['seen'] },
+    {
+      name: 'carts',
+      columns: ['id', 'items', 'note', 'seen', '*'],
+      key: ['id'],
+      volatile: ['seen'],
+    },
     { name: 'stock', columns: ['sku', 'n', '*'], key: ['sku'], volatile: [] },
     { name: '/', columns: ['path', 'value'], key: ['path'], volatile: [] },
   ]);
@@ -61,14 +68,24 @@ test('a field that an inserted record does not state must be absent, and unorder
       count: 1,
     },
   ]);
-  assert.deepEqual(normalise(update('/', { path: '/tags' }, { value: [['q'], [2, 1]] }))[0]?.after, {
-    value: { is: [1, 2] },
-  });
+  assert.deepEqual(
+    normalise(update('/', { path: '/tags' }, { value: [['q'], [2, 1]] }))[0]?.after,
+    {
+      value: { is: [1, 2] },
+    },
+  );
 });
 
 test('what a removed or changed record held may be left open', () => {
-  const [removed, changed] = normalise(remove('carts', { id: 1 }), update('carts', { id: 2 }, { note: absentField }));
-  assert.deepEqual(removed?.before, { items: { any: true }, note: { any: true }, '*': { any: true } });
+  const [removed, changed] = normalise(
+    remove('carts', { id: 1 }),
+    update('carts', { id: 2 }, { note: absentField }),
+  );
+  assert.deepEqual(removed?.before, {
+    items: { any: true },
+    note: { any: true },
+    '*': { any: true },
+  });
   assert.deepEqual([changed?.before, changed?.after], [{ note: { any: true } }, { note: ABSENT }]);
 });
 
@@ -128,12 +145,24 @@ test('what could never be observed is refused before anyone signs it', () => {
 
 const UNUSABLE: readonly (readonly [string, Partial<SnapshotOptions>])[] = [
   ['a path that is no pointer', { collections: { carts: { path: 'carts', key: 'id' } } }],
-  ['overlapping collections', { collections: { carts: { path: '/a', key: 'id' }, more: { path: '/a/b', key: 'id' } } }],
+  [
+    'overlapping collections',
+    { collections: { carts: { path: '/a', key: 'id' }, more: { path: '/a/b', key: 'id' } } },
+  ],
   ['no key', { collections: { carts: { path: '/carts', key: [] } } }],
-  ['a field named like the further ones', { collections: { carts: { path: '/carts', key: 'id', fields: ['*'] } } }],
-  ['a field that reads as a tag', { collections: { carts: { path: '/carts', key: 'id', fields: ['$int'] } } }],
+  [
+    'a field named like the further ones',
+    { collections: { carts: { path: '/carts', key: 'id', fields: ['*'] } } },
+  ],
+  [
+    'a field that reads as a tag',
+    { collections: { carts: { path: '/carts', key: 'id', fields: ['$int'] } } },
+  ],
   ['a volatile key', { collections: { carts: { path: '/carts', key: 'id', volatile: ['id'] } } }],
-  ['a generated field nobody knows', { collections: { carts: { path: '/carts', key: 'id', generated: ['uid'] } } }],
+  [
+    'a generated field nobody knows',
+    { collections: { carts: { path: '/carts', key: 'id', generated: ['uid'] } } },
+  ],
   ['the name of everything else', { collections: { '/': { path: '/carts', key: 'id' } } }],
   [
     'a field beside the same name for keys',
@@ -146,7 +175,8 @@ const UNUSABLE: readonly (readonly [string, Partial<SnapshotOptions>])[] = [
 test('a registration that could not be compared is refused', () => {
   for (const [what, change] of UNUSABLE) {
     const options = { ...OPTIONS, ...change } as SnapshotOptions;
-    const refused = (error: unknown) => error instanceof EffectMatchError && error.code === 'ERR_EM_ADAPTER_REFUSED';
+    const refused = (error: unknown) =>
+      error instanceof EffectMatchError && error.code === 'ERR_EM_ADAPTER_REFUSED';
     assert.throws(() => admitLayout(options), refused, what);
   }
 });
@@ -222,5 +252,8 @@ test('state is read by key and by pointer, as the observer would report it', asy
     ...draft,
     requires: [row('carts', { id: 1 }, { items: ['b', 'a'], note: absentField })],
   });
-  assert.deepEqual((await adapter.normalise(manifest)).requires[0]?.row, { items: ['a', 'b'], note: { $bytes: '' } });
+  assert.deepEqual((await adapter.normalise(manifest)).requires[0]?.row, {
+    items: ['a', 'b'],
+    note: { $bytes: '' },
+  });
 });

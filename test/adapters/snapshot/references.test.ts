@@ -9,7 +9,16 @@ import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
 import { admitLayout } from '../../../src/adapters/snapshot/layout.ts';
 import { viewDocument } from '../../../src/adapters/snapshot/view.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
-import { any, count, generated, insert, read, remove, row, update } from '../../../src/protocol/draft.ts';
+import {
+  any,
+  count,
+  generated,
+  insert,
+  read,
+  remove,
+  row,
+  update,
+} from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { durable, freshPath, hold, judge, open } from './store.ts';
@@ -49,7 +58,11 @@ const options = (): SnapshotOptions => ({
       if (how === 'l900') lines[1] = { no: 'l900', sku: 'apple' };
       if (how === 'more') lines.push({ no: 'l79', sku: 'apple' });
       if (how === 'field') Object.assign(lines[0] as object, { free: true });
-      state.orders.push({ id: 'o2', tags: [], lines: how === 'reversed' ? lines.reverse() : lines });
+      state.orders.push({
+        id: 'o2',
+        tags: [],
+        lines: how === 'reversed' ? lines.reverse() : lines,
+      });
       state.customers.ann?.orders.unshift(how === 'crossed' ? 'o1' : 'o2');
       state.recent.push('o2');
     },
@@ -74,7 +87,16 @@ const PLACED: readonly ApprovedEffect[] = [
 test('identifiers in nested lists, and references in lists, carry labels', async () => {
   const adapter = await open(options());
   const verdicts: Record<string, string> = {};
-  for (const how of ['honest', 'reversed', 'doubled', 'known', 'l900', 'more', 'field', 'crossed']) {
+  for (const how of [
+    'honest',
+    'reversed',
+    'doubled',
+    'known',
+    'l900',
+    'more',
+    'field',
+    'crossed',
+  ]) {
     const { stage } = await hold(adapter, how, { calls: [{ tool: 'place', args: { how } }] });
     verdicts[how] = (await judge(adapter, await stage.observe(), PLACED)).kind;
   }
@@ -96,7 +118,9 @@ test('elements count, and have no order', async () => {
     [['new', 'gift', 'gift', 'gift'], [insert('orders/tags', element('new'))], 'DIVERGED'],
   ];
   for (const [tags, effects, verdict] of cases) {
-    const { stage } = await hold(adapter, `tags ${tags}`, { calls: [{ tool: 'tag', args: { tags } }] });
+    const { stage } = await hold(adapter, `tags ${tags}`, {
+      calls: [{ tool: 'tag', args: { tags } }],
+    });
     const outcome = await judge(adapter, await stage.observe(), effects);
     assert.equal(outcome.kind, verdict, `${tags}: ${JSON.stringify(outcome)}`);
   }
@@ -106,7 +130,9 @@ test('a list that holds something else is compared as a whole value of its recor
   const adapter = await open(options());
   const gone = remove('orders/lines', null, { 'orders.id': 'o1', no: 'l1', sku: 'pear' });
   for (const lines of ['none', { l1: 'pear' }, ['pear'], null]) {
-    const { stage } = await hold(adapter, JSON.stringify(lines), { calls: [{ tool: 'spoil', args: { lines } }] });
+    const { stage } = await hold(adapter, JSON.stringify(lines), {
+      calls: [{ tool: 'spoil', args: { lines } }],
+    });
     const evidence = await stage.observe();
     assert.equal((await judge(adapter, evidence, [gone])).kind, 'DIVERGED');
     const whole = update('orders', { id: 'o1' }, { lines: [[], lines] });
@@ -123,7 +149,11 @@ test('state is read with its lists whole, so that an approval can depend on them
     issuers: { team: { key: issuer.publicKey, may: ['shop'] } },
     adapters: { shop: { open: async () => await open(settings) } },
   });
-  const approve = async (task: string, tags: readonly string[], effects: readonly ApprovedEffect[]) => {
+  const approve = async (
+    task: string,
+    tags: readonly string[],
+    effects: readonly ApprovedEffect[],
+  ) => {
     const requires = [row('orders', { id: 'o1' }, { tags: [...tags] })];
     const watch = [read('orders', { id: 'o1' }), read('/', { path: '/recent' })];
     const draft = { adapter: 'shop', task, planRevision: 1, effects, requires, watch };
@@ -134,7 +164,12 @@ test('state is read with its lists whole, so that an approval can depend on them
   const stale = await approve('stale', ['gift', 'new', 'gift'], effects);
   const action = { calls: [{ tool: 'tag', args: { tags: ['late', 'gift', 'new', 'gift'] } }] };
   assert.equal((await runtime.execute(first, action)).kind, 'committed');
-  assert.deepEqual((durable(settings.file).state as Shop).orders[0]?.tags, ['late', 'gift', 'new', 'gift']);
+  assert.deepEqual((durable(settings.file).state as Shop).orders[0]?.tags, [
+    'late',
+    'gift',
+    'new',
+    'gift',
+  ]);
   const late = await runtime.execute(stale, action);
   assert.ok(late.kind === 'rejected' && late.at === 'authority', JSON.stringify(late));
 });
@@ -154,7 +189,11 @@ test('lists that cannot be told apart, and approvals that no element could match
     { '/a': { fields: ['no'], generated: ['sku'] } },
     { a: {} },
   ]) {
-    assert.throws(() => admit(references), { code: 'ERR_EM_ADAPTER_REFUSED' }, JSON.stringify(references));
+    assert.throws(
+      () => admit(references),
+      { code: 'ERR_EM_ADAPTER_REFUSED' },
+      JSON.stringify(references),
+    );
   }
   assert.throws(() => admitLayout({ ...options(), references: { '/orders/0': {} } }), {
     code: 'ERR_EM_ADAPTER_REFUSED',
@@ -176,9 +215,12 @@ test('lists that cannot be told apart, and approvals that no element could match
 const layout = admitLayout(options());
 const text = fc.constantFrom('a', 'b', '$x', '');
 const odd = fc.oneof(text, fc.constant(null), fc.array(text, { maxLength: 2 }));
-const lines = fc.array(fc.dictionary(fc.constantFrom('no', 'sku', '$y'), text, { noNullPrototype: true }), {
-  maxLength: 3,
-});
+const lines = fc.array(
+  fc.dictionary(fc.constantFrom('no', 'sku', '$y'), text, { noNullPrototype: true }),
+  {
+    maxLength: 3,
+  },
+);
 const order = fc.record({
   id: fc.constantFrom('o1', 'o2', 'o3'),
   tags: fc.oneof(fc.array(odd, { maxLength: 4 }), odd),
@@ -208,7 +250,11 @@ type Document = { readonly orders: readonly Record<string, unknown>[]; readonly 
 
 function reverseLists(document: Document): Document {
   const turn = (list: unknown) => (Array.isArray(list) ? list.toReversed() : list);
-  const orders = document.orders.map((one) => ({ ...one, tags: turn(one.tags), lines: turn(one.lines) }));
+  const orders = document.orders.map((one) => ({
+    ...one,
+    tags: turn(one.tags),
+    lines: turn(one.lines),
+  }));
   return { orders, recent: turn(document.recent) };
 }
 
@@ -218,7 +264,8 @@ function settle({ orders, recent }: Document): string {
   const ids = orders.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) return stable({ orders, recent: sort(recent) });
   const isLines = (list: unknown) =>
-    Array.isArray(list) && list.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one));
+    Array.isArray(list) &&
+    list.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one));
   return stable({
     // A list that is declared with fields and holds something else keeps its order, and its own form.
     orders: orders.map((one) => ({

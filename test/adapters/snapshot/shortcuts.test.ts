@@ -17,13 +17,28 @@ const layout = admitLayout({
   file: 'unused',
   tools: {},
   collections: {
-    orders: { path: '/orders', key: 'id', fields: ['ref', 'n'], generated: ['id', 'ref'], references: { '/tags': {} } },
-    stock: { path: '/stock', key: 'sku', map: true, fields: ['constructor'], generated: ['sku', 'constructor'] },
+    orders: {
+      path: '/orders',
+      key: 'id',
+      fields: ['ref', 'n'],
+      generated: ['id', 'ref'],
+      references: { '/tags': {} },
+    },
+    stock: {
+      path: '/stock',
+      key: 'sku',
+      map: true,
+      fields: ['constructor'],
+      generated: ['sku', 'constructor'],
+    },
   },
   references: { '/links': { fields: ['to', 'n'], generated: ['to'] } },
 });
 
-const identifier = fc.oneof(fc.integer({ min: 0, max: 6 }), fc.constantFrom('0', '1', 'ord-1', 'ord-22', 'x'));
+const identifier = fc.oneof(
+  fc.integer({ min: 0, max: 6 }),
+  fc.constantFrom('0', '1', 'ord-1', 'ord-22', 'x'),
+);
 const field = fc.oneof(identifier, fc.constantFrom(null, true, ['x']));
 const document = fc.record({
   orders: fc.uniqueArray(
@@ -46,11 +61,21 @@ test('property: values that a backend may have made are those that no record had
   fc.assert(
     fc.property(document, document, written, (was, is, args) => {
       const action = { calls: [{ tool: 'any', args, mayFail: false }] };
-      const [before, after] = [was, is].map((state) => viewDocument(layout, writeDocument(state))) as [View, View];
+      const [before, after] = [was, is].map((state) =>
+        viewDocument(layout, writeDocument(state)),
+      ) as [View, View];
       const found = assignedValues(layout, action, before, diffViews(layout, before, after));
-      const places = [...layout.collections, ...layout.lists, ...layout.collections.flatMap(({ lists }) => lists)];
+      const places = [
+        ...layout.collections,
+        ...layout.lists,
+        ...layout.collections.flatMap(({ lists }) => lists),
+      ];
       const expected = places.flatMap(({ name: target, generated }) =>
-        generated.map((column) => ({ target, column, fresh: newIdentifiers(before, after, target, column, args) })),
+        generated.map((column) => ({
+          target,
+          column,
+          fresh: newIdentifiers(before, after, target, column, args),
+        })),
       );
       const sorted = ({ fresh, ...place }: { fresh: readonly unknown[] }) => ({
         ...place,
@@ -65,24 +90,38 @@ test('property: values that a backend may have made are those that no record had
   );
 });
 
-function newIdentifiers(before: View, after: View, target: string, column: string, args: readonly unknown[]) {
+function newIdentifiers(
+  before: View,
+  after: View,
+  target: string,
+  column: string,
+  args: readonly unknown[],
+) {
   const used = allValues(before, target, column);
   const added = allValues(after, target, column).filter(
     (value) => (typeof value === 'string' || typeof value === 'number') && !used.includes(value),
   );
   const highest = Math.max(0, ...used.filter((value) => typeof value === 'number'));
-  const isNext = (value: unknown) => typeof value === 'number' && value > highest && value <= highest + added.length;
+  const isNext = (value: unknown) =>
+    typeof value === 'number' && value > highest && value <= highest + added.length;
   const isChosen = (value: unknown) =>
     args.some(
-      (arg) => String(arg) === String(value) || (String(value).length >= 4 && String(arg).includes(String(value))),
+      (arg) =>
+        String(arg) === String(value) ||
+        (String(value).length >= 4 && String(arg).includes(String(value))),
     );
   return added.filter((value) => isNext(value) || !isChosen(value));
 }
 
 function allValues(view: View, target: string, column: string): unknown[] {
   const records = [...(view.collections.get(target)?.records.values() ?? [])];
-  const rows = [...records.map(({ key, fields }) => ({ ...fields, ...key })), ...(view.elements.get(target) ?? [])];
-  return rows.filter((row) => Object.hasOwn(row, column)).map((row) => (row as Record<string, unknown>)[column]);
+  const rows = [
+    ...records.map(({ key, fields }) => ({ ...fields, ...key })),
+    ...(view.elements.get(target) ?? []),
+  ];
+  return rows
+    .filter((row) => Object.hasOwn(row, column))
+    .map((row) => (row as Record<string, unknown>)[column]);
 }
 
 test('property: what the agent wrote is recognised in any case and form, wherever it stands among the arguments', () => {
@@ -96,7 +135,9 @@ test('property: what the agent wrote is recognised in any case and form, whereve
   });
   fc.assert(
     fc.property(fc.array(args, { minLength: 1, maxLength: 3 }), text, (given, asked) => {
-      const isChosen = chosenBy(parseAction({ calls: given.map((one) => ({ tool: 'any', args: one })) }, ['any']));
+      const isChosen = chosenBy(
+        parseAction({ calls: given.map((one) => ({ tool: 'any', args: one })) }, ['any']),
+      );
       const texts = given.flatMap((one) => Object.entries(one).flat(2).map(String));
       for (const id of [
         asked,
@@ -128,7 +169,11 @@ const counter = (file: string): SnapshotOptions => ({
 });
 
 test('property: a stage starts from the durable state, whoever promoted it and whatever was discarded before', async () => {
-  const step = fc.record({ other: fc.boolean(), by: fc.integer({ min: 0, max: 3 }), promotes: fc.boolean() });
+  const step = fc.record({
+    other: fc.boolean(),
+    by: fc.integer({ min: 0, max: 3 }),
+    promotes: fc.boolean(),
+  });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
       const file = freshPath();
@@ -136,7 +181,9 @@ test('property: a stage starts from the durable state, whoever promoted it and w
       let n = 0;
       for (const [index, { other, by, promotes }] of steps.entries()) {
         const adapter = adapters[other ? 1 : 0];
-        const { stage, proofs } = await hold(adapter, `step ${index}`, { calls: [{ tool: 'add', args: { by } }] });
+        const { stage, proofs } = await hold(adapter, `step ${index}`, {
+          calls: [{ tool: 'add', args: { by } }],
+        });
         const evidence = await stage.observe();
         const [change] = evidence.records;
         assert.deepEqual(change?.before ?? null, by === 0 ? null : { value: n });
@@ -161,9 +208,14 @@ test('a candidate of a file that is no longer the one at the path is not promote
   assert.deepEqual(await adapter.survey(), survey);
   copyFileSync(file, `${file}.copy`);
   renameSync(`${file}.copy`, file);
-  const { stage, proofs } = await hold(adapter, 'replaced', { calls: [{ tool: 'add', args: { by: 1 } }] });
+  const { stage, proofs } = await hold(adapter, 'replaced', {
+    calls: [{ tool: 'add', args: { by: 1 } }],
+  });
   const { outlets, credentials } = await adapter.survey();
-  assert.match(outlets.find(({ disposition }) => disposition === 'unclassified')?.by ?? '', /another file/);
+  assert.match(
+    outlets.find(({ disposition }) => disposition === 'unclassified')?.by ?? '',
+    /another file/,
+  );
   assert.notEqual(credentials, survey.credentials);
   const promotion = await stage.promote(proofs.permit(await stage.observe()));
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'backend-replaced');

@@ -44,7 +44,12 @@ const tools = {
     state.count = 99;
     if (how === 'throw') throw new Error('out of stock');
     if (how === 'odd') throw { toString: () => assert.fail('was called') };
-    const note: Record<string, unknown> = { date: new Date(0), nan: Number.NaN, map: new Map(), undefined };
+    const note: Record<string, unknown> = {
+      date: new Date(0),
+      nan: Number.NaN,
+      map: new Map(),
+      undefined,
+    };
     for (const order of state.orders) order.note = note[how];
   },
   keep(state: Shop) {
@@ -87,7 +92,9 @@ test('a call that fails is undone, and the action goes on only where it may fail
     const spoil = call('spoil', { how });
     const set = call('set', { id: 'o1', status: how });
     assert.equal((await failure(adapter, { calls: [set, spoil] })).reason, 'tool-failed');
-    const { stage } = await hold(adapter, how, { calls: [set, { ...spoil, mayFail: true }, call('keep')] });
+    const { stage } = await hold(adapter, how, {
+      calls: [set, { ...spoil, mayFail: true }, call('keep')],
+    });
     assert.equal(stage.calls.length, 3);
     assert.equal(stage.calls.filter(({ failed }) => failed !== undefined).length, 1);
     const outcome = await judge(adapter, await stage.observe(), [
@@ -124,7 +131,10 @@ test('what a tool keeps of its copy is neither the candidate nor the durable sta
   kept.orders.length = 0;
   assert.equal((await stage.recheck()).evidence, evidence);
   assert.deepEqual((await stage.observe()).records, facts.records);
-  assert.equal((await stage.promote(proofs.permit({ evidence, candidate: facts.candidate }))).kind, 'confirmed');
+  assert.equal(
+    (await stage.promote(proofs.permit({ evidence, candidate: facts.candidate }))).kind,
+    'confirmed',
+  );
   const orders = [{ ...INITIAL.orders[0], status: 'x' }, INITIAL.orders[1]];
   assert.deepEqual(durable(file).state, { ...INITIAL, count: 1, orders });
 });
@@ -134,16 +144,27 @@ test('of two candidates of one base one is promoted, the other is refused, and n
   const one = await open(options(file));
   const other = await open(options(file));
   const first = await hold(one, 'first', { calls: [call('set', { id: 'o1', status: 'paid' })] });
-  const second = await hold(other, 'second', { calls: [call('set', { id: 'o2', status: 'paid' })] });
-  const permits = [first, second].map(async ({ stage, proofs }) => proofs.permit(await stage.observe()));
+  const second = await hold(other, 'second', {
+    calls: [call('set', { id: 'o2', status: 'paid' })],
+  });
+  const permits = [first, second].map(async ({ stage, proofs }) =>
+    proofs.permit(await stage.observe()),
+  );
   const [here, there] = await Promise.all(permits);
   assert.ok(here && there);
   assert.deepEqual(await first.stage.promote(here), { kind: 'confirmed' });
   const after = durable(file);
   const promotion = await second.stage.promote(there);
-  assert.ok(promotion.kind === 'refused' && promotion.reason === 'base-moved', JSON.stringify(promotion));
+  assert.ok(
+    promotion.kind === 'refused' && promotion.reason === 'base-moved',
+    JSON.stringify(promotion),
+  );
   assert.deepEqual(durable(file), after);
-  assert.equal(await other.markers.find(second.proofs.occurrence), undefined, 'its marker went with it');
+  assert.equal(
+    await other.markers.find(second.proofs.occurrence),
+    undefined,
+    'its marker went with it',
+  );
   assert.equal((await one.markers.find(first.proofs.occurrence))?.disposition, 'committed');
   const [paid] = await other.read([read('orders', { id: 'o1' }, ['status'])]);
   assert.deepEqual(paid?.row, { status: 'paid' });
@@ -154,7 +175,9 @@ test('a state that moved under a held candidate shows in its observation and in 
   const adapter = await open(options(file));
   const held = await hold(adapter, 'held', { calls: [call('keep')] });
   const before = await held.stage.recheck();
-  const quick = await hold(adapter, 'quick', { calls: [call('set', { id: 'o2', status: 'paid' })] });
+  const quick = await hold(adapter, 'quick', {
+    calls: [call('set', { id: 'o2', status: 'paid' })],
+  });
   await quick.stage.promote(quick.proofs.permit(await quick.stage.observe()));
   assert.notEqual((await held.stage.recheck()).evidence, before.evidence);
   const outcome = await judge(adapter, await held.stage.observe(), []);
@@ -175,7 +198,9 @@ test('only the current state is kept, however many there were', async () => {
   const file = freshPath();
   const adapter = await open(options(file));
   for (const name of ['a', 'b', 'c']) {
-    const { stage, proofs } = await hold(adapter, name, { calls: [call('set', { id: 'o1', status: name })] });
+    const { stage, proofs } = await hold(adapter, name, {
+      calls: [call('set', { id: 'o1', status: name })],
+    });
     assert.equal((await stage.promote(proofs.permit(await stage.observe()))).kind, 'confirmed');
   }
   const { version, texts } = durable(file);
@@ -191,7 +216,9 @@ test('a generated identifier matches wherever it is referenced; one that the age
   ];
   const honest = await hold(adapter, 'honest', { calls: [call('place', { total: 3 })] });
   assert.equal((await judge(adapter, await honest.stage.observe(), effects)).kind, 'EXACT');
-  const chosen = await hold(adapter, 'chosen', { calls: [call('place', { total: 3, id: 'o777' })] });
+  const chosen = await hold(adapter, 'chosen', {
+    calls: [call('place', { total: 3, id: 'o777' })],
+  });
   assert.equal((await judge(adapter, await chosen.stage.observe(), effects)).kind, 'DIVERGED');
   const crossed = await hold(adapter, 'crossed', { calls: [call('place', { total: 3 })] });
   const evidence = await crossed.stage.observe();
@@ -238,12 +265,21 @@ test('two licenses signed for one version: the runtime commits one, rejects the 
   };
   const [one, two] = [await pay('o1'), await pay('o2')];
   const action = (id: string) => ({ calls: [call('set', { id, status: 'paid' }), call('meet')] });
-  const terminals = await Promise.all([here.execute(one, action('o1')), there.execute(two, action('o2'))]);
-  const paid = (durable(file).state as Shop).orders.filter(({ status }) => status === 'paid').map(({ id }) => id);
-  const committed = terminals.flatMap((terminal, index) => (terminal.kind === 'committed' ? [`o${index + 1}`] : []));
+  const terminals = await Promise.all([
+    here.execute(one, action('o1')),
+    there.execute(two, action('o2')),
+  ]);
+  const paid = (durable(file).state as Shop).orders
+    .filter(({ status }) => status === 'paid')
+    .map(({ id }) => id);
+  const committed = terminals.flatMap((terminal, index) =>
+    terminal.kind === 'committed' ? [`o${index + 1}`] : [],
+  );
   assert.deepEqual(paid, committed);
   assert.deepEqual(terminals.map(({ kind }) => kind).sort(), ['committed', 'rejected']);
-  assert.deepEqual(look(file, 'select disposition from effectmatch_marker'), [{ disposition: 'committed' }]);
+  assert.deepEqual(look(file, 'select disposition from effectmatch_marker'), [
+    { disposition: 'committed' },
+  ]);
 });
 
 test('whoever still holds a license or an action cannot change what was approved while it runs', async () => {
@@ -257,7 +293,8 @@ test('whoever still holds a license or an action cannot change what was approved
   const forge = () => {
     for (const { after } of held?.approved.effects ?? []) {
       const cell = after?.doc;
-      if (cell !== undefined && 'is' in cell && cell.is !== null) Object.assign(cell.is, { pay: 9 });
+      if (cell !== undefined && 'is' in cell && cell.is !== null)
+        Object.assign(cell.is, { pay: 9 });
     }
     doc.pay = 9;
   };
@@ -276,7 +313,12 @@ test('whoever still holds a license or an action cannot change what was approved
   });
   const approve = async () => {
     const effects = [update('orders', { id: 'o1' }, { doc: [{ pay: 1 }, { pay: 2 }] })];
-    const proposal = await runtime.prepare({ adapter: 'shop', task: 'pay', planRevision: 1, effects });
+    const proposal = await runtime.prepare({
+      adapter: 'shop',
+      task: 'pay',
+      planRevision: 1,
+      effects,
+    });
     held = structuredClone(approver(issuer).sign(proposal, { expiresIn: '1h' }));
     return held;
   };
@@ -302,7 +344,11 @@ test('a file with anything beside the store is refused, and what is added later 
     file,
     'create trigger more after update on effectmatch_state begin update effectmatch_state set text = 1; end',
   );
-  assert.equal((await adapter.survey()).outlets.filter(({ disposition }) => disposition === 'unclassified').length, 1);
+  assert.equal(
+    (await adapter.survey()).outlets.filter(({ disposition }) => disposition === 'unclassified')
+      .length,
+    1,
+  );
   const promotion = await stage.promote(permit);
   assert.ok(promotion.kind === 'refused' && promotion.reason === 'boundary-changed');
 });
@@ -311,12 +357,17 @@ test('a stored state that is not the one its digest names is a fault, never a ba
   const file = freshPath();
   const adapter = await open(options(file));
   change(file, `update effectmatch_state set text = '{"orders":[]}'`);
-  await assert.rejects(hold(adapter, 'damaged', { calls: [call('keep')] }), refusedAs('ERR_EM_ADAPTER_UNAVAILABLE'));
+  await assert.rejects(
+    hold(adapter, 'damaged', { calls: [call('keep')] }),
+    refusedAs('ERR_EM_ADAPTER_UNAVAILABLE'),
+  );
 });
 
 test('with digested values a failed call does not quote the tool', async () => {
   const adapter = await open({ ...options(freshPath()), values: 'digest' });
-  const { detail } = await failure(adapter, { calls: [call('set', { id: 'secret', status: 'x' })] });
+  const { detail } = await failure(adapter, {
+    calls: [call('set', { id: 'secret', status: 'x' })],
+  });
   assert.doesNotMatch(detail, /secret/);
 });
 

@@ -30,7 +30,11 @@ export function freshPath(): string {
 
 /** Opens the adapter as a runtime would; it is closed when the test file ends. */
 export async function open(options: SnapshotOptions): Promise<SnapshotAdapter> {
-  const adapter = await openAdapter(options, { name: 'shop', clock: systemClock, reached: unobserved });
+  const adapter = await openAdapter(options, {
+    name: 'shop',
+    clock: systemClock,
+    reached: unobserved,
+  });
   after(() => adapter.close());
   return adapter;
 }
@@ -59,8 +63,16 @@ export async function judge(
   effects: readonly ApprovedEffect[],
 ): Promise<Outcome> {
   const draft = draftManifest({ adapter: 'shop', task: 'task', planRevision: 1, effects });
-  const approved = approvedOutcome(await adapter.normalise(draft), adapter.registration, '0'.repeat(32));
-  return classify(prepareApproved(approved), establish(evidence, adapter.registration, adapter.channels), evidence);
+  const approved = approvedOutcome(
+    await adapter.normalise(draft),
+    adapter.registration,
+    '0'.repeat(32),
+  );
+  return classify(
+    prepareApproved(approved),
+    establish(evidence, adapter.registration, adapter.channels),
+    evidence,
+  );
 }
 
 /** Runs statements on the file as someone else would. */
@@ -79,8 +91,15 @@ export function look(file: string, sql: string): unknown[] {
 }
 
 /** The durable state and how many texts of states the file holds. */
-export function durable(file: string): { readonly version: number; readonly state: unknown; readonly texts: number } {
-  const rows = look(file, 'select version, text from effectmatch_state') as { version: number; text: string }[];
+export function durable(file: string): {
+  readonly version: number;
+  readonly state: unknown;
+  readonly texts: number;
+} {
+  const rows = look(file, 'select version, text from effectmatch_state') as {
+    version: number;
+    text: string;
+  }[];
   const [row] = rows;
   assert.ok(row);
   return { version: row.version, state: JSON.parse(row.text), texts: rows.length };

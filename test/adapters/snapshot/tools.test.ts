@@ -54,7 +54,10 @@ const tools: SnapshotOptions['tools'] = {
       });
     return Object.assign(() => {}, { then });
   },
-  place(state: { orders: unknown[] }, { how, text }: { readonly how: string; readonly text: string }) {
+  place(
+    state: { orders: unknown[] },
+    { how, text }: { readonly how: string; readonly text: string },
+  ) {
     const ids: Record<string, () => unknown> = {
       lower: () => text.toLowerCase(),
       parsed: () => JSON.parse(text).id,
@@ -99,7 +102,9 @@ for (const tool of ['set', 'setLater']) {
       const calls = [call('set', { path: 'a', value: 2 }), call(tool, { path, value })];
       assert.match((await failure(adapter, { calls })).detail, /built-in objects/, path);
       assert.deepEqual(describeBuiltIns(), before, path);
-      const recovered = { calls: [calls[0], { ...calls[1], mayFail: true }, call('set', { path: 'b', value: 2 })] };
+      const recovered = {
+        calls: [calls[0], { ...calls[1], mayFail: true }, call('set', { path: 'b', value: 2 })],
+      };
       assert.match((await failure(adapter, recovered)).detail, /built-in objects/, path);
       assert.deepEqual(describeBuiltIns(), before, path);
     }
@@ -133,7 +138,11 @@ test('what an action that still runs writes to built-in objects is held against 
   const spoiling = failure(adapter, { calls: [call('setBetween', spoil)] });
   for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
   assert.notDeepEqual(describeBuiltIns(), before);
-  assert.notEqual((await stage.recheck()).evidence, evidence, 'the comparison in between may have been misled');
+  assert.notEqual(
+    (await stage.recheck()).evidence,
+    evidence,
+    'the comparison in between may have been misled',
+  );
   assert.deepEqual(describeBuiltIns(), before);
   opened.resolve();
   assert.match((await spoiling).detail, /built-in objects/);
@@ -142,13 +151,18 @@ test('what an action that still runs writes to built-in objects is held against 
 test('what a tool writes to built-in objects after its time was up is undone when it ends, and given by nobody', async () => {
   const adapter = await open({ ...options(), toolTimeoutMs: 5 });
   const before = describeBuiltIns();
-  const calls = [call('setLate', { path: 'orders.__proto__.0', value: { id: 'o666', total: 666, '*': {} } })];
+  const calls = [
+    call('setLate', { path: 'orders.__proto__.0', value: { id: 'o666', total: 666, '*': {} } }),
+  ];
   assert.equal((await failure(adapter, { calls })).reason, 'tool-timeout');
   late.resolve();
   for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
   try {
     assert.deepEqual(describeBuiltIns(), before);
-    assert.ok(await overAction(async (isIntact) => isIntact()), 'the next action begins with what was there before');
+    assert.ok(
+      await overAction(async (isIntact) => isIntact()),
+      'the next action begins with what was there before',
+    );
   } finally {
     Reflect.deleteProperty(Array.prototype, '0');
   }
@@ -166,12 +180,19 @@ test('what one of two actions writes to built-in objects is undone by either loo
   assert.deepEqual({ intact: beside, now: describeBuiltIns() }, { intact: false, now: before });
   leave.resolve();
   assert.equal(await spoiling, false);
-  assert.ok(await overAction(async (isIntact) => isIntact()), 'what came before is not held against the next');
+  assert.ok(
+    await overAction(async (isIntact) => isIntact()),
+    'what came before is not held against the next',
+  );
 });
 
 test("what the application itself adds to built-in objects between two actions is kept and is nobody's fault", async () => {
   const adapter = await open(options());
-  Object.defineProperty(Array.prototype, 'polyfill', { value: 1, configurable: true, writable: true });
+  Object.defineProperty(Array.prototype, 'polyfill', {
+    value: 1,
+    configurable: true,
+    writable: true,
+  });
   try {
     for (const name of ['first', 'second']) {
       await hold(adapter, name, { calls: [call('set', { path: 'a', value: 2 })] });
@@ -197,7 +218,8 @@ test('a tool that stands in for a built-in until it was called cannot change wha
   const { freeze } = Object;
   const seen: unknown[] = [];
   const cover = () => {
-    for (const value of seen) if (Object.hasOwn(Object(value), 'b')) Reflect.set(Object(value), 'b', 1);
+    for (const value of seen)
+      if (Object.hasOwn(Object(value), 'b')) Reflect.set(Object(value), 'b', 1);
   };
   const adapter = await open({
     ...options(),
@@ -214,7 +236,11 @@ test('a tool that stands in for a built-in until it was called cannot change wha
   });
   try {
     const { claim, certificate } = mintProofs(adapter, 'spy');
-    const staged = await adapter.stage(claim, certificate, adapter.parseAction({ calls: [call('spy')] }));
+    const staged = await adapter.stage(
+      claim,
+      certificate,
+      adapter.parseAction({ calls: [call('spy')] }),
+    );
     if (staged.kind === 'failed') return;
     const outcome = await judge(adapter, await staged.stage.observe(), [CHANGED]);
     assert.equal(outcome.kind, 'DIVERGED', 'the other change is hidden');
@@ -231,17 +257,28 @@ test('an identifier that a tool took out of what the agent wrote is not generate
   const words = ['o777e\u0301', 'o777Σα'].map((text) => ['word', text] as const);
   for (const [how, text] of [...Object.entries(texts), ...words]) {
     const { stage } = await hold(adapter, how + text, { calls: [call('place', { how, text })] });
-    assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'DIVERGED', how + text);
+    assert.equal(
+      (await judge(adapter, await stage.observe(), effects)).kind,
+      'DIVERGED',
+      how + text,
+    );
   }
-  const { stage } = await hold(adapter, 'honest', { calls: [call('place', { how: '', text: 'a note of o20' })] });
-  assert.equal((await judge(adapter, await stage.observe(), effects)).kind, 'EXACT', 'a short one occurs by accident');
+  const { stage } = await hold(adapter, 'honest', {
+    calls: [call('place', { how: '', text: 'a note of o20' })],
+  });
+  assert.equal(
+    (await judge(adapter, await stage.observe(), effects)).kind,
+    'EXACT',
+    'a short one occurs by accident',
+  );
 });
 
 function describeBuiltIns(): unknown {
   return [Object, Array, Number, Function].flatMap((maker) =>
     [maker, maker.prototype].map((object) => [
       Object.getOwnPropertyDescriptors(object),
-      Object.getPrototypeOf(object) === (maker.prototype === object ? Object.prototype : Function.prototype),
+      Object.getPrototypeOf(object) ===
+        (maker.prototype === object ? Object.prototype : Function.prototype),
     ]),
   );
 }

@@ -85,7 +85,11 @@ test('too few or too many values are refused before anything runs', () => {
   for (const [text, values, message] of MISCOUNTED) {
     const action = { sql: text, ...(values !== undefined && { values }) };
     assert.throws(() => parseAction(action), { code: 'ERR_EM_ACTION_INVALID', message }, text);
-    assert.throws(() => parseAction({ statements: [{ sql }, action] }), { message: /^statement 2: / }, text);
+    assert.throws(
+      () => parseAction({ statements: [{ sql }, action] }),
+      { message: /^statement 2: / },
+      text,
+    );
   }
 });
 
@@ -151,7 +155,10 @@ test('no text, however it is made, takes much longer to read than its length', (
   }
   const ms = performance.now() - begun;
   assert.ok(ms < 10_000, `${ms} ms; comparing every name with every other took more than a minute`);
-  assert.throws(() => parseAction({ sql: `select ${'?,'.repeat(32_766)}?` }), /more than 32766 parameters/);
+  assert.throws(
+    () => parseAction({ sql: `select ${'?,'.repeat(32_766)}?` }),
+    /more than 32766 parameters/,
+  );
 });
 
 test('values are stored as written: whole numbers as INTEGER, other numbers as REAL, bytes as BLOB', async () => {
@@ -200,7 +207,10 @@ test('values are stored as written: whole numbers as INTEGER, other numbers as R
     values: { id: 9, ':v': 'named' },
   });
   assert.deepEqual(named.records[0]?.after, { v: 'named' });
-  const numbered = await observe(adapter, { sql: 'insert into t (id, v) values (?2, ?1)', values: ['numbered', 10] });
+  const numbered = await observe(adapter, {
+    sql: 'insert into t (id, v) values (?2, ?1)',
+    values: ['numbered', 10],
+  });
   assert.deepEqual(numbered.records[0], {
     ...{ op: 'insert', target: 't', key: { id: 10 }, before: null, after: { v: 'numbered' } },
   });
@@ -208,7 +218,10 @@ test('values are stored as written: whole numbers as INTEGER, other numbers as R
 
 test('a description can be submitted again and is the same for the same meaning', () => {
   const bytes = new Uint8Array([1]);
-  const action = { sql: 'select ?, ?, ?, ?, ?, ?, ?', values: [1, 1.5, null, 'x', bytes, 2n ** 60n, -0] };
+  const action = {
+    sql: 'select ?, ?, ?, ?, ?, ?, ?',
+    values: [1, 1.5, null, 'x', bytes, 2n ** 60n, -0],
+  };
   const described = canonical(describeAction(parseAction(action)));
   assert.equal(canonical(describeAction(parseAction({ statements: [action] }))), described);
   assert.equal(canonical(describeAction(parseAction(JSON.parse(described)))), described);
@@ -225,14 +238,22 @@ test('only the very object that the probe made may write to the probe table', as
   const file = freshFile('create table t (id integer primary key, v)');
   await using adapter = await open({ file, relations: ['t'] });
   await adapter.survey();
-  const claim = { sealed: { record: { occurrence: 'occ_probe' } } } as unknown as Parameters<typeof adapter.stage>[0];
+  const claim = { sealed: { record: { occurrence: 'occ_probe' } } } as unknown as Parameters<
+    typeof adapter.stage
+  >[0];
   const certificate = {} as unknown as Parameters<typeof adapter.stage>[1];
   const staged = await adapter.stage(claim, certificate, adapter.probe.action('token'));
   assert.equal(staged.kind, 'held');
   if (staged.kind !== 'held') return;
   const evidence = await staged.stage.observe();
   assert.deepEqual(evidence.records, [
-    { op: 'insert', target: adapter.probe.target, key: { token: 'token' }, before: null, after: {} },
+    {
+      op: 'insert',
+      target: adapter.probe.target,
+      key: { token: 'token' },
+      before: null,
+      after: {},
+    },
   ]);
   assert.equal(await adapter.probe.durable('token'), false);
   await staged.stage.discard();

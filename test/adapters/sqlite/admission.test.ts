@@ -9,32 +9,56 @@ import { change, copyOf, dump, freshFile, freshPath, observe, open } from './dat
 
 const GOOD = 'create table t (id integer primary key, v)';
 
-const REFUSED: readonly (readonly [why: RegExp, schema: string, relations: SqliteOptions['relations']])[] = [
-  [/no such table \(did you mean "invoice"\?\)/, 'create table invoice (id integer primary key)', ['invoise']],
+const REFUSED: readonly (readonly [
+  why: RegExp,
+  schema: string,
+  relations: SqliteOptions['relations'],
+])[] = [
+  [
+    /no such table \(did you mean "invoice"\?\)/,
+    'create table invoice (id integer primary key)',
+    ['invoise'],
+  ],
   [/did you mean "t"\?\); names are case-sensitive/, GOOD, ['T']],
   [/is a view; register the tables/, `${GOOD}; create view v as select 1`, ['v']],
   [/is a virtual table/, 'create virtual table f using fts5(a)', ['f']],
   [/is a shadow table/, 'create virtual table f using fts5(a)', ['f_data']],
   [/no PRIMARY KEY.*declare one/, 'create table n (a unique not null)', ['n']],
   [/key column "a" may be NULL.*NOT NULL/, 'create table n (a text primary key)', ['n']],
-  [/key column "b" may be NULL/, 'create table n (a text not null, b text, primary key (a, b))', ['n']],
+  [
+    /key column "b" may be NULL/,
+    'create table n (a text not null, b text, primary key (a, b))',
+    ['n'],
+  ],
   [/key column "id" may be NULL/, 'create table n (id integer primary key desc)', ['n']],
   [/key column "id" may be NULL/, 'create table n (id int primary key)', ['n']],
   [/SQLite’s own/, 'create table n (id integer primary key autoincrement)', ['sqlite_sequence']],
   [/belongs to EffectMatch/, GOOD, ['effectmatch_marker']],
-  [/belongs to EffectMatch/, 'create table EFFECTMATCH_x (id integer primary key)', ['EFFECTMATCH_x']],
+  [
+    /belongs to EffectMatch/,
+    'create table EFFECTMATCH_x (id integer primary key)',
+    ['EFFECTMATCH_x'],
+  ],
   [/column named __proto__/, 'create table n (id integer primary key, __proto__ text)', ['n']],
   [/registered twice/, GOOD, ['t', 't']],
   [/registered twice/, GOOD, ['t', 'T']],
   [/no column "w" \(did you mean "v"\?\)/, GOOD, [{ name: 't', volatile: ['w'] }]],
   [/key column "id" cannot be volatile/, GOOD, [{ name: 't', volatile: ['id'] }]],
-  [/"g" is generated/, 'create table n (id integer primary key, g as (id))', [{ name: 'n', volatile: ['g'] }]],
+  [
+    /"g" is generated/,
+    'create table n (id integer primary key, g as (id))',
+    [{ name: 'n', volatile: ['g'] }],
+  ],
   [
     /another collation than its key columns/,
     'create table n (a text not null collate nocase, primary key (a collate binary))',
     ['n'],
   ],
-  [/another collation/, 'create table n (a text collate rtrim, primary key (a collate nocase)) without rowid', ['n']],
+  [
+    /another collation/,
+    'create table n (a text collate rtrim, primary key (a collate nocase)) without rowid',
+    ['n'],
+  ],
   [/no relations are registered/, GOOD, []],
   [/not encoded in UTF-8/, `pragma encoding = 'UTF-16le'; ${GOOD}`, ['t']],
 ];
@@ -93,13 +117,21 @@ test('what is not a writable database file is refused', async () => {
   const text = freshPath();
   writeFileSync(
     text,
-    'this is certainly not a database file, but long enough to be taken for one at first sight'.repeat(20),
+    'this is certainly not a database file, but long enough to be taken for one at first sight'.repeat(
+      20,
+    ),
   );
-  await assert.rejects(open({ file: text, relations }), { ...refused, message: /not a SQLite database/ });
+  await assert.rejects(open({ file: text, relations }), {
+    ...refused,
+    message: /not a SQLite database/,
+  });
   if (process.getuid?.() !== 0) {
     const readOnly = freshFile(GOOD);
     chmodSync(readOnly, 0o444);
-    await assert.rejects(open({ file: readOnly, relations }), { ...refused, message: /write access/ });
+    await assert.rejects(open({ file: readOnly, relations }), {
+      ...refused,
+      message: /write access/,
+    });
   }
 });
 
@@ -143,5 +175,8 @@ test('the backend id stays with the file, and control tables of a newer release 
     file,
     "update effectmatch_meta set value = '1' where name = 'version'; update effectmatch_meta set value = 'x' where name = 'backend'",
   );
-  await assert.rejects(open({ file, relations: ['t'] }), { code: 'ERR_EM_ADAPTER_REFUSED', message: /damaged/ });
+  await assert.rejects(open({ file, relations: ['t'] }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+    message: /damaged/,
+  });
 });

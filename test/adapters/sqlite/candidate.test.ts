@@ -101,10 +101,16 @@ test('a stage that is over has no hold on the connection that another one uses b
 });
 
 test('property: on a connection that was used an action leaves the evidence that it leaves on a new one', async () => {
-  const value = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(null, 'a', 0.5, 2n ** 60n, 2n ** 53n));
+  const value = fc.oneof(
+    fc.integer({ min: -3, max: 3 }),
+    fc.constantFrom(null, 'a', 0.5, 2n ** 60n, 2n ** 53n),
+  );
   const statement = fc.oneof(
     fc.record({ sql: fc.constant('insert into t (v) values (?)'), values: fc.tuple(value) }),
-    fc.record({ sql: fc.constant('update t set v = :v where id = :id'), values: fc.record({ v: value, id: value }) }),
+    fc.record({
+      sql: fc.constant('update t set v = :v where id = :id'),
+      values: fc.record({ v: value, id: value }),
+    }),
     fc.record({ sql: fc.constant('delete from t where id = ?'), values: fc.tuple(value) }),
     fc.record({
       sql: fc.constant('insert or replace into word values (?, ?)'),
@@ -141,8 +147,16 @@ test('property: on a connection that was used an action leaves the evidence that
 });
 
 test('what is done to a held candidate is denied, changes its evidence, and keeps it from being promoted', async () => {
-  const statements = ['rollback', 'pragma synchronous = off', "update t set v = 'z'", 'create temp table x (a)'];
-  for (const [sql, isRechecked] of statements.flatMap((sql) => [[sql, true] as const, [sql, false] as const])) {
+  const statements = [
+    'rollback',
+    'pragma synchronous = off',
+    "update t set v = 'z'",
+    'create temp table x (a)',
+  ];
+  for (const [sql, isRechecked] of statements.flatMap((sql) => [
+    [sql, true] as const,
+    [sql, false] as const,
+  ])) {
     const file = freshFile(SCHEMA);
     await using adapter = await open({ file, relations: RELATIONS });
     const occurrence = freshOccurrence();
@@ -179,7 +193,9 @@ test('a setting that an action moved behind the fence is a gap, and the connecti
     await using unobserved = await held(adapter, INSERT, unseen);
     lastConnection().setAuthorizer(null);
     lastConnection().exec(sql);
-    const refused = await unobserved.promote(permit(unseen, { candidate: unobserved.candidate, evidence: '' }));
+    const refused = await unobserved.promote(
+      permit(unseen, { candidate: unobserved.candidate, evidence: '' }),
+    );
     assert.equal(refused.kind === 'refused' && refused.reason, 'permit-mismatch', sql);
   }
 });
@@ -200,8 +216,16 @@ test('a schema that was edited without its counter is what runs only after all o
 
   assert.equal((await stage(adapter, { sql: 'selec' })).kind, 'failed');
   const staged = await stage(adapter, INSERT);
-  assert.equal(staged.kind === 'failed' && staged.reason, 'boundary-changed', 'a new connection would run it');
-  assert.notEqual((await adapter.survey()).configuration, certified.configuration, 'and the next survey says so');
+  assert.equal(
+    staged.kind === 'failed' && staged.reason,
+    'boundary-changed',
+    'a new connection would run it',
+  );
+  assert.notEqual(
+    (await adapter.survey()).configuration,
+    certified.configuration,
+    'and the next survey says so',
+  );
   const now = (await observe(adapter, INSERT)).records.map(({ after }) => after?.what);
   assert.ok(now.includes('neu'));
 });

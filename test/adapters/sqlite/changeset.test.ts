@@ -21,8 +21,16 @@ const TABLES = {
     columns: ['b', 'x', 'y'],
     key: ['y', 'x'],
   },
-  flat: { ddl: '(x text, n numeric, v, primary key (x)) without rowid', columns: ['x', 'n', 'v'], key: ['x'] },
-  typed: { ddl: '(id integer primary key, r real, t text, z any) strict', columns: ['id', 'r', 't', 'z'], key: ['id'] },
+  flat: {
+    ddl: '(x text, n numeric, v, primary key (x)) without rowid',
+    columns: ['x', 'n', 'v'],
+    key: ['x'],
+  },
+  typed: {
+    ddl: '(id integer primary key, r real, t text, z any) strict',
+    columns: ['id', 'r', 't', 'z'],
+    key: ['id'],
+  },
   made: {
     ddl: '(id integer primary key, g text as (hex(b)) stored, b blob, v as (length(b)), c text)',
     columns: ['id', 'b', 'c'],
@@ -66,7 +74,17 @@ const statement = fc.record({
   values: fc.array(literal, { minLength: 6, maxLength: 6 }),
 });
 
-function sqlOf({ table, op, keys, values }: { table: Table; op: string; keys: string[]; values: string[] }): string {
+function sqlOf({
+  table,
+  op,
+  keys,
+  values,
+}: {
+  table: Table;
+  op: string;
+  keys: string[];
+  values: string[];
+}): string {
   const { columns, key } = TABLES[table];
   const row = columns.map((name, index) => {
     const place = (key as readonly string[]).indexOf(name);
@@ -91,24 +109,32 @@ function sqlOf({ table, op, keys, values }: { table: Table; op: string; keys: st
 test('property: decoded records are the difference that typeof() and hex() show', () => {
   let seen = 0;
   fc.assert(
-    fc.property(fc.array(statement, { maxLength: 8 }), fc.array(statement, { maxLength: 8 }), (seed, writes) => {
-      using db = new DatabaseSync(':memory:');
-      for (const [name, { ddl }] of Object.entries(TABLES)) db.exec(`create table ${name} ${ddl}`);
-      for (const write of seed) tryRun(db, sqlOf(write));
-      const before = photograph(db, TABLES);
-      const session = db.createSession();
-      db.exec('begin');
-      for (const write of writes) tryRun(db, sqlOf(write));
-      const named = nameRecords(decodeChangeset(session.changeset()), (table) => ({
-        name: table,
-        columns: TABLES[table as Table].columns,
-        key: TABLES[table as Table].key,
-      }));
-      assert.equal(named.kind, 'records');
-      const records = named.kind === 'records' ? named.records : [];
-      seen += records.length;
-      assert.deepEqual(describe(TABLES, records), difference(TABLES, before, photograph(db, TABLES)));
-    }),
+    fc.property(
+      fc.array(statement, { maxLength: 8 }),
+      fc.array(statement, { maxLength: 8 }),
+      (seed, writes) => {
+        using db = new DatabaseSync(':memory:');
+        for (const [name, { ddl }] of Object.entries(TABLES))
+          db.exec(`create table ${name} ${ddl}`);
+        for (const write of seed) tryRun(db, sqlOf(write));
+        const before = photograph(db, TABLES);
+        const session = db.createSession();
+        db.exec('begin');
+        for (const write of writes) tryRun(db, sqlOf(write));
+        const named = nameRecords(decodeChangeset(session.changeset()), (table) => ({
+          name: table,
+          columns: TABLES[table as Table].columns,
+          key: TABLES[table as Table].key,
+        }));
+        assert.equal(named.kind, 'records');
+        const records = named.kind === 'records' ? named.records : [];
+        seen += records.length;
+        assert.deepEqual(
+          describe(TABLES, records),
+          difference(TABLES, before, photograph(db, TABLES)),
+        );
+      },
+    ),
     { numRuns: 400 },
   );
   assert.ok(seen > 100, `only ${seen} records were seen`);
@@ -129,23 +155,31 @@ function sampleChangeset(): Uint8Array {
   db.exec(
     `create table one (id integer primary key, v); create table two (a text not null, b, c, primary key (a)) without rowid`,
   );
-  db.exec(`insert into one values (1, 'x'), (2, 7), (3, null); insert into two values ('k', 1.5, x'c0ffee')`);
+  db.exec(
+    `insert into one values (1, 'x'), (2, 7), (3, null); insert into two values ('k', 1.5, x'c0ffee')`,
+  );
   const session = db.createSession();
-  db.exec(`update one set v = x'00' where id = 1; delete from one where id = 2; insert into one values (9, -1.25)`);
+  db.exec(
+    `update one set v = x'00' where id = 1; delete from one where id = 2; insert into one values (9, -1.25)`,
+  );
   db.exec(`update two set b = null; insert into two values ('ü', 'text', 300)`);
   return session.changeset();
 }
 
 test('every cut of a changeset is refused or ends between two records', () => {
   const whole = sampleChangeset();
-  const count = (bytes: Uint8Array) => decodeChangeset(bytes).reduce((sum, table) => sum + table.changes.length, 0);
+  const count = (bytes: Uint8Array) =>
+    decodeChangeset(bytes).reduce((sum, table) => sum + table.changes.length, 0);
   assert.equal(count(whole), 5);
   let refused = 0;
   for (let length = 0; length < whole.length; length += 1) {
     try {
       assert.ok(count(whole.subarray(0, length)) < 5);
     } catch (error) {
-      assert.ok(error instanceof EffectMatchError && error.code === 'ERR_EM_CHANGESET_INVALID', String(error));
+      assert.ok(
+        error instanceof EffectMatchError && error.code === 'ERR_EM_CHANGESET_INVALID',
+        String(error),
+      );
       refused += 1;
     }
   }
@@ -154,10 +188,13 @@ test('every cut of a changeset is refused or ends between two records', () => {
 
 test('property: a damaged changeset decodes to something or fails with the one code, and never hangs', () => {
   const whole = sampleChangeset();
-  const damage = fc.array(fc.record({ at: fc.nat(whole.length - 1), byte: fc.integer({ min: 0, max: 255 }) }), {
-    minLength: 1,
-    maxLength: 4,
-  });
+  const damage = fc.array(
+    fc.record({ at: fc.nat(whole.length - 1), byte: fc.integer({ min: 0, max: 255 }) }),
+    {
+      minLength: 1,
+      maxLength: 4,
+    },
+  );
   fc.assert(
     fc.property(damage, fc.uint8Array({ maxLength: 12 }), (edits, tail) => {
       const bytes = Uint8Array.from([...whole, ...tail]);
@@ -173,7 +210,10 @@ function assertDecodes(bytes: Uint8Array): void {
   try {
     decodeChangeset(bytes);
   } catch (error) {
-    assert.ok(error instanceof EffectMatchError && error.code === 'ERR_EM_CHANGESET_INVALID', String(error));
+    assert.ok(
+      error instanceof EffectMatchError && error.code === 'ERR_EM_CHANGESET_INVALID',
+      String(error),
+    );
   }
 }
 
@@ -195,12 +235,18 @@ test('what is not a changeset of today is refused', () => {
     NaN: [0x54, 1, 1, 0x74, 0, 18, 0, 2, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0],
     'a length with leading zeros': [0x54, 1, 1, 0x74, 0, 18, 0, 3, 0x80, 1, 0x61],
     'a length beyond 31 bits': [0x54, 1, 1, 0x74, 0, 18, 0, 3, 0x88, 0x80, 0x80, 0x80, 0],
-    'a length of nine bytes': [0x54, 1, 1, 0x74, 0, 18, 0, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    'a length of nine bytes': [
+      0x54, 1, 1, 0x74, 0, 18, 0, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    ],
     'a length that is not there': [0x54, 1, 1, 0x74, 0, 18, 0, 4, 5, 1, 2],
     'a byte too many': [0x54, 1, 1, 0x74, 0, 18, 0, 5, 0],
   };
   for (const [why, bytes] of Object.entries(invalid)) {
-    assert.throws(() => decodeChangeset(Uint8Array.from(bytes)), { code: 'ERR_EM_CHANGESET_INVALID' }, why);
+    assert.throws(
+      () => decodeChangeset(Uint8Array.from(bytes)),
+      { code: 'ERR_EM_CHANGESET_INVALID' },
+      why,
+    );
   }
   assert.deepEqual(decodeChangeset(new Uint8Array()), []);
 });
@@ -208,12 +254,18 @@ test('what is not a changeset of today is refused', () => {
 test('a changeset that does not fit the schema, or respells a key, is unclear and not guessed at', () => {
   const shape = { name: 't', columns: ['a', 'b'], key: ['a'] };
   const of = (bytes: number[]) =>
-    nameRecords(decodeChangeset(Uint8Array.from(bytes)), (name) => (name === 't' ? shape : undefined));
+    nameRecords(decodeChangeset(Uint8Array.from(bytes)), (name) =>
+      name === 't' ? shape : undefined,
+    );
   const header = [0x54, 2, 1, 0, 0x74, 0];
   assert.equal(of([...header, 18, 0, 5, 5]).kind, 'records');
   assert.equal(of([0x54, 2, 1, 0, 0x75, 0, 18, 0, 5, 5]).kind, 'unclear', 'another table');
   assert.equal(of([0x54, 1, 1, 0x74, 0, 18, 0, 5]).kind, 'unclear', 'fewer columns');
   assert.equal(of([0x54, 2, 0, 1, 0x74, 0, 18, 0, 5, 5]).kind, 'unclear', 'another key');
   assert.equal(of([...header, 18, 0, 5, 5, 18, 0, 5, 5]).kind, 'unclear', 'the same key twice');
-  assert.equal(of([...header, 23, 0, 3, 1, 0x41, 0, 3, 1, 0x61, 0]).kind, 'unclear', 'a key changed in place');
+  assert.equal(
+    of([...header, 23, 0, 3, 1, 0x41, 0, 3, 1, 0x61, 0]).kind,
+    'unclear',
+    'a key changed in place',
+  );
 });

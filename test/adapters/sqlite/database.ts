@@ -7,9 +7,20 @@ import { after } from 'node:test';
 import type { SqliteAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import { openAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import type { SqliteOptions } from '../../../src/adapters/sqlite/index.ts';
-import type { CandidateFacts, Evidence, Promotion, Stage, Staged } from '../../../src/contract/adapter.ts';
+import type {
+  CandidateFacts,
+  Evidence,
+  Promotion,
+  Stage,
+  Staged,
+} from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
-import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../../../src/contract/proof.ts';
+import type {
+  Certificate,
+  Claim,
+  ConsumedPermit,
+  MarkerText,
+} from '../../../src/contract/proof.ts';
 import { type Reached, unobserved } from '../../../src/contract/steps.ts';
 import { establish } from '../../../src/protocol/observation.ts';
 
@@ -48,7 +59,9 @@ export function look(file: string, sql: string): unknown[] {
 /** Everything durable in the file as text: every row of every table, the schema, and the file's own settings. */
 export function dump(file: string): string {
   using db = new DatabaseSync(file, { readOnly: true });
-  const tables = db.prepare("select name from sqlite_schema where type = 'table' order by name").all();
+  const tables = db
+    .prepare("select name from sqlite_schema where type = 'table' order by name")
+    .all();
   const quoted = (name: unknown) => `"${String(name).replaceAll('"', '""')}"`;
   const settings = ['schema_version', 'user_version', 'application_id', 'journal_mode', 'encoding'];
   const lines = [
@@ -59,7 +72,9 @@ export function dump(file: string): string {
       .map((row) => JSON.stringify(row)),
     ...tables.flatMap(({ name }) => {
       const columns = db.prepare(`pragma table_xinfo(${quoted(name)})`).all();
-      const cells = columns.map((column) => `typeof(${quoted(column.name)}) || ' ' || quote(${quoted(column.name)})`);
+      const cells = columns.map(
+        (column) => `typeof(${quoted(column.name)}) || ' ' || quote(${quoted(column.name)})`,
+      );
       const rows = db.prepare(
         `select ${cells.map((cell, index) => `${cell} as c${index}`).join(', ')} from ${quoted(name)}`,
       );
@@ -84,7 +99,10 @@ export async function open(
   options: SqliteOptions,
   reached: Reached = unobserved,
 ): Promise<SqliteAdapter & AsyncDisposable> {
-  const adapter = await openAdapter({ busyTimeoutMs: 0, ...options }, { name: 'books', clock: systemClock, reached });
+  const adapter = await openAdapter(
+    { busyTimeoutMs: 0, ...options },
+    { name: 'books', clock: systemClock, reached },
+  );
   return Object.assign(adapter, { [Symbol.asyncDispose]: () => adapter.close() });
 }
 
@@ -97,16 +115,28 @@ export function freshOccurrence(): string {
 }
 
 /** Stages an action after a survey, as the runtime does. */
-export async function stage(adapter: SqliteAdapter, action: unknown, occurrence = freshOccurrence()): Promise<Staged> {
+export async function stage(
+  adapter: SqliteAdapter,
+  action: unknown,
+  occurrence = freshOccurrence(),
+): Promise<Staged> {
   await adapter.survey();
   const claim = { sealed: { record: { occurrence } } } as unknown as Claim;
   return await adapter.stage(claim, {} as unknown as Certificate, adapter.parseAction(action));
 }
 
 /** A stage that must be held. */
-export async function held(adapter: SqliteAdapter, action: unknown, occurrence?: string): Promise<Stage> {
+export async function held(
+  adapter: SqliteAdapter,
+  action: unknown,
+  occurrence?: string,
+): Promise<Stage> {
   const staged = await stage(adapter, action, occurrence);
-  assert.equal(staged.kind, 'held', staged.kind === 'failed' ? `${staged.reason}: ${staged.detail}` : '');
+  assert.equal(
+    staged.kind,
+    'held',
+    staged.kind === 'failed' ? `${staged.reason}: ${staged.detail}` : '',
+  );
   return staged.kind === 'held' ? staged.stage : assert.fail();
 }
 
@@ -122,12 +152,24 @@ export function gapsOf(adapter: SqliteAdapter, evidence: Evidence): readonly str
   return observation.kind === 'incomplete' ? observation.gaps : [];
 }
 
-export function marker(occurrence: string, disposition: 'committed' | 'void' = 'committed'): MarkerText {
-  return { occurrence, disposition, text: `{"for":"${occurrence}"}`, sealKey: 'key', sealMac: 'mac' };
+export function marker(
+  occurrence: string,
+  disposition: 'committed' | 'void' = 'committed',
+): MarkerText {
+  return {
+    occurrence,
+    disposition,
+    text: `{"for":"${occurrence}"}`,
+    sealKey: 'key',
+    sealMac: 'mac',
+  };
 }
 
 /** A permit for a stage that was opened with {@link stage}. */
-export function permit(occurrence: string, { candidate, evidence }: CandidateFacts): ConsumedPermit {
+export function permit(
+  occurrence: string,
+  { candidate, evidence }: CandidateFacts,
+): ConsumedPermit {
   const record = { occurrence, bound: { candidate, evidence } };
   return { record, marker: marker(occurrence) } as unknown as ConsumedPermit;
 }

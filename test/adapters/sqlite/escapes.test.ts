@@ -97,7 +97,9 @@ const DENIED: { readonly [what: string]: readonly string[] } = {
   ],
   'DROP TRIGGER': ['drop trigger chain1'],
   'CREATE TRIGGER': ['create trigger t after insert on noted begin select 1; end'],
-  'CREATE TEMP TRIGGER': ['create temp trigger t after insert on account begin delete from secret; end'],
+  'CREATE TEMP TRIGGER': [
+    'create temp trigger t after insert on account begin delete from secret; end',
+  ],
   'ALTER TABLE': [
     'alter table account rename to accnt',
     'alter table account add column extra',
@@ -105,7 +107,11 @@ const DENIED: { readonly [what: string]: readonly string[] } = {
     'alter table account rename column name to label',
   ],
   REINDEX: ['reindex', 'reindex account'],
-  ATTACH: ["attach ':memory:' as other", "attach 'OTHER' as main2", "attach 'file:OTHER?mode=rwc' as other"],
+  ATTACH: [
+    "attach ':memory:' as other",
+    "attach 'OTHER' as main2",
+    "attach 'file:OTHER?mode=rwc' as other",
+  ],
   DETACH: ['detach main'],
   PRAGMA: [
     'pragma user_version = 5',
@@ -221,7 +227,10 @@ const FAILED: { readonly [why: string]: readonly string[] } = {
   'contains no statements': ['-- only a comment', ';', '/* open'],
 };
 
-for (const [reason, catalogue] of Object.entries({ 'outlet-denied': DENIED, 'action-failed': FAILED })) {
+for (const [reason, catalogue] of Object.entries({
+  'outlet-denied': DENIED,
+  'action-failed': FAILED,
+})) {
   test(`${reason}: the whole catalogue is refused for the reason stated, and the file stays as it was`, async () => {
     const file = freshFile(SCHEMA);
     await using adapter = await open({ file, relations: REGISTERED });
@@ -320,10 +329,19 @@ test('every function of this SQLite is allowed on purpose or denied on purpose',
   using db = new DatabaseSync(':memory:');
   const rows = db.prepare('select distinct name, builtin from pragma_function_list').all();
   const known = rows.map((row) => String(row.name));
-  const outside = ['load_extension', 'sqlite_log', 'sqlite_compileoption_get', 'sqlite_compileoption_used'];
-  const unlisted = rows.filter((row) => row.builtin === 1 && !ALLOWED_FUNCTIONS.has(String(row.name)));
+  const outside = [
+    'load_extension',
+    'sqlite_log',
+    'sqlite_compileoption_get',
+    'sqlite_compileoption_used',
+  ];
+  const unlisted = rows.filter(
+    (row) => row.builtin === 1 && !ALLOWED_FUNCTIONS.has(String(row.name)),
+  );
   assert.deepEqual(unlisted.map((row) => row.name).sort(), outside.sort());
-  const ofExtensions = rows.filter((row) => row.builtin === 0 && ALLOWED_FUNCTIONS.has(String(row.name)));
+  const ofExtensions = rows.filter(
+    (row) => row.builtin === 0 && ALLOWED_FUNCTIONS.has(String(row.name)),
+  );
   assert.deepEqual(ofExtensions, [], 'nothing that an extension brings is allowed');
   assert.deepEqual(
     [...ALLOWED_FUNCTIONS].filter((name) => !known.includes(name)),

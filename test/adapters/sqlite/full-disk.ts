@@ -8,7 +8,10 @@ import type { OccurrenceId } from '../../../src/protocol/record.ts';
 
 async function promote(stage: Stage): Promise<Promotion> {
   const { candidate, evidence } = await stage.observe();
-  const permit = { record: { occurrence, bound: { candidate, evidence } }, marker: marker('committed') };
+  const permit = {
+    record: { occurrence, bound: { candidate, evidence } },
+    marker: marker('committed'),
+  };
   return await stage.promote(permit as unknown as ConsumedPermit);
 }
 
@@ -22,11 +25,15 @@ const marker = (disposition: 'committed' | 'void') => ({
   sealMac: 'm',
 });
 
-const adapter = await openAdapter({ file, relations: ['t'] }, { name: 'a', clock: systemClock, reached: () => {} });
+const adapter = await openAdapter(
+  { file, relations: ['t'] },
+  { name: 'a', clock: systemClock, reached: () => {} },
+);
 const claim = { sealed: { record: { occurrence } } } as unknown as Claim;
 const action = adapter.parseAction({ sql: 'insert into t (v) values (zeroblob(4000000))' });
 const staged = await adapter.stage(claim, {} as unknown as Certificate, action);
-const promotion = staged.kind === 'held' ? await promote(staged.stage) : { ...staged, cause: undefined };
+const promotion =
+  staged.kind === 'held' ? await promote(staged.stage) : { ...staged, cause: undefined };
 const settled = await adapter.markers.void(marker('void'));
 await adapter.close();
 using db = new DatabaseSync(file, { readOnly: true });

@@ -10,7 +10,16 @@ import { promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { markerTable } from '../../../src/sqlite/marker-table.ts';
-import { change, freshFile, freshOccurrence, held, look, marker, open, promote } from './database.ts';
+import {
+  change,
+  freshFile,
+  freshOccurrence,
+  held,
+  look,
+  marker,
+  open,
+  promote,
+} from './database.ts';
 
 const SCHEMA = 'create table t (id integer primary key, v)';
 const INSERT = { sql: 'insert into t values (1, 2)' };
@@ -36,7 +45,11 @@ test('what a commit entails is repeated for a committed marker that is found, an
   const file = freshFile(SCHEMA);
   await (await open({ file, relations: ['t'] })).close();
   using db = new DatabaseSync(file);
-  const table = markerTable({ table: 'effectmatch_marker', subject: 'the file', voidDeadlineMs: 1000 });
+  const table = markerTable({
+    table: 'effectmatch_marker',
+    subject: 'the file',
+    voidDeadlineMs: 1000,
+  });
   let redone = 0;
   const redo = async () => {
     redone += 1;
@@ -106,7 +119,9 @@ test('processes that start at once on a new file agree on one backend id', async
   const ids = await Promise.all(Array.from({ length: 4 }, () => outputOf(script)));
   assert.match(ids[0] ?? '', /^[0-9a-f]{32}$/);
   assert.equal(new Set(ids).size, 1);
-  assert.deepEqual(look(file, "select value from effectmatch_meta where name = 'backend'"), [{ value: ids[0] }]);
+  assert.deepEqual(look(file, "select value from effectmatch_meta where name = 'backend'"), [
+    { value: ids[0] },
+  ]);
 });
 
 function outputOf(script: string): Promise<string> {

@@ -74,7 +74,10 @@ function manifest(
   return draftManifest({ adapter: 'books', task: 'task', planRevision: 1, effects, ...state });
 }
 
-async function normaliseOne(adapter: SqliteAdapter, effect: ApprovedEffect): Promise<ApprovedEffect> {
+async function normaliseOne(
+  adapter: SqliteAdapter,
+  effect: ApprovedEffect,
+): Promise<ApprovedEffect> {
   const { effects } = await adapter.normalise(manifest([effect]));
   return effects[0] ?? assert.fail('an effect was lost');
 }
@@ -123,37 +126,47 @@ test('property: a normalised value is what the real column stores, in every decl
   using db = new DatabaseSync(':memory:');
   db.exec(SCHEMA);
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom('plain', 'tight'), fc.nat(TYPES.length - 1), value, async (table, at, given) => {
-      const column = `c${table === 'tight' ? at % STRICT_TYPES.length : at}`;
-      const stored = storeReally(db, table, column, given);
-      const effect: ApprovedEffect = {
-        op: 'update',
-        target: table,
-        key: { id: { is: 1 } },
-        before: { [column]: { any: true } },
-        after: { [column]: { is: given } },
-        count: 1,
-      };
-      if (stored === undefined) {
-        await assertInvalid(adapter, manifest([effect]), /STRICT table does not take it/);
-        return;
-      }
-      const after = (await normaliseOne(adapter, effect)).after?.[column];
-      assert.ok(after !== undefined && 'is' in after);
-      assert.equal(cellText(after.is), stored);
-    }),
+    fc.asyncProperty(
+      fc.constantFrom('plain', 'tight'),
+      fc.nat(TYPES.length - 1),
+      value,
+      async (table, at, given) => {
+        const column = `c${table === 'tight' ? at % STRICT_TYPES.length : at}`;
+        const stored = storeReally(db, table, column, given);
+        const effect: ApprovedEffect = {
+          op: 'update',
+          target: table,
+          key: { id: { is: 1 } },
+          before: { [column]: { any: true } },
+          after: { [column]: { is: given } },
+          count: 1,
+        };
+        if (stored === undefined) {
+          await assertInvalid(adapter, manifest([effect]), /STRICT table does not take it/);
+          return;
+        }
+        const after = (await normaliseOne(adapter, effect)).after?.[column];
+        assert.ok(after !== undefined && 'is' in after);
+        assert.equal(cellText(after.is), stored);
+      },
+    ),
     { numRuns: 600 },
   );
 });
 
 /** typeof() and hex() of what the column keeps; undefined where it does not take the value. */
-function storeReally(db: DatabaseSync, table: string, column: string, given: Value): string | undefined {
+function storeReally(
+  db: DatabaseSync,
+  table: string,
+  column: string,
+  given: Value,
+): string | undefined {
   const bound = bindValue(given) ?? assert.fail();
   db.exec(`delete from ${table}`);
   try {
-    db.prepare(`insert into ${table} (id, ${column}) values (1, ${bound.isText ? 'cast(? as text)' : '?'})`).run(
-      bound.parameter,
-    );
+    db.prepare(
+      `insert into ${table} (id, ${column}) values (1, ${bound.isText ? 'cast(? as text)' : '?'})`,
+    ).run(bound.parameter);
   } catch {
     return undefined;
   }
@@ -172,10 +185,27 @@ function storeReally(db: DatabaseSync, table: string, column: string, given: Val
 test('an insert gets key and columns apart and its constant defaults, as a real insert leaves them', async () => {
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS });
-  const effect = await normaliseOne(adapter, insert('filled', { id: 5, g: 'given', h: 2, i: any() }));
+  const effect = await normaliseOne(
+    adapter,
+    insert('filled', { id: 5, g: 'given', h: 2, i: any() }),
+  );
   assert.deepEqual(effect.key, { id: { is: 5 } });
-  assert.deepEqual(Object.keys(effect.after ?? {}), ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k']);
-  const { records } = await observe(adapter, { sql: "insert into filled (id, g) values (5, 'given')" });
+  assert.deepEqual(Object.keys(effect.after ?? {}), [
+    'a',
+    'b',
+    'c',
+    'd',
+    'e',
+    'f',
+    'g',
+    'h',
+    'i',
+    'j',
+    'k',
+  ]);
+  const { records } = await observe(adapter, {
+    sql: "insert into filled (id, g) values (5, 'given')",
+  });
   for (const [column, cell] of Object.entries(effect.after ?? {})) {
     if ('is' in cell) assert.deepEqual(cell.is, records[0]?.after?.[column], column);
   }
@@ -187,16 +217,22 @@ test('an insert gets key and columns apart and its constant defaults, as a real 
 test('updates and deletes get exactly the columns that a changeset reports', async () => {
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS });
-  assert.deepEqual(await normaliseOne(adapter, update('pair', { a: 7, b: '1' }, { n: to('5.0'), seen: 'now' })), {
-    op: 'update',
-    target: 'pair',
-    key: { a: { is: '7' }, b: { is: 1 } },
-    before: { n: { any: true } },
-    after: { n: { is: 5 } },
-    count: 1,
-  });
   assert.deepEqual(
-    await normaliseOne(adapter, update('pair', { a: 'x', b: 1 }, { n: [oneOf(1, '2'), between('3', '4.5')] })),
+    await normaliseOne(adapter, update('pair', { a: 7, b: '1' }, { n: to('5.0'), seen: 'now' })),
+    {
+      op: 'update',
+      target: 'pair',
+      key: { a: { is: '7' }, b: { is: 1 } },
+      before: { n: { any: true } },
+      after: { n: { is: 5 } },
+      count: 1,
+    },
+  );
+  assert.deepEqual(
+    await normaliseOne(
+      adapter,
+      update('pair', { a: 'x', b: 1 }, { n: [oneOf(1, '2'), between('3', '4.5')] }),
+    ),
     {
       op: 'update',
       target: 'pair',
@@ -206,14 +242,17 @@ test('updates and deletes get exactly the columns that a changeset reports', asy
       count: 1,
     },
   );
-  assert.deepEqual(await normaliseOne(adapter, update('pair', { a: 'x', b: 1 }, { n: from(true, any()) })), {
-    op: 'update',
-    target: 'pair',
-    key: { a: { is: 'x' }, b: { is: 1 } },
-    before: { n: { is: 1 } },
-    after: { n: { any: true } },
-    count: 1,
-  });
+  assert.deepEqual(
+    await normaliseOne(adapter, update('pair', { a: 'x', b: 1 }, { n: from(true, any()) })),
+    {
+      op: 'update',
+      target: 'pair',
+      key: { a: { is: 'x' }, b: { is: 1 } },
+      before: { n: { is: 1 } },
+      after: { n: { any: true } },
+      count: 1,
+    },
+  );
   assert.deepEqual(await normaliseOne(adapter, remove('pair', { b: 1, a: 'x' })), {
     op: 'delete',
     target: 'pair',
@@ -221,9 +260,12 @@ test('updates and deletes get exactly the columns that a changeset reports', asy
     before: { n: { any: true } },
     count: 1,
   });
-  assert.deepEqual((await normaliseOne(adapter, remove('pair', { b: 1, a: 'x' }, { n: '2', seen: 'x' }))).before, {
-    n: { is: 2 },
-  });
+  assert.deepEqual(
+    (await normaliseOne(adapter, remove('pair', { b: 1, a: 'x' }, { n: '2', seen: 'x' }))).before,
+    {
+      n: { is: 2 },
+    },
+  );
 });
 
 test('constraints pass through, and a label needs a key that SQLite assigns', async () => {
@@ -236,7 +278,11 @@ test('constraints pass through, and a label needs a key that SQLite assigns', as
   const normal = await adapter.normalise(manifest(effects));
   assert.deepEqual(normal.effects[1]?.after, { n: { generated: 'new' } });
   assert.deepEqual(normal.effects[0]?.after?.c5, { matches: 'a*' });
-  await assertInvalid(adapter, manifest([insert('pair', { a: 'x', b: generated('other') })]), /INTEGER PRIMARY KEY/);
+  await assertInvalid(
+    adapter,
+    manifest([insert('pair', { a: 'x', b: generated('other') })]),
+    /INTEGER PRIMARY KEY/,
+  );
 });
 
 test('normalising twice changes nothing, and nothing is written', async () => {
@@ -310,10 +356,26 @@ test('what cannot be meant is refused with what to change', async () => {
   ];
   for (const [effect, why] of refused) await assertInvalid(adapter, rawManifest([effect]), why);
   const state = (part: object) => ({ ...manifest([]), ...part });
-  await assertInvalid(adapter, state({ requires: [row('nowhere', { id: 1 }, {})] }), /no such table/);
-  await assertInvalid(adapter, state({ requires: [row('pair', { a: 1 }, {})] }), /requires\[0\].*lacks/);
-  await assertInvalid(adapter, state({ requires: [row('pair', { a: 1, b: 1 }, { nope: 1 })] }), /no column "nope"/);
-  await assertInvalid(adapter, state({ watch: [read('pair', { a: 1, b: 1 }, ['g'])] }), /computed from other columns/);
+  await assertInvalid(
+    adapter,
+    state({ requires: [row('nowhere', { id: 1 }, {})] }),
+    /no such table/,
+  );
+  await assertInvalid(
+    adapter,
+    state({ requires: [row('pair', { a: 1 }, {})] }),
+    /requires\[0\].*lacks/,
+  );
+  await assertInvalid(
+    adapter,
+    state({ requires: [row('pair', { a: 1, b: 1 }, { nope: 1 })] }),
+    /no column "nope"/,
+  );
+  await assertInvalid(
+    adapter,
+    state({ watch: [read('pair', { a: 1, b: 1 }, ['g'])] }),
+    /computed from other columns/,
+  );
   await assertInvalid(
     adapter,
     state({ watch: [read('effectmatch_marker', { occurrence: 'x' })] }),
@@ -345,8 +407,14 @@ test('reads find a row by exactly its key and return what is stored', async () =
   assert.deepEqual(await rowOf('loose', 2.5), { v: { $real: '-0.0' } });
   assert.deepEqual(await rowOf('raw', { $text: 'ff41' }), { v: { $text: 'fe' } });
   assert.deepEqual(await adapter.read([{ target: 'raw', key: { k: { $text: 'ff41' } } }]), [
-    { target: 'raw', key: { k: { $text: 'ff41' } }, row: { k: { $text: 'ff41' }, v: { $text: 'fe' } } },
+    {
+      target: 'raw',
+      key: { k: { $text: 'ff41' } },
+      row: { k: { $text: 'ff41' }, v: { $text: 'fe' } },
+    },
   ]);
-  await assert.rejects(adapter.read([{ target: 'raw', key: {} }]), { code: 'ERR_EM_MANIFEST_INVALID' });
+  await assert.rejects(adapter.read([{ target: 'raw', key: {} }]), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
   assert.deepEqual(gapsOf(adapter, await observe(adapter, { sql: 'update raw set v = null' })), []);
 });

@@ -5,7 +5,17 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { change, copyOf, dump, freshFile, freshOccurrence, gapsOf, held, open, promote } from './database.ts';
+import {
+  change,
+  copyOf,
+  dump,
+  freshFile,
+  freshOccurrence,
+  gapsOf,
+  held,
+  open,
+  promote,
+} from './database.ts';
 import { describe, difference, type Photo, photograph } from './oracle.ts';
 
 const SCHEMA = `
@@ -56,26 +66,47 @@ const small = fc.constantFrom('1', '2', '3', '4');
 const name = fc.constantFrom("'orders'", "'ORDERS'", "'other'");
 const statement = fc.oneof(
   fc.tuple(small, value).map(([id, v]) => `update customer set note = ${v} where id = ${id}`),
-  fc.tuple(small, small).map(([a, b]) => `update or ignore customer set id = ${a} + 3 where id = ${b}`),
-  fc.tuple(small, value).map(([id, v]) => `replace into customer values (${id}, 'new' || ${id}, ${v})`),
+  fc
+    .tuple(small, small)
+    .map(([a, b]) => `update or ignore customer set id = ${a} + 3 where id = ${b}`),
   fc
     .tuple(small, value)
-    .map(([id, v]) => `insert into customer values (${id}, 'e', ${v}) on conflict do update set note = excluded.note`),
+    .map(([id, v]) => `replace into customer values (${id}, 'new' || ${id}, ${v})`),
+  fc
+    .tuple(small, value)
+    .map(
+      ([id, v]) =>
+        `insert into customer values (${id}, 'e', ${v}) on conflict do update set note = excluded.note`,
+    ),
   small.map((id) => `delete from customer where id = ${id}`),
   fc
     .tuple(small, value)
-    .map(([id, v]) => `insert or ignore into orders (customer, total) select id, ${v} from customer where id <= ${id}`),
-  fc.tuple(small, value).map(([id, v]) => `update orders set total = ${v}, state = state || '!' where id >= ${id}`),
+    .map(
+      ([id, v]) =>
+        `insert or ignore into orders (customer, total) select id, ${v} from customer where id <= ${id}`,
+    ),
+  fc
+    .tuple(small, value)
+    .map(([id, v]) => `update orders set total = ${v}, state = state || '!' where id >= ${id}`),
   small.map((id) => `delete from open_orders where id = ${id}`),
   fc
     .tuple(small, small, value)
-    .map(([o, p, v]) => `insert or replace into line select id, ${p}, 'x', ${v}, ${v} from orders where id = ${o}`),
-  fc.tuple(small, value).map(([p, v]) => `update line set loose = ${v}, price = ${v} where pos = ${p}`),
+    .map(
+      ([o, p, v]) =>
+        `insert or replace into line select id, ${p}, 'x', ${v}, ${v} from orders where id = ${o}`,
+    ),
+  fc
+    .tuple(small, value)
+    .map(([p, v]) => `update line set loose = ${v}, price = ${v} where pos = ${p}`),
   fc.tuple(name, name).map(([a, b]) => `update or ignore tally set name = ${a} where name = ${b}`),
   fc.tuple(name, value).map(([a, v]) => `replace into tally values (${a}, ${v})`),
-  fc.tuple(value, value).map(([k, v]) => `insert or replace into bag values (coalesce(${k}, 5), ${v})`),
+  fc
+    .tuple(value, value)
+    .map(([k, v]) => `insert or replace into bag values (coalesce(${k}, 5), ${v})`),
   fc.tuple(value, value).map(([k, v]) => `update or ignore bag set v = ${v} where k = ${k}`),
-  fc.tuple(value, value).map(([k, l]) => `update or ignore bag set k = coalesce(${k}, 6) where k = ${l}`),
+  fc
+    .tuple(value, value)
+    .map(([k, l]) => `update or ignore bag set k = coalesce(${k}, 6) where k = ${l}`),
   fc.constantFrom(
     "update bag set v = 'rename' where k = 'a'",
     'delete from line',
@@ -108,7 +139,11 @@ test('property: a complete observation is the difference between before and afte
         counts.records += evidence.records.length;
         assert.deepEqual(describe(TABLES, evidence.records), expected);
         assert.equal((await promote(candidate, occurrence)).kind, 'confirmed');
-        assert.equal(businessDump(file), businessDump(plain), 'what became durable is what a plain run leaves');
+        assert.equal(
+          businessDump(file),
+          businessDump(plain),
+          'what became durable is what a plain run leaves',
+        );
       } else {
         const sequence = gaps.some((gap) => gap.includes('"sequence"'));
         const unclear = gaps.some((gap) => /changed only its sign/.test(gap));
@@ -117,7 +152,10 @@ test('property: a complete observation is the difference between before and afte
         const lines = [before, ...steps.slice(0, -1)].map((from, index) =>
           difference(TABLES, from, steps[index] ?? from),
         );
-        assert.ok(!unclear || lines.some(mayTurnZero), `${gaps.join()} without cause: ${lines.flat().join('\n')}`);
+        assert.ok(
+          !unclear || lines.some(mayTurnZero),
+          `${gaps.join()} without cause: ${lines.flat().join('\n')}`,
+        );
         if (sequence) counts.sequence += 1;
         else counts.turned += 1;
         await candidate.discard();

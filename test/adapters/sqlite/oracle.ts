@@ -5,11 +5,17 @@ import { type Row, readTag, type Value } from '../../../src/protocol/value.ts';
 
 /** Columns and key of each table, as the test declares them. */
 export type Tables = {
-  readonly [table: string]: { readonly columns: readonly string[]; readonly key: readonly string[] };
+  readonly [table: string]: {
+    readonly columns: readonly string[];
+    readonly key: readonly string[];
+  };
 };
 
 /** Rows by table and key; each cell as SQLite describes it with typeof() and hex(), REAL by its bits. */
-export type Photo = ReadonlyMap<string, { readonly table: string; readonly cells: ReadonlyMap<string, string> }>;
+export type Photo = ReadonlyMap<
+  string,
+  { readonly table: string; readonly cells: ReadonlyMap<string, string> }
+>;
 
 export function photograph(db: DatabaseSync, tables: Tables): Photo {
   const rows = new Map<string, { table: string; cells: Map<string, string> }>();
@@ -19,7 +25,9 @@ export function photograph(db: DatabaseSync, tables: Tables): Photo {
       `hex(cast(${name} as blob))`,
       `case typeof(${name}) when 'real' then ${name} end`,
     ]);
-    const select = db.prepare(`select ${parts.map((part, index) => `${part} as c${index}`)} from ${table}`);
+    const select = db.prepare(
+      `select ${parts.map((part, index) => `${part} as c${index}`)} from ${table}`,
+    );
     for (const found of select.all()) {
       const cell = (at: number) => {
         const real = found[`c${3 * at + 2}`];
@@ -44,7 +52,8 @@ export function difference(tables: Tables, before: Photo, after: Photo): string[
       .filter((name) => !key.includes(name))
       .filter((name) => op !== 'update' || old?.cells.get(name) !== now?.cells.get(name));
     if (op === 'update' && names.length === 0) continue;
-    const side = (row: typeof old) => row && names.toSorted().map((name) => [name, row.cells.get(name)]);
+    const side = (row: typeof old) =>
+      row && names.toSorted().map((name) => [name, row.cells.get(name)]);
     lines.push(JSON.stringify([op, id, side(old) ?? null, side(now) ?? null]));
   }
   return lines.sort();

@@ -15,7 +15,8 @@ import { change, freshFile, freshOccurrence, look, marker, open } from './databa
 const BUSY = 5;
 const IOERR = 10;
 const CONSTRAINT = 19;
-const failure = (errcode: number) => Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
+const failure = (errcode: number) =>
+  Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
 
 /** What stands in for a statement: given the real one to call or not. */
 type Stand = (run: () => void) => void;
@@ -40,14 +41,19 @@ interface Case {
 }
 
 /** Promotes one row on a fresh file, and says what became of the row as another connection sees it afterwards. */
-async function promote(given: Case): Promise<{ promotion: Promotion; durable: boolean; steps: string[] }> {
+async function promote(
+  given: Case,
+): Promise<{ promotion: Promotion; durable: boolean; steps: string[] }> {
   const file = freshFile('create table t (id integer primary key)');
   await (await open({ file, relations: ['t'] })).close();
   const occurrence = freshOccurrence();
   given.prepare?.(file, occurrence);
   const steps: string[] = [];
   const real = new DatabaseSync(file);
-  const stands: Record<string, Stand | undefined> = { commit: given.commit, rollback: given.rollback };
+  const stands: Record<string, Stand | undefined> = {
+    commit: given.commit,
+    rollback: given.rollback,
+  };
   const db = overlay(real, {
     exec(sql: string) {
       const stand = stands[sql];
@@ -99,7 +105,9 @@ test('before COMMIT every failure is a refusal by its own name', async () => {
     change(file, `insert into effectmatch_marker values ('${occurrence}', 'void', '{}', 'k', 'm')`);
   await assertRefused('marker-conflict', { prepare: conflict });
   await assertRefused('marker-conflict', { prepare: conflict, begin: false });
-  await assertRefused('marker-failed', { prepare: (file) => change(file, 'drop table effectmatch_marker') });
+  await assertRefused('marker-failed', {
+    prepare: (file) => change(file, 'drop table effectmatch_marker'),
+  });
 });
 
 test('busy or a violated constraint at COMMIT refuses while the transaction is open, and proves nothing once it is over', async () => {
@@ -128,7 +136,11 @@ test('a refusal whose rollback fails or does not end the transaction is no refus
   const tools = { isTouched: true };
   await assertUnknown(/SQLite said 10/, { tools, rollback: FAILS(IOERR) }, false);
   await assertUnknown(/SQLite said 10/, { tools, rollback: RUNS_AND_FAILS(IOERR) }, false);
-  await assertUnknown(/candidate-changed: .* did not end it/, { tools, rollback: FAILS(BUSY) }, false);
+  await assertUnknown(
+    /candidate-changed: .* did not end it/,
+    { tools, rollback: FAILS(BUSY) },
+    false,
+  );
   await assertUnknown(/did not end it/, { tools, rollback: () => {} }, false);
   await assertRefused('candidate-changed', { tools, rollback: RUNS_AND_FAILS(BUSY) });
 });
@@ -143,7 +155,11 @@ test('faults under the markers carry the adapter code, and stated ones their own
   using other = new DatabaseSync(file);
   other.exec('begin exclusive');
   const unavailable = { code: 'ERR_EM_ADAPTER_UNAVAILABLE' };
-  await assert.rejects(markers.forget(occurrence), unavailable, 'a lock is no answer about a marker');
+  await assert.rejects(
+    markers.forget(occurrence),
+    unavailable,
+    'a lock is no answer about a marker',
+  );
   assert.equal((await markers.void(marker(occurrence, 'void'))).kind, 'busy');
   other.exec('rollback');
   const foreign = Object.assign(new Error('not ours'), { code: 'ERR_EM_STORE_BUSY' });
@@ -153,7 +169,11 @@ test('faults under the markers carry the adapter code, and stated ones their own
     },
   });
   const unreachable = markersOf(failing, { busyTimeoutMs: 0, reached: unobserved });
-  await assert.rejects(unreachable.void(marker(occurrence, 'void')), unavailable, 'only our own busy is busy');
+  await assert.rejects(
+    unreachable.void(marker(occurrence, 'void')),
+    unavailable,
+    'only our own busy is busy',
+  );
 
   change(file, `insert into effectmatch_marker values ('${occurrence}', 'maybe', '{}', 'k', 'm')`);
   const stated = { code: 'ERR_EM_MARKER_CONFLICT' };

@@ -21,7 +21,12 @@ import {
 type Effects = Parameters<Awaited<ReturnType<typeof createRuntime>>['prepare']>[0]['effects'];
 
 /** Runs statements under an approval of these effects on a fresh database, and reads the tables afterwards. */
-async function attempt(schema: string, relations: string[], effects: Effects, statements: string[]) {
+async function attempt(
+  schema: string,
+  relations: string[],
+  effects: Effects,
+  statements: string[],
+) {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-restate-'));
   const file = join(folder, 'books.db');
   const db = new DatabaseSync(file);
@@ -34,9 +39,16 @@ async function attempt(schema: string, relations: string[], effects: Effects, st
     adapters: { books: sqlite({ file, relations }) },
   });
   try {
-    const proposal = await runtime.prepare({ adapter: 'books', task: 't', planRevision: 1, effects });
+    const proposal = await runtime.prepare({
+      adapter: 'books',
+      task: 't',
+      planRevision: 1,
+      effects,
+    });
     const license = approver(key).sign(proposal, { expiresIn: '1m' });
-    const terminal = await runtime.execute(license, { statements: statements.map((sql) => ({ sql })) });
+    const terminal = await runtime.execute(license, {
+      statements: statements.map((sql) => ({ sql })),
+    });
     const rows = relations.map((name) =>
       db
         .prepare(`select * from ${name}`)
@@ -80,7 +92,12 @@ test('ordinary work on REAL keys commits: replace, and a trigger that updates th
   assert.deepEqual(replaced.rows, [[{ k: 5, v: 2 }]]);
   assert.equal(replaced.terminal.kind, 'committed');
   const trigger = `${REAL_KEY}; create trigger after_insert after insert on t begin update t set v = 9 where k = new.k; end`;
-  const touched = await attempt(trigger, ['t'], [insert('t', { k: 7, v: 9 })], ['insert into t values (7, 1)']);
+  const touched = await attempt(
+    trigger,
+    ['t'],
+    [insert('t', { k: 7, v: 9 })],
+    ['insert into t values (7, 1)'],
+  );
   assert.equal(touched.terminal.kind, 'committed');
 });
 
@@ -90,9 +107,19 @@ test('rows older than a REAL column with a whole default change only where they 
       '?',
       "'a'",
     );
-  const other = await attempt(schema, ['t'], [update('t', { id: 1 }, { s: ['a', 'b'] })], ["update t set s = 'b'"]);
+  const other = await attempt(
+    schema,
+    ['t'],
+    [update('t', { id: 1 }, { s: ['a', 'b'] })],
+    ["update t set s = 'b'"],
+  );
   assert.equal(other.terminal.kind, 'committed');
-  const priced = await attempt(schema, ['t'], [update('t', { id: 1 }, { price: [0, 5] })], ['update t set price = 5']);
+  const priced = await attempt(
+    schema,
+    ['t'],
+    [update('t', { id: 1 }, { price: [0, 5] })],
+    ['update t set price = 5'],
+  );
   assert.equal(priced.terminal.kind, 'committed');
   const phantom = await attempt(
     schema,
@@ -127,9 +154,16 @@ test('keys that AUTOINCREMENT assigned to rows that are gone again are used up, 
   const added = [insert('t', { id: generated('b'), s: 'b' })];
   const counted = await attempt(schema('autoincrement'), ['t'], added, burn);
   assert.equal(counted.terminal.kind, 'rejected', 'keys 2 and 3 are never given out again');
-  assert.equal((await attempt(schema(''), ['t'], added, burn)).terminal.kind, 'committed', 'without it they are free');
+  assert.equal(
+    (await attempt(schema(''), ['t'], added, burn)).terminal.kind,
+    'committed',
+    'without it they are free',
+  );
   const twice = ["insert into t(s) values ('x')", "update t set s = 'b' where s = 'x'"];
-  assert.equal((await attempt(schema('autoincrement'), ['t'], added, twice)).terminal.kind, 'committed');
+  assert.equal(
+    (await attempt(schema('autoincrement'), ['t'], added, twice)).terminal.kind,
+    'committed',
+  );
 });
 
 test('a counter with two entries is watched in both', async () => {
@@ -145,7 +179,8 @@ test('a counter with two entries is watched in both', async () => {
 });
 
 test('a column that is really named rowid can be updated, and parameters may have any name', async () => {
-  const schema = "create table t(name text primary key not null, rowid text); insert into t values ('a', 'x')";
+  const schema =
+    "create table t(name text primary key not null, rowid text); insert into t values ('a', 'x')";
   const { terminal } = await attempt(
     schema,
     ['t'],

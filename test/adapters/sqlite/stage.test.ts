@@ -55,9 +55,10 @@ for (const mode of ['wal', 'delete']) {
     await using promoted = await held(adapter, UPDATE, occurrence);
     assert.deepEqual(await promote(promoted, occurrence), { kind: 'confirmed' });
     assert.deepEqual(look(file, 'select v from t where id = 1'), [{ v: 'new' }]);
-    assert.deepEqual(look(file, 'select occurrence, disposition, seal_mac from effectmatch_marker'), [
-      { occurrence, disposition: 'committed', seal_mac: 'mac' },
-    ]);
+    assert.deepEqual(
+      look(file, 'select occurrence, disposition, seal_mac from effectmatch_marker'),
+      [{ occurrence, disposition: 'committed', seal_mac: 'mac' }],
+    );
     assert.deepEqual(steps, [
       'adapter:stage-opened',
       'adapter:action-done',
@@ -103,12 +104,20 @@ for (const mode of ['wal', 'delete']) {
     await using adapter = await open({ file, relations: RELATIONS });
     const before = dump(file);
     const occurrence = freshOccurrence();
-    await using candidate = await held(adapter, { sql: 'insert into child values (1, 99)' }, occurrence);
+    await using candidate = await held(
+      adapter,
+      { sql: 'insert into child values (1, 99)' },
+      occurrence,
+    );
     assert.equal((await candidate.observe()).records.length, 1);
     const promotion = await promote(candidate, occurrence);
     assert.equal(promotion.kind === 'refused' && promotion.reason, 'constraint');
     assert.equal(dump(file), before);
-    assert.equal((await adapter.markers.void(marker(occurrence, 'void'))).kind, 'inserted', 'nothing holds the file');
+    assert.equal(
+      (await adapter.markers.void(marker(occurrence, 'void'))).kind,
+      'inserted',
+      'nothing holds the file',
+    );
   });
 
   test(`${mode}: a commit that cannot be written is unknown, and the void marker settles it`, () => {
@@ -121,7 +130,9 @@ for (const mode of ['wal', 'delete']) {
     const { cause, ...result } = JSON.parse(child.stdout);
     assert.deepEqual(result, { promotion: 'unknown', settled: 'inserted', rows: 2 });
     assert.match(cause, /COMMIT failed: (disk I\/O error|database or disk is full)/);
-    assert.deepEqual(look(file, 'select disposition from effectmatch_marker'), [{ disposition: 'void' }]);
+    assert.deepEqual(look(file, 'select disposition from effectmatch_marker'), [
+      { disposition: 'void' },
+    ]);
     assert.deepEqual(look(file, 'pragma integrity_check'), [{ integrity_check: 'ok' }]);
   });
 }
@@ -170,13 +181,23 @@ test('evidence names every channel, and a recheck of an untouched candidate give
   await using adapter = await open({ file, relations: RELATIONS });
   await using candidate = await held(adapter, UPDATE);
   const evidence = await candidate.observe();
-  assert.deepEqual(evidence.channels.map((report) => report.channel).sort(), [...adapter.channels].sort());
+  assert.deepEqual(
+    evidence.channels.map((report) => report.channel).sort(),
+    [...adapter.channels].sort(),
+  );
   assert.deepEqual(gapsOf(adapter, evidence), []);
-  assert.deepEqual(await candidate.recheck(), { candidate: candidate.candidate, evidence: evidence.evidence });
+  assert.deepEqual(await candidate.recheck(), {
+    candidate: candidate.candidate,
+    evidence: evidence.evidence,
+  });
   assert.deepEqual(await candidate.observe(), evidence);
   await candidate.discard();
   const other = await observe(adapter, UPDATE);
-  assert.notEqual(other.candidate, evidence.candidate, 'the same action again is another candidate');
+  assert.notEqual(
+    other.candidate,
+    evidence.candidate,
+    'the same action again is another candidate',
+  );
 });
 
 test('nothing is done to a held candidate without its standing being another, even what cancels out', () => {
@@ -239,7 +260,10 @@ test('keys that SQLite assigns are bounded by what was there before, also for AU
   await using adapter = await open({ file, relations: RELATIONS });
   change(file, 'delete from counted');
   const insert = {
-    statements: [{ sql: "insert into counted (v) values ('a'), ('b')" }, { sql: "insert into t (v) values ('c')" }],
+    statements: [
+      { sql: "insert into counted (v) values ('a'), ('b')" },
+      { sql: "insert into t (v) values ('c')" },
+    ],
   };
   const evidence = await observe(adapter, insert);
   assert.deepEqual(gapsOf(adapter, evidence), []);
@@ -255,7 +279,8 @@ test('keys that SQLite assigns are bounded by what was there before, also for AU
 });
 
 test('a key has as many steps to be assigned in as rows were added, and rows of other tables give none', async () => {
-  const file = freshFile(`create table item (id integer primary key not null, name text unique not null);
+  const file =
+    freshFile(`create table item (id integer primary key not null, name text unique not null);
     create table stock (id integer primary key not null, qty integer not null);
     insert into item values (1, 'a'), (2, 'b'), (3, 'c');
     insert into stock values (1, 5), (2, 6), (3, 7)`);
@@ -263,14 +288,24 @@ test('a key has as many steps to be assigned in as rows were added, and rows of 
   const upTo = async (...sql: string[]) => {
     const evidence = await observe(adapter, { statements: sql.map((text) => ({ sql: text })) });
     assert.deepEqual(gapsOf(adapter, evidence), []);
-    return evidence.assigned.map((one) => ('upTo' in one ? `${one.target} ${one.above} ${one.upTo}` : assert.fail()));
+    return evidence.assigned.map((one) =>
+      'upTo' in one ? `${one.target} ${one.above} ${one.upTo}` : assert.fail(),
+    );
   };
   const add = "insert into item (name) values ('x')";
   assert.deepEqual(await upTo(add), ['item 3 4']);
   assert.deepEqual(await upTo('update stock set qty = qty + 1', add), ['item 3 4']);
-  assert.deepEqual(await upTo('delete from stock where id = 1', add), ['item 3 5'], 'a deletion accounts for no write');
+  assert.deepEqual(
+    await upTo('delete from stock where id = 1', add),
+    ['item 3 5'],
+    'a deletion accounts for no write',
+  );
   assert.deepEqual(await upTo("replace into item (name) values ('a'), ('b')"), ['item 3 5']);
-  assert.deepEqual(await upTo(add, "update item set name = 'y' where name = 'x'"), ['item 3 5'], 'two writes, one row');
+  assert.deepEqual(
+    await upTo(add, "update item set name = 'y' where name = 'x'"),
+    ['item 3 5'],
+    'two writes, one row',
+  );
   assert.deepEqual(await upTo('update stock set qty = qty + 1'), []);
 });
 
@@ -278,23 +313,33 @@ test('a counter that moved further than the rows that stayed is a gap, with the 
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS });
   const jump = {
-    statements: [{ sql: "insert into counted values (100, 'x')" }, { sql: 'delete from counted where id = 100' }],
+    statements: [
+      { sql: "insert into counted values (100, 'x')" },
+      { sql: 'delete from counted where id = 100' },
+    ],
   };
   const evidence = await observe(adapter, jump);
   assert.deepEqual(evidence.records, []);
   assert.match(gapsOf(adapter, evidence).join(), /"sequence" changed.*counted 3.*counted 100/);
   const rename = {
-    statements: [{ sql: "insert into counted values (50, 'x')" }, { sql: 'update counted set id = 60 where id = 50' }],
+    statements: [
+      { sql: "insert into counted values (50, 'x')" },
+      { sql: 'update counted set id = 60 where id = 50' },
+    ],
   };
   assert.match(gapsOf(adapter, await observe(adapter, rename)).join(), /"sequence"/);
 });
 
 test('a zero that changes only its sign is unclear, and stays unclear beside other changes', async () => {
-  const file = freshFile(`create table z (id integer primary key, v, r real, n numeric, t text, i int);
+  const file =
+    freshFile(`create table z (id integer primary key, v, r real, n numeric, t text, i int);
     insert into z values (1, 0.0, 0.0, 0.0, '0.0', 0), (2, -0.0, 1, 1, '', 1), (3, 1, 1, 1, 1, 1)`);
   await using adapter = await open({ file, relations: ['z'] });
   const gaps = async (...statements: string[]) =>
-    gapsOf(adapter, await observe(adapter, { statements: statements.map((sql) => ({ sql })) })).join();
+    gapsOf(
+      adapter,
+      await observe(adapter, { statements: statements.map((sql) => ({ sql })) }),
+    ).join();
   assert.match(await gaps('update z set v = -0.0 where id = 1'), /changed only its sign/);
   assert.match(await gaps('update z set v = 0.0 where id = 2'), /changed only its sign/);
   assert.match(await gaps("update z set v = -0.0, t = 'x' where id = 1"), /changed only its sign/);
@@ -310,8 +355,15 @@ test('a zero that changes only its sign is unclear, and stays unclear beside oth
     await gaps('update z set id = 9 where id = 3', 'update z set v = -0.0 where id = 1'),
     /changed only its sign/,
   );
-  assert.equal(await gaps('update z set r = -0.0, n = -0.0, i = -0.0 where id = 1'), '', 'these columns keep no sign');
-  assert.equal(await gaps('update z set v = 5 where id = 1', 'update z set v = -0.0 where id = 3'), '');
+  assert.equal(
+    await gaps('update z set r = -0.0, n = -0.0, i = -0.0 where id = 1'),
+    '',
+    'these columns keep no sign',
+  );
+  assert.equal(
+    await gaps('update z set v = 5 where id = 1', 'update z set v = -0.0 where id = 3'),
+    '',
+  );
   assert.equal(await gaps('update z set v = v'), '');
   assert.equal(await gaps('insert into z (v) values (-0.0)'), '');
 });
@@ -320,7 +372,11 @@ test('declared state is read as the action found it, whatever the action changed
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS });
   await using candidate = await held(adapter, {
-    statements: [UPDATE, { sql: 'delete from t where id = 2' }, { sql: 'insert into parent values (7)' }],
+    statements: [
+      UPDATE,
+      { sql: 'delete from t where id = 2' },
+      { sql: 'insert into parent values (7)' },
+    ],
   });
   const reads = [
     { target: 't', key: { id: 1 }, columns: ['v'] },
@@ -340,17 +396,25 @@ test('a schema that changed after the survey, and a file that was replaced, are 
   await adapter.survey();
   change(file, 'create trigger late after update on t begin delete from counted; end');
   const occurrence = freshOccurrence();
-  const claim = { sealed: { record: { occurrence } } } as unknown as Parameters<typeof adapter.stage>[0];
+  const claim = { sealed: { record: { occurrence } } } as unknown as Parameters<
+    typeof adapter.stage
+  >[0];
   const certificate = {} as unknown as Parameters<typeof adapter.stage>[1];
   const staged = await adapter.stage(claim, certificate, adapter.parseAction(UPDATE));
   assert.equal(staged.kind === 'failed' && staged.reason, 'boundary-changed');
   await adapter.survey();
-  assert.equal((await observe(adapter, UPDATE)).records.length, 2, 'after a fresh survey the trigger is part of it');
+  assert.equal(
+    (await observe(adapter, UPDATE)).records.length,
+    2,
+    'after a fresh survey the trigger is part of it',
+  );
 
   renameSync(copyOf(file), file);
   const replaced = await stage(adapter, UPDATE);
   assert.equal(replaced.kind === 'failed' && replaced.reason, 'backend-replaced');
-  const outlets = (await adapter.survey()).outlets.filter((outlet) => outlet.disposition === 'unclassified');
+  const outlets = (await adapter.survey()).outlets.filter(
+    (outlet) => outlet.disposition === 'unclassified',
+  );
   assert.deepEqual(
     outlets.map((outlet) => outlet.outlet),
     ['database file'],

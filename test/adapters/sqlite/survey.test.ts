@@ -16,22 +16,39 @@ const SCHEMA = `
 
 async function openOutlets(adapter: SqliteAdapter): Promise<string[]> {
   const { outlets } = await adapter.survey();
-  return outlets.filter((outlet) => outlet.disposition === 'unclassified').map(({ outlet, by }) => `${outlet}: ${by}`);
+  return outlets
+    .filter((outlet) => outlet.disposition === 'unclassified')
+    .map(({ outlet, by }) => `${outlet}: ${by}`);
 }
 
 test('every table, view and trigger is listed with what observes or denies it', async () => {
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: [{ name: 't', volatile: ['seen'] }] });
   const { outlets, backend } = await adapter.survey();
-  const found = new Map(outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition}: ${by}`]));
+  const found = new Map(
+    outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition}: ${by}`]),
+  );
   assert.equal(backend, adapter.identity.backend);
-  assert.equal(found.get('relation t'), 'observed: session changeset, volatile and not compared: seen');
+  assert.equal(
+    found.get('relation t'),
+    'observed: session changeset, volatile and not compared: seen',
+  );
   assert.equal(found.get('relation other'), 'denied: authorizer: not registered');
   assert.match(found.get('relation words') ?? '', /^denied/);
   assert.match(found.get('relation words_data') ?? '', /^denied/);
-  assert.match(found.get('trigger noted on t') ?? '', /^observed: its writes to registered relations/);
+  assert.match(
+    found.get('trigger noted on t') ?? '',
+    /^observed: its writes to registered relations/,
+  );
   assert.match(found.get('view shown') ?? '', /^denied/);
-  for (const route of ['ATTACH', 'PRAGMA', 'VACUUM', 'temporary', 'transaction control', 'extension loading']) {
+  for (const route of [
+    'ATTACH',
+    'PRAGMA',
+    'VACUUM',
+    'temporary',
+    'transaction control',
+    'extension loading',
+  ]) {
     assert.ok(
       [...found].some(([outlet, how]) => outlet.startsWith(route) && /^(denied)/.test(how)),
       route,
@@ -72,7 +89,10 @@ test('a registered relation that is no longer what was registered is open', asyn
     ['alter table t add column extra', /columns or key changed/],
     ['alter table t drop column v', /columns or key changed/],
     ['drop table t; create table t (id, v, seen)', /no PRIMARY KEY/],
-    ['drop table t; create table t (id integer, v text not null primary key, seen)', /columns or key changed/],
+    [
+      'drop table t; create table t (id integer, v text not null primary key, seen)',
+      /columns or key changed/,
+    ],
     ['drop table t; create view t as select 1 as id, 2 as v, 3 as seen', /is a view/],
     ['drop table t; create virtual table t using fts5(id, v, seen)', /virtual/],
   ] as const) {

@@ -62,11 +62,17 @@ export interface Backend {
   readonly outside?: Outside;
   factory(folder: string): AdapterFactory;
   /** What is approved for the operation, and the action that is run under it. */
-  plan(operation: OperationShape): { readonly effects: PrepareRequest['effects']; readonly action: unknown };
+  plan(operation: OperationShape): {
+    readonly effects: PrepareRequest['effects'];
+    readonly action: unknown;
+  };
   /** Everything durable, one line per row, read by code that shares nothing with the adapter. */
   readState(folder: string): Promise<readonly string[]>;
   /** The lines that must be durable when exactly these operations have committed, worked out by hand. */
-  expectState(operations: readonly OperationShape[], committed: ReadonlySet<number>): readonly string[];
+  expectState(
+    operations: readonly OperationShape[],
+    committed: ReadonlySet<number>,
+  ): readonly string[];
   readMarkers(folder: string): Promise<readonly StoredMarker[]>;
   /** Damages one durable row of a committed operation, for the test of the checker itself. */
   falsify(folder: string, operation: OperationShape): Promise<void>;

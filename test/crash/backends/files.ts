@@ -28,7 +28,8 @@ export const filesBackend: Backend = {
     for (const { n, kind } of operations) {
       writeFileSync(join(root, `account-${n}`), '100');
       if (kind !== 'bulk') continue;
-      for (const index of range(SHEETS)) writeFileSync(join(root, sheetPath(n, index)), `0${FILLER}`);
+      for (const index of range(SHEETS))
+        writeFileSync(join(root, sheetPath(n, index)), `0${FILLER}`);
     }
   },
 
@@ -43,21 +44,36 @@ export const filesBackend: Backend = {
       case 'derive': {
         const total = String(100 + amountOf(n));
         return {
-          effects: [insert('file', entry), update('file', { path: `account-${n}` }, { content: ['100', total] })],
+          effects: [
+            insert('file', entry),
+            update('file', { path: `account-${n}` }, { content: ['100', total] }),
+          ],
           action: { operations: [append, write(`account-${n}`, total)] },
         };
       }
       case 'bulk':
         return {
           effects: range(SHEETS).map((index) =>
-            update('file', { path: sheetPath(n, index) }, { content: [`0${FILLER}`, `1${FILLER}`] }),
+            update(
+              'file',
+              { path: sheetPath(n, index) },
+              { content: [`0${FILLER}`, `1${FILLER}`] },
+            ),
           ),
-          action: { operations: range(SHEETS).map((index) => write(sheetPath(n, index), `1${FILLER}`)) },
+          action: {
+            operations: range(SHEETS).map((index) => write(sheetPath(n, index), `1${FILLER}`)),
+          },
         };
       case 'surprise':
-        return { effects: [insert('file', entry)], action: { operations: [append, write(`notice-${n}`, 'sent')] } };
+        return {
+          effects: [insert('file', entry)],
+          action: { operations: [append, write(`notice-${n}`, 'sent')] },
+        };
       case 'failing':
-        return { effects: [insert('file', entry)], action: { operations: [append, { remove: { path: 'nowhere' } }] } };
+        return {
+          effects: [insert('file', entry)],
+          action: { operations: [append, { remove: { path: 'nowhere' } }] },
+        };
     }
   },
 
@@ -89,14 +105,19 @@ export const filesBackend: Backend = {
   },
 
   async loseMarker(folder, occurrence) {
-    withControl(folder, (db) => db.prepare('delete from marker where occurrence = ?').run(occurrence));
+    withControl(folder, (db) =>
+      db.prepare('delete from marker where occurrence = ?').run(occurrence),
+    );
   },
 };
 
 function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly string[] {
   const total = committed && kind === 'derive' ? 100 + amountOf(n) : 100;
   const mark = committed ? 1 : 0;
-  const sheets = kind === 'bulk' ? range(SHEETS).map((index) => lineOf(sheetPath(n, index), `${mark}${FILLER}`)) : [];
+  const sheets =
+    kind === 'bulk'
+      ? range(SHEETS).map((index) => lineOf(sheetPath(n, index), `${mark}${FILLER}`))
+      : [];
   const written = committed && kind !== 'bulk' ? [lineOf(`entries/${n}`, String(amountOf(n)))] : [];
   return [lineOf(`account-${n}`, String(total)), ...sheets, ...written];
 }

@@ -23,7 +23,9 @@ function httpBackend(capability: 'MEDIATED' | 'OPAQUE'): Backend {
     factory(folder) {
       const [origin = '', ...token] = (process.env[PAYMENTS] ?? '').split(' ');
       const place = { origin, token: token.join(' '), account: accountOf(name, folder) };
-      return capability === 'MEDIATED' ? mediatedHttp(paymentOptions(place)) : opaqueHttp(opaquePaymentOptions(place));
+      return capability === 'MEDIATED'
+        ? mediatedHttp(paymentOptions(place))
+        : opaqueHttp(opaquePaymentOptions(place));
     },
     plan({ n, kind }) {
       const payment = { payee: 'acme', amount: amountOf(n), memo: `order ${n}` };

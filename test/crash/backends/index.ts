@@ -17,7 +17,9 @@ export const BACKENDS: readonly Backend[] = [
 export function backendNamed(name: string): Backend {
   const found = [...BACKENDS, ...REMOTE_BACKENDS].find((backend) => backend.name === name);
   if (found === undefined) {
-    throw new Error(`no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`);
+    throw new Error(
+      `no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`,
+    );
   }
   return found;
 }

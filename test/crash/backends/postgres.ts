@@ -56,7 +56,11 @@ export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend
     blocksAt: ['adapter:void-written'],
 
     async create(folder, operations) {
-      const { db, options } = await protectedDatabase(SCHEMA, { relations: RELATIONS }, { db: await createDatabase() });
+      const { db, options } = await protectedDatabase(
+        SCHEMA,
+        { relations: RELATIONS },
+        { db: await createDatabase() },
+      );
       const roles = ['em_exec', 'em_control', 'em_owner'].map((name) => db.role(name));
       const place: Place = { database: db.name, roles, admin: db.url(), options };
       writeFileSync(join(folder, FILE), JSON.stringify(place));
@@ -101,11 +105,16 @@ export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend
               insert('deposit', { ref: n, amount }),
               update('account', { id: n }, { balance: [100, 100 + amount] }),
             ],
-            action: { sql: 'insert into deposit (ref, amount) values ($1, $2)', values: [n, amount] },
+            action: {
+              sql: 'insert into deposit (ref, amount) values ($1, $2)',
+              values: [n, amount],
+            },
           };
         case 'bulk':
           return {
-            effects: range(SHEETS).map((index) => update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] })),
+            effects: range(SHEETS).map((index) =>
+              update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] }),
+            ),
             action: { sql: 'update sheet set mark = mark + 1 where op = $1', values: [n] },
           };
         case 'surprise':
@@ -176,7 +185,9 @@ export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend
 
 function initialRows(operations: readonly OperationShape[]): string {
   const sheets = operations.flatMap(({ n, kind }) =>
-    kind === 'bulk' ? range(SHEETS).map((index) => `(${sheetId(n, index)}, ${n}, 0, repeat('x', 3000))`) : [],
+    kind === 'bulk'
+      ? range(SHEETS).map((index) => `(${sheetId(n, index)}, ${n}, 0, repeat('x', 3000))`)
+      : [],
   );
   return [
     `insert into account values ${operations.map(({ n }) => `(${n}, 100)`).join(', ')}`,
@@ -188,7 +199,10 @@ function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly s
   const amount = amountOf(n);
   const credited = committed && kind === 'derive';
   const mark = committed ? 1 : 0;
-  const sheets = kind === 'bulk' ? range(SHEETS).map((index) => `sheet ${sheetId(n, index)} ${n} ${mark} 3000`) : [];
+  const sheets =
+    kind === 'bulk'
+      ? range(SHEETS).map((index) => `sheet ${sheetId(n, index)} ${n} ${mark} 3000`)
+      : [];
   return [
     `account ${n} ${credited ? 100 + amount : 100}`,
     ...sheets,

@@ -62,7 +62,12 @@ export const snapshotBackend: Backend = {
       message: [],
       notice: [],
       sheet: sheets.flatMap(({ n }) =>
-        range(SHEETS).map((index) => ({ id: sheetId(n, index), op: n, mark: 0, filler: 'x'.repeat(3000) })),
+        range(SHEETS).map((index) => ({
+          id: sheetId(n, index),
+          op: n,
+          mark: 0,
+          filler: 'x'.repeat(3000),
+        })),
       ),
     };
     writeFileSync(join(folder, INITIAL), JSON.stringify(books));
@@ -87,7 +92,10 @@ export const snapshotBackend: Backend = {
     const entry = insert('entry', { id: generated('entry'), ref: n, amount });
     switch (kind) {
       case 'append':
-        return { effects: [entry], action: { calls: [{ tool: 'append', args: { ref: n, amount } }] } };
+        return {
+          effects: [entry],
+          action: { calls: [{ tool: 'append', args: { ref: n, amount } }] },
+        };
       case 'derive':
         return {
           effects: [
@@ -98,7 +106,9 @@ export const snapshotBackend: Backend = {
         };
       case 'bulk':
         return {
-          effects: range(SHEETS).map((index) => update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] })),
+          effects: range(SHEETS).map((index) =>
+            update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] }),
+          ),
           action: { calls: [{ tool: 'mark', args: { op: n } }] },
         };
       case 'surprise':
@@ -130,7 +140,9 @@ export const snapshotBackend: Backend = {
         ...Object.entries(books.deposit).map(([name, { amount }]) => `deposit ${name} ${amount}`),
         ...books.message.map(({ ref, body }) => `message ${ref} ${body}`),
         ...books.notice.map((ref) => `notice ${ref}`),
-        ...books.sheet.map(({ id, op, mark, filler }) => `sheet ${id} ${op} ${mark} ${filler.length}`),
+        ...books.sheet.map(
+          ({ id, op, mark, filler }) => `sheet ${id} ${op} ${mark} ${filler.length}`,
+        ),
         `states ${String(texts?.n)}`,
         `integrity ${String(integrity?.integrity_check)}`,
       ];
@@ -157,17 +169,24 @@ export const snapshotBackend: Backend = {
     withDatabase(folder, (db) => {
       const books = readBooks(db);
       if (kind === 'append') books.entry = books.entry.filter(({ ref }) => ref !== n);
-      if (kind === 'derive') for (const account of books.account) if (account.id === n) account.balance += 1;
-      if (kind === 'bulk') for (const sheet of books.sheet) if (sheet.id === sheetId(n, SHEETS - 1)) sheet.mark = 0;
+      if (kind === 'derive')
+        for (const account of books.account) if (account.id === n) account.balance += 1;
+      if (kind === 'bulk')
+        for (const sheet of books.sheet) if (sheet.id === sheetId(n, SHEETS - 1)) sheet.mark = 0;
       if (kind === 'surprise') books.notice.push(n);
       if (kind === 'failing') books.entry.push({ id: 'forged', ref: n, amount: 1 });
       const text = JSON.stringify(books);
-      db.prepare('update effectmatch_state set text = ?, digest = ?').run(text, hash('sha256', text, 'hex'));
+      db.prepare('update effectmatch_state set text = ?, digest = ?').run(
+        text,
+        hash('sha256', text, 'hex'),
+      );
     });
   },
 
   async loseMarker(folder, occurrence) {
-    withDatabase(folder, (db) => db.prepare('delete from effectmatch_marker where occurrence = ?').run(occurrence));
+    withDatabase(folder, (db) =>
+      db.prepare('delete from effectmatch_marker where occurrence = ?').run(occurrence),
+    );
   },
 };
 
@@ -175,7 +194,10 @@ function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly s
   const amount = amountOf(n);
   const credited = committed && kind === 'derive';
   const mark = committed ? 1 : 0;
-  const sheets = kind === 'bulk' ? range(SHEETS).map((index) => `sheet ${sheetId(n, index)} ${n} ${mark} 3000`) : [];
+  const sheets =
+    kind === 'bulk'
+      ? range(SHEETS).map((index) => `sheet ${sheetId(n, index)} ${n} ${mark} 3000`)
+      : [];
   return [
     `account ${n} ${credited ? 100 + amount : 100}`,
     ...sheets,

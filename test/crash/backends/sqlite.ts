@@ -78,7 +78,9 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
           };
         case 'bulk':
           return {
-            effects: range(SHEETS).map((index) => update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] })),
+            effects: range(SHEETS).map((index) =>
+              update('sheet', { id: sheetId(n, index) }, { mark: [0, 1] }),
+            ),
             action: { sql: 'update sheet set mark = mark + 1 where op = ?', values: [n] },
           };
         case 'surprise':
@@ -89,7 +91,10 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
         case 'failing':
           return {
             effects: [insert('entry', { id: generated('entry'), ref: n, amount })],
-            action: { sql: 'insert into entry (ref, amount) values (?, ?), (?, -1)', values: [n, amount, n] },
+            action: {
+              sql: 'insert into entry (ref, amount) values (?, ?), (?, -1)',
+              values: [n, amount, n],
+            },
           };
       }
     },
@@ -133,7 +138,9 @@ export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
     },
 
     async loseMarker(folder, occurrence) {
-      withDatabase(folder, (db) => db.prepare('delete from effectmatch_marker where occurrence = ?').run(occurrence));
+      withDatabase(folder, (db) =>
+        db.prepare('delete from effectmatch_marker where occurrence = ?').run(occurrence),
+      );
     },
   };
 }
@@ -143,7 +150,10 @@ function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly s
   const credited = committed && kind === 'derive';
   const account = `account ${n} ${credited ? 100 + amount : 100}`;
   const mark = committed ? 1 : 0;
-  const sheets = kind === 'bulk' ? range(SHEETS).map((index) => `sheet ${sheetId(n, index)} ${n} ${mark} 3000`) : [];
+  const sheets =
+    kind === 'bulk'
+      ? range(SHEETS).map((index) => `sheet ${sheetId(n, index)} ${n} ${mark} 3000`)
+      : [];
   const written = !committed
     ? []
     : kind === 'append'

@@ -1,6 +1,18 @@
 import { any, insert, remove, update } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
-import { ACT, act, boundary, DIVERGED, INCOMPLETE, owned, PAID, PAY, replaceAct, state, statement } from './shop.ts';
+import {
+  ACT,
+  act,
+  boundary,
+  DIVERGED,
+  INCOMPLETE,
+  owned,
+  PAID,
+  PAY,
+  replaceAct,
+  state,
+  statement,
+} from './shop.ts';
 
 /** A plpgsql function of the application that nobody but its owner may call. */
 const routine = (signature: string, body: string, more = '') =>
@@ -94,7 +106,10 @@ const COMPARISONS: readonly EscapeCase[] = [
     setup: `${MAY_SHOUT}; ${routine('dflt() returns int', `${SHOUT} return 1;`)}; alter table app.line drop constraint line_invoice_fkey;
       alter table app.line alter invoice set default app.dflt(), add foreign key (invoice) references app.invoice on delete set default`,
     action: { sql: 'delete from app.invoice where id = 2' },
-    approved: [remove('app.invoice', { id: 2 }), update('app.line', { id: 1 }, { invoice: [2, 1] })],
+    approved: [
+      remove('app.invoice', { id: 2 }),
+      update('app.line', { id: 1 }, { invoice: [2, 1] }),
+    ],
     expectation: boundary('pg_notify'),
   },
 ];
@@ -180,7 +195,9 @@ const TRAP = `${LOOPBACK.replace("'postgres', port", "'{dbname}', port")}; creat
   create function app.spring() returns int language sql as $s$ insert into app.sprung values (1) returning 1 $s$; revoke execute on function app.spring() from public;
   create view app.trap as select app.spring() as id; create foreign table app.far (id int) server elsewhere options (schema_name 'app', table_name 'trap');
   alter foreign table app.far owner to {app}`;
-const LOOK = { sql: "update app.invoice set status = 'paid' where id = (select id from app.lookout limit 1)" };
+const LOOK = {
+  sql: "update app.invoice set status = 'paid' where id = (select id from app.lookout limit 1)",
+};
 
 /** Reading what somebody else may read: tables of other servers behind views and parents. */
 const LOOKING: readonly EscapeCase[] = [
@@ -208,7 +225,8 @@ const LOOKING: readonly EscapeCase[] = [
   },
 ];
 
-const STRANGE = (because: string) => ({ kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because }) as const;
+const STRANGE = (because: string) =>
+  ({ kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because }) as const;
 
 /** The evidence itself: code of others on our own tables would run with our rights, after the observation. */
 const EVIDENCE: readonly EscapeCase[] = [
@@ -237,7 +255,8 @@ const EVIDENCE: readonly EscapeCase[] = [
   },
   {
     name: 'evidence: a table of the application that poses as records',
-    setup: 'create table app.more () inherits (effectmatch.record); alter table app.more owner to {app}',
+    setup:
+      'create table app.more () inherits (effectmatch.record); alter table app.more owner to {app}',
     action: PAY,
     approved: PAID,
     expectation: STRANGE('app.more that inherits from it on effectmatch.record'),
@@ -284,7 +303,9 @@ const WRITES: readonly EscapeCase[] = [
     name: 'conflict: triggers of both ways of an upsert',
     setup: `create function app.fires() returns trigger language plpgsql as $t$ begin insert into app.bag values (tg_op); return new; end $t$; alter function app.fires() owner to {app}; revoke execute on function app.fires() from public;
       create trigger fires before insert or update on app.invoice for each row execute function app.fires()`,
-    action: { sql: "insert into app.invoice values (1) on conflict (id) do update set status = 'paid'" },
+    action: {
+      sql: "insert into app.invoice values (1) on conflict (id) do update set status = 'paid'",
+    },
     approved: [...PAID, insert('app.bag', { what: 'UPDATE' })],
     expectation: DIVERGED,
   },
@@ -303,8 +324,14 @@ const WRITES: readonly EscapeCase[] = [
   }),
   owned('truncate app.hidden restart identity cascade', INCOMPLETE),
   owned('create statistics app.s on id, what from app.hidden', INCOMPLETE),
-  owned("create table app.mine partition of app.event for values from ('2028-01-01') to ('2029-01-01')", INCOMPLETE),
-  owned('create event trigger e on ddl_command_end execute function app.act()', boundary('EXECUTE')),
+  owned(
+    "create table app.mine partition of app.event for values from ('2028-01-01') to ('2029-01-01')",
+    INCOMPLETE,
+  ),
+  owned(
+    'create event trigger e on ddl_command_end execute function app.act()',
+    boundary('EXECUTE'),
+  ),
   owned(
     "perform nextval('app.free')",
     { kind: 'committed' },
@@ -318,10 +345,13 @@ const WRITES: readonly EscapeCase[] = [
     DIVERGED,
     { since: 17 },
   ),
-  statement("update app.invoice set status = 'paid' where id = 1 returning pg_notify('leak', status)", {
-    kind: 'denied',
-    code: 'ERR_EM_ACTION_INVALID',
-  }),
+  statement(
+    "update app.invoice set status = 'paid' where id = 1 returning pg_notify('leak', status)",
+    {
+      kind: 'denied',
+      code: 'ERR_EM_ACTION_INVALID',
+    },
+  ),
   statement(
     'with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) insert into app.bag select n::text from r',
     DIVERGED,

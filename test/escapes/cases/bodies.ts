@@ -67,7 +67,10 @@ export const BODIES: readonly EscapeCase[] = [
   owned('create view app.mine as select 1', INCOMPLETE),
   owned('create index on app.hidden (what)', INCOMPLETE),
   owned('alter table app.hidden add column more int', INCOMPLETE),
-  owned("alter table app.bag disable trigger effectmatch_record; insert into app.bag values ('x')", INCOMPLETE),
+  owned(
+    "alter table app.bag disable trigger effectmatch_record; insert into app.bag values ('x')",
+    INCOMPLETE,
+  ),
   owned("drop trigger effectmatch_record on app.bag; insert into app.bag values ('x')", INCOMPLETE),
   owned("comment on table app.hidden is 'x'", INCOMPLETE),
   owned('grant select on app.hidden to public', INCOMPLETE),

@@ -24,7 +24,10 @@ export const OPENED: readonly EscapeCase[] = [
     'alter function app.act() owner to postgres; alter function app.act() security definer set search_path = app',
     'superuser',
   ),
-  opened('alter function app.act() set session_replication_role = replica', 'session_replication_role'),
+  opened(
+    'alter function app.act() set session_replication_role = replica',
+    'session_replication_role',
+  ),
   opened('alter role {exec} set synchronous_commit = off', 'synchronous_commit'),
   opened('alter database {db} set session_replication_role = replica', 'session_replication_role'),
   opened('alter role {exec} set search_path = app, pg_catalog', 'before pg_catalog'),
@@ -42,7 +45,13 @@ export const OPENED: readonly EscapeCase[] = [
   opened(
     `create or replace function effectmatch.record_row() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as 'begin return null; end'`,
     'record_row',
-    { expectation: { kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because: 'observes-own-write' } },
+    {
+      expectation: {
+        kind: 'refused',
+        code: 'ERR_EM_ADAPTER_REFUSED',
+        because: 'observes-own-write',
+      },
+    },
   ),
   opened('create table app.child () inherits (app.bag)', '', {
     expectation: { kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because: 'inherit' },
@@ -66,7 +75,10 @@ export const OPENED: readonly EscapeCase[] = [
 
 /** Each says what the gate must name: the object, and where there is a before and an after, both. */
 export const DRIFTED: readonly EscapeCase[] = [
-  drifted('grant temporary on database {db} to public', 'for PUBLIC granted by postgres: not there → there'),
+  drifted(
+    'grant temporary on database {db} to public',
+    'for PUBLIC granted by postgres: not there → there',
+  ),
   drifted(
     'grant temporary on database {db} to public; revoke temporary on database {db} from public',
     'its row in pg_database was written',
@@ -75,9 +87,18 @@ export const DRIFTED: readonly EscapeCase[] = [
     'grant pg_execute_server_program to {exec}',
     'in pg_execute_server_program granted by postgres: not there → there',
   ),
-  drifted('alter role {exec} set synchronous_commit = off', 'setting synchronous_commit of em_exec'),
-  drifted('grant execute on function app.act() to public', 'EXECUTE ON FUNCTION app.act() for PUBLIC'),
-  drifted('alter function app.act() set search_path = app', 'function app.act(): config null → ["search_path=app"]'),
+  drifted(
+    'alter role {exec} set synchronous_commit = off',
+    'setting synchronous_commit of em_exec',
+  ),
+  drifted(
+    'grant execute on function app.act() to public',
+    'EXECUTE ON FUNCTION app.act() for PUBLIC',
+  ),
+  drifted(
+    'alter function app.act() set search_path = app',
+    'function app.act(): config null → ["search_path=app"]',
+  ),
   drifted(
     'alter function app.act() set search_path = app; alter function app.act() reset search_path',
     'function app.act(): its row in pg_proc was written',
@@ -101,18 +122,29 @@ export const DRIFTED: readonly EscapeCase[] = [
     'trigger effectmatch_record on app.bag: enabled "A" → "D"',
   ),
   drifted('alter role {exec} createdb', 'createdb false → true'),
-  drifted('alter table app.hidden add column more int', 'column more of app.hidden: not there → there'),
+  drifted(
+    'alter table app.hidden add column more int',
+    'column more of app.hidden: not there → there',
+  ),
   drifted(`alter database {db} set work_mem = '8MB'`, 'setting work_mem of all roles'),
   drifted('select pg_reload_conf(); select pg_sleep(0.1)', 'read its configuration files again'),
   // The stated limit: what was added to a catalogue of the whole server and removed again leaves no version.
-  drifted('grant pg_execute_server_program to {exec}; revoke pg_execute_server_program from {exec}', '', {
-    name: 'limit: a membership that came and went while held leaves no trace, and no effect',
-    expectation: { kind: 'committed' },
-  }),
-  drifted('alter role {exec} set synchronous_commit = off; alter role {exec} reset synchronous_commit', '', {
-    name: 'limit: a setting of a role that came and went while held leaves no trace, and no effect',
-    expectation: { kind: 'committed' },
-  }),
+  drifted(
+    'grant pg_execute_server_program to {exec}; revoke pg_execute_server_program from {exec}',
+    '',
+    {
+      name: 'limit: a membership that came and went while held leaves no trace, and no effect',
+      expectation: { kind: 'committed' },
+    },
+  ),
+  drifted(
+    'alter role {exec} set synchronous_commit = off; alter role {exec} reset synchronous_commit',
+    '',
+    {
+      name: 'limit: a setting of a role that came and went while held leaves no trace, and no effect',
+      expectation: { kind: 'committed' },
+    },
+  ),
   {
     name: 'after approval: TEMP granted',
     approvedThen: 'grant temporary on database {db} to public',

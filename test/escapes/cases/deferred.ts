@@ -36,9 +36,14 @@ export const DEFERRED: readonly EscapeCase[] = [
       approved: [...PAID, insert('app.bag', { what: 'x' })],
     },
   ),
-  deferred('writes with the rights of its owner', "insert into app.hidden values (2, 'y')", INCOMPLETE, {
-    more: 'security definer set search_path = app, pg_temp',
-  }),
+  deferred(
+    'writes with the rights of its owner',
+    "insert into app.hidden values (2, 'y')",
+    INCOMPLETE,
+    {
+      more: 'security definer set search_path = app, pg_temp',
+    },
+  ),
   deferred('re-defers itself', 'set constraints app.later deferred', boundary('SET CONSTRAINTS')),
   deferred('re-defers itself two calls away', 'perform app.again()', boundary('SET CONSTRAINTS'), {
     setup: `create function app.again() returns void language plpgsql as 'begin set constraints all deferred; end'; revoke execute on function app.again() from public`,
@@ -48,7 +53,11 @@ export const DEFERRED: readonly EscapeCase[] = [
     "execute 'set constr' || 'aints all deferred'",
     boundary('EXECUTE'),
   ),
-  deferred('holds a cursor', "execute 'declare c cursor with hold for select 1'", boundary('WITH HOLD')),
+  deferred(
+    'holds a cursor',
+    "execute 'declare c cursor with hold for select 1'",
+    boundary('WITH HOLD'),
+  ),
   deferred('notifies', 'notify leak', boundary('NOTIFY')),
   {
     name: 'deferred trigger: its copy on a partition that the login cannot name',

@@ -50,7 +50,8 @@ const disguised = (what: string, setup: string, because: string): EscapeCase =>
       ${setup}; revoke execute on all functions in schema app from public; reset role`,
     because,
   );
-const REFRESHED = 'create materialized view app.m as select app.f(status) from app.invoice where id = 1';
+const REFRESHED =
+  'create materialized view app.m as select app.f(status) from app.invoice where id = 1';
 const READER = `create function app.reader(text) returns text language plpgsql as $e$ begin insert into app.hidden select id + 100, status from app.invoice; return $1; end $e$`;
 
 const DISGUISED: readonly EscapeCase[] = [
@@ -244,13 +245,19 @@ const cast = (what: string, setup: string, approved: EscapeCase['approved']): Es
 /** Code of the application behind the values of an approval: it would run before anything is certified. */
 export const EARLY: readonly EscapeCase[] = [
   cast('a domain', 'alter table app.bag add v app.sly', [insert('app.bag', { what: 'x', v: 'y' })]),
-  cast('a domain over a domain', 'alter table app.bag add v app.slyer', [insert('app.bag', { what: 'x', v: 'y' })]),
-  cast('a list of a domain', 'alter table app.bag add v app.sly[]', [insert('app.bag', { what: 'x', v: ['y'] })]),
+  cast('a domain over a domain', 'alter table app.bag add v app.slyer', [
+    insert('app.bag', { what: 'x', v: 'y' }),
+  ]),
+  cast('a list of a domain', 'alter table app.bag add v app.sly[]', [
+    insert('app.bag', { what: 'x', v: ['y'] }),
+  ]),
   cast('a domain of a bulk table', 'alter table app.bulk alter what type app.sly', [
     update('app.bulk', { id: 1 }, { what: ['a', 'b'] }),
   ]),
   {
-    ...cast('a domain that an extension adopted, with its check', '', [insert('app.bag', { what: 'x', v: 'y' })]),
+    ...cast('a domain that an extension adopted, with its check', '', [
+      insert('app.bag', { what: 'x', v: 'y' }),
+    ]),
     setup: `grant create on database {db} to {app}; set role {app}; create extension citext schema app; revoke execute on all functions in schema app from public;
       create function app.ran() returns boolean language plpgsql as $e$ begin raise exception using errcode = '23514'; end $e$; create domain app.sly as text check (app.ran());
       alter extension citext add domain app.sly; alter extension citext add function app.ran(); alter table app.bag add v app.sly; reset role`,
@@ -261,7 +268,11 @@ export const EARLY: readonly EscapeCase[] = [
     ...cast('a field of a composite type', 'alter table app.bag add v app.pair', [
       insert('app.bag', { what: 'x', v: '(y)' }),
     ]),
-    expectation: { kind: 'refused', code: 'ERR_EM_MANIFEST_INVALID', because: 'domain app.sly has the check' },
+    expectation: {
+      kind: 'refused',
+      code: 'ERR_EM_MANIFEST_INVALID',
+      because: 'domain app.sly has the check',
+    },
   },
   {
     ...cast(
@@ -269,6 +280,10 @@ export const EARLY: readonly EscapeCase[] = [
       "alter table app.bag add v text; alter table app.bag alter v set default 'y'::app.sly",
       [insert('app.bag', { what: 'x' })],
     ),
-    expectation: { kind: 'refused', code: 'ERR_EM_MANIFEST_INVALID', because: 'runs code of the application' },
+    expectation: {
+      kind: 'refused',
+      code: 'ERR_EM_MANIFEST_INVALID',
+      because: 'runs code of the application',
+    },
   },
 ];

@@ -19,9 +19,15 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
   act("perform E'a'\n'\\' '; notify leak; perform E'a'\n'\\' '", boundary('NOTIFY'), {
     name: 'lexer: an escape string that goes on in the next line',
   }),
-  act('-- comment\r notify leak', boundary('NOTIFY'), { name: 'lexer: a comment that ends at a carriage return' }),
-  act("execute E'\\x6eotify leak'", boundary('EXECUTE'), { name: 'lexer: an escape in the text of EXECUTE' }),
-  act("execute E'\\156otify leak' using 1", boundary('EXECUTE'), { name: 'lexer: an octal escape in EXECUTE' }),
+  act('-- comment\r notify leak', boundary('NOTIFY'), {
+    name: 'lexer: a comment that ends at a carriage return',
+  }),
+  act("execute E'\\x6eotify leak'", boundary('EXECUTE'), {
+    name: 'lexer: an escape in the text of EXECUTE',
+  }),
+  act("execute E'\\156otify leak' using 1", boundary('EXECUTE'), {
+    name: 'lexer: an octal escape in EXECUTE',
+  }),
   {
     name: 'lexer: a local setting changes what strings are',
     setup: `set standard_conforming_strings = off; set check_function_bodies = off;
@@ -95,7 +101,8 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
   ),
   owned('perform 1 from app.mover', boundary('setval'), {
     name: 'view: a sequence moved by looking',
-    setup: "create view app.mover as select setval('app.free', 99); alter view app.mover owner to {app}",
+    setup:
+      "create view app.mover as select setval('app.free', 99); alter view app.mover owner to {app}",
   }),
   owned('insert into app.bag values (default)', boundary('setval'), {
     name: 'default: a sequence moved by an insert',
@@ -153,10 +160,14 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
     since: 16,
     setup: SLY,
   }),
-  owned("perform table_to_xml(('app.sl' || 'y')::regclass, true, true, '')", boundary('table_to_xml'), {
-    name: 'view: read by a name that is put together',
-    setup: VIEWED,
-  }),
+  owned(
+    "perform table_to_xml(('app.sl' || 'y')::regclass, true, true, '')",
+    boundary('table_to_xml'),
+    {
+      name: 'view: read by a name that is put together',
+      setup: VIEWED,
+    },
+  ),
   owned("perform schema_to_xml('app', true, true, '')", boundary('schema_to_xml'), {
     name: 'view: read as one of its schema',
     setup: VIEWED,

@@ -2,15 +2,21 @@ import { insert } from '../../../src/protocol/draft.ts';
 import type { EscapeCase } from '../case.ts';
 import { act, boundary, INCOMPLETE, owned, PAID, state, statement } from './shop.ts';
 
-const ATTACH = "alter table app.event attach partition app.loose for values from ('2027-01-01') to ('2028-01-01')";
-const LOOSE = 'create table app.loose (at date not null, what text); alter table app.loose owner to {app}';
+const ATTACH =
+  "alter table app.event attach partition app.loose for values from ('2027-01-01') to ('2028-01-01')";
+const LOOSE =
+  'create table app.loose (at date not null, what text); alter table app.loose owner to {app}';
 
 /** What the trusted functions and tables answer to application code, and what owners can do inside a definer function. */
 export const MORE_BODIES: readonly EscapeCase[] = [
   act("insert into effectmatch.probe values ('x')", INCOMPLETE),
   act("perform effectmatch.open('other', array[]::oid[], 1000, 1000)", state('23505')),
   act("perform effectmatch.read_rows('x', array['select 1'], null)", state('EM004')),
-  act('perform effectmatch.reset()', { kind: 'committed' }, { name: 'control: resetting one’s own session' }),
+  act(
+    'perform effectmatch.reset()',
+    { kind: 'committed' },
+    { name: 'control: resetting one’s own session' },
+  ),
   act('perform effectmatch.describe()', state('42501')),
   act('perform count(*) from effectmatch.deployment', state('42501')),
   act("alter role current_user password 'x'", INCOMPLETE),
@@ -22,7 +28,10 @@ export const MORE_BODIES: readonly EscapeCase[] = [
   act('alter table app.bag drop constraint x', state('42501')),
   act('drop trigger effectmatch_record on app.bag', state('42501')),
   act('create publication leak for table app.bag', state('42501')),
-  act("create subscription leak connection 'dbname=x' publication y with (connect = false)", state('42501')),
+  act(
+    "create subscription leak connection 'dbname=x' publication y with (connect = false)",
+    state('42501'),
+  ),
   act('create extension dblink', state('42501')),
   act('create schema mine', state('42501')),
   act('perform pg_reload_conf()', state('42501')),
@@ -57,7 +66,8 @@ export const MORE_BODIES: readonly EscapeCase[] = [
   ),
   statement("update invoice set status = 'paid' where id = 1", state('42501'), {
     name: 'names: a table of the same name earlier on the search path',
-    setup: "create table public.invoice (id int, status text); insert into public.invoice values (1, 'pending')",
+    setup:
+      "create table public.invoice (id int, status text); insert into public.invoice values (1, 'pending')",
   }),
   {
     name: 'cascade: into a table that is not registered',

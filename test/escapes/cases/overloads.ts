@@ -27,7 +27,11 @@ export const OVERLOADS: readonly EscapeCase[] = [
   overload('another that the agent calls itself', other('more int'), state('42501'), {
     action: { sql: 'select app.act(1)' },
   }),
-  overload('another that everybody may execute', other('more int', 'grant'), boundary('no registered entry point')),
+  overload(
+    'another that everybody may execute',
+    other('more int', 'grant'),
+    boundary('no registered entry point'),
+  ),
   overload('another that answers the same call', other('more int default 1'), state('42725')),
   overload('another that answers the same call, made after the approval', '', state('42725'), {
     setup: replaceAct('null'),
@@ -36,7 +40,11 @@ export const OVERLOADS: readonly EscapeCase[] = [
   overload(
     'a name that several have',
     other('more int'),
-    { kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because: 'write one of app.act(), app.act(integer)' },
+    {
+      kind: 'refused',
+      code: 'ERR_EM_ADAPTER_REFUSED',
+      because: 'write one of app.act(), app.act(integer)',
+    },
     {
       entryPoints: ['app.act', 'app.work'],
     },

@@ -16,7 +16,14 @@ import { VIEWS } from './views.ts';
 /** The catalogue of escapes from a PostgreSQL database, with clean controls among them. */
 export const ESCAPES: EscapeFile = {
   schema: SCHEMA,
-  relations: ['app.invoice', 'app.line', 'app.note', 'app.event', 'app.bag', { name: 'app.bulk', bulk: true }],
+  relations: [
+    'app.invoice',
+    'app.line',
+    'app.note',
+    'app.event',
+    'app.bag',
+    { name: 'app.bulk', bulk: true },
+  ],
   entryPoints: ['app.act', 'app.work'],
   cases: [
     ...CONTROLS,

@@ -20,19 +20,29 @@ const AHEAD = "setval('app.note_id_seq', 1000000)";
 
 /** Numbers of a registered sequence, taken without a row, taken back or made to repeat. */
 export const SEQUENCES: readonly EscapeCase[] = [
-  act(BURN, state('42501'), { name: 'sequence: drawn with the rights of the caller, who has none on an identity' }),
+  act(BURN, state('42501'), {
+    name: 'sequence: drawn with the rights of the caller, who has none on an identity',
+  }),
   owned(BURN, UNUSED, { name: 'sequence: a thousand numbers drawn by the owner' }),
-  owned("perform nextval('app.note_id_seq')", UNUSED, { name: 'sequence: one number drawn by the owner' }),
+  owned("perform nextval('app.note_id_seq')", UNUSED, {
+    name: 'sequence: one number drawn by the owner',
+  }),
   statement('pay', UNUSED, {
     name: 'sequence: drawn by a trigger with the rights of its owner',
     setup: `create function app.fires() returns trigger language plpgsql security definer set search_path = app, pg_temp as $t$ begin ${BURN}; return null; end $t$; alter function app.fires() owner to {app}; revoke execute on function app.fires() from public; create trigger fires after update on app.invoice for each row execute function app.fires()`,
     action: PAY,
   }),
-  statement("insert into app.note (body) select 'x' from generate_series(1, 1000) on conflict do nothing", UNUSED, {
-    name: 'sequence: a thousand rows that a conflict keeps out',
-    setup: UNIQUE,
-    action: PAY_AND("insert into app.note (body) select 'x' from generate_series(1, 1000) on conflict do nothing"),
-  }),
+  statement(
+    "insert into app.note (body) select 'x' from generate_series(1, 1000) on conflict do nothing",
+    UNUSED,
+    {
+      name: 'sequence: a thousand rows that a conflict keeps out',
+      setup: UNIQUE,
+      action: PAY_AND(
+        "insert into app.note (body) select 'x' from generate_series(1, 1000) on conflict do nothing",
+      ),
+    },
+  ),
   statement('upserts', UNUSED, {
     name: 'sequence: upserts of one row that change nothing',
     setup: UNIQUE,
@@ -77,12 +87,20 @@ export const SEQUENCES: readonly EscapeCase[] = [
     action: { sql: "insert into app.note (body) select 'y' from generate_series(1, 5)" },
     approved: Array.from({ length: 5 }, () => insert('app.note', { id: any(), body: 'y' })),
   }),
-  owned("perform setval('app.note_id_seq', 1)", boundary('setval'), { name: 'sequence: set by the owner' }),
-  owned("execute 'select set' || 'val(''app.note_id_seq'', 1)'", boundary('put together at run time'), {
-    name: 'sequence: set back by a statement that is put together',
-    setup: "select nextval('app.note_id_seq') from generate_series(1, 9)",
+  owned("perform setval('app.note_id_seq', 1)", boundary('setval'), {
+    name: 'sequence: set by the owner',
   }),
-  owned('alter sequence app.note_id_seq restart 1', INCOMPLETE, { name: 'sequence: restarted by the owner' }),
+  owned(
+    "execute 'select set' || 'val(''app.note_id_seq'', 1)'",
+    boundary('put together at run time'),
+    {
+      name: 'sequence: set back by a statement that is put together',
+      setup: "select nextval('app.note_id_seq') from generate_series(1, 9)",
+    },
+  ),
+  owned('alter sequence app.note_id_seq restart 1', INCOMPLETE, {
+    name: 'sequence: restarted by the owner',
+  }),
   owned("perform app.put('app.note_id_seq', 1)", boundary('another name for a built-in'), {
     name: 'sequence: set by a built-in under another name',
     setup: `create function app.put(regclass, bigint) returns bigint language internal as 'setval_oid'; revoke execute on function app.put(regclass, bigint) from public; grant execute on function app.put(regclass, bigint) to {app}`,
@@ -97,15 +115,22 @@ export const SEQUENCES: readonly EscapeCase[] = [
     `create function app.fires() returns trigger language plpgsql as 'begin return null; end'; alter function app.fires() owner to {app}; revoke execute on function app.fires() from public;
       create trigger fires after update on app.note for each row when (${AHEAD} > 0) execute function app.fires()`,
   ),
-  set('the default of a domain', `create domain app.far as bigint default ${AHEAD}; alter table app.bag add z app.far`),
+  set(
+    'the default of a domain',
+    `create domain app.far as bigint default ${AHEAD}; alter table app.bag add z app.far`,
+  ),
   set(
     'the check of a domain',
     `create domain app.far as bigint check (${AHEAD} > 0); alter table app.bag add z app.far`,
   ),
-  owned("perform nextval('app.free') from generate_series(1, 1000)", boundary('GRANT SELECT ON SEQUENCE'), {
-    name: 'sequence: one that a column got after the database was provisioned',
-    setup: 'alter sequence app.free owned by app.note.id',
-  }),
+  owned(
+    "perform nextval('app.free') from generate_series(1, 1000)",
+    boundary('GRANT SELECT ON SEQUENCE'),
+    {
+      name: 'sequence: one that a column got after the database was provisioned',
+      setup: 'alter sequence app.free owned by app.note.id',
+    },
+  ),
   owned(BURN, boundary('GRANT SELECT ON SEQUENCE'), {
     name: 'sequence: one whose position can no longer be read',
     setup: 'revoke all on sequence app.note_id_seq from {owner}',

@@ -31,13 +31,25 @@ export const PAY = { sql: "update app.invoice set status = 'paid' where id = 1" 
 export const ACT = { call: 'app.act' };
 export const NOT_ADMITTED = { kind: 'denied', code: 'ERR_EM_ACTION_INVALID' } as const;
 /** What the server denies, and with `because` in whose words. */
-export const state = (code: string, because = ''): Expectation => ({ kind: 'denied', code, because });
-export const boundary = (because: string): Expectation => ({ kind: 'refused', code: 'boundary', because });
+export const state = (code: string, because = ''): Expectation => ({
+  kind: 'denied',
+  code,
+  because,
+});
+export const boundary = (because: string): Expectation => ({
+  kind: 'refused',
+  code: 'boundary',
+  because,
+});
 export const DIVERGED = { kind: 'observed', code: 'DIVERGED' } as const;
 export const INCOMPLETE = { kind: 'observed', code: 'INDETERMINATE' } as const;
 
 /** The agent submits a statement of its own beside or instead of the approved one. */
-export const statement = (sql: string, expectation: Expectation, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const statement = (
+  sql: string,
+  expectation: Expectation,
+  more: Partial<EscapeCase> = {},
+): EscapeCase => ({
   name: `statement: ${sql.length > 56 ? `${sql.slice(0, 55)}…` : sql}`,
   action: { sql },
   approved: PAID,
@@ -49,7 +61,11 @@ export const replaceAct = (body: string, more = '') =>
   `create or replace function app.act() returns void language plpgsql ${more} as $act$ begin update app.invoice set status = 'paid' where id = 1; ${body}; end $act$`;
 
 /** The registered entry point does the approved thing and, with the caller's or its owner's rights, something else. */
-export const act = (body: string, expectation: Expectation, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const act = (
+  body: string,
+  expectation: Expectation,
+  more: Partial<EscapeCase> = {},
+): EscapeCase => ({
   name: `entry point: ${body.slice(0, 58)}`,
   setup: `${more.setup ?? ''}; ${replaceAct(body)}`,
   action: ACT,
@@ -57,7 +73,11 @@ export const act = (body: string, expectation: Expectation, more: Partial<Escape
   expectation,
   ...omitSetup(more),
 });
-export const owned = (body: string, expectation: Expectation, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const owned = (
+  body: string,
+  expectation: Expectation,
+  more: Partial<EscapeCase> = {},
+): EscapeCase => ({
   name: `definer: ${body.slice(0, 62)}`,
   setup: `${more.setup ?? ''}; ${replaceAct(body, 'security definer set search_path = app, pg_temp')}`,
   action: ACT,
@@ -66,7 +86,11 @@ export const owned = (body: string, expectation: Expectation, more: Partial<Esca
   ...omitSetup(more),
 });
 /** A trigger of the application on the table that is written. */
-export const trigger = (body: string, expectation: Expectation, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const trigger = (
+  body: string,
+  expectation: Expectation,
+  more: Partial<EscapeCase> = {},
+): EscapeCase => ({
   name: `trigger: ${body.slice(0, 62)}`,
   setup: `${more.setup ?? ''}; create function app.fires() returns trigger language plpgsql as $t$ begin ${body}; return null; end $t$; alter function app.fires() owner to {app}; revoke execute on function app.fires() from public; create trigger fires after update on app.invoice for each row execute function app.fires()`,
   action: PAY,
@@ -75,7 +99,11 @@ export const trigger = (body: string, expectation: Expectation, more: Partial<Es
   ...omitSetup(more),
 });
 /** The configuration is open before anything is prepared. */
-export const opened = (setup: string, because: string, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const opened = (
+  setup: string,
+  because: string,
+  more: Partial<EscapeCase> = {},
+): EscapeCase => ({
   name: `opened: ${setup.slice(0, 62)}`,
   setup,
   action: PAY,
@@ -84,7 +112,11 @@ export const opened = (setup: string, because: string, more: Partial<EscapeCase>
   ...more,
 });
 /** The configuration is opened (and perhaps closed again) while the candidate is held. */
-export const drifted = (whileHeld: string, because: string, more: Partial<EscapeCase> = {}): EscapeCase => ({
+export const drifted = (
+  whileHeld: string,
+  because: string,
+  more: Partial<EscapeCase> = {},
+): EscapeCase => ({
   name: `while held: ${whileHeld.slice(0, 60)}`,
   whileHeld,
   action: PAY,

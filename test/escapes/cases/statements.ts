@@ -10,8 +10,14 @@ export const WRITES: readonly EscapeCase[] = [
     "with x as (insert into app.bag values ('x')) update app.invoice set status = 'paid' where id = 1",
     DIVERGED,
   ),
-  statement("with x as (delete from app.line) update app.invoice set status = 'paid' where id = 1", DIVERGED),
-  statement("insert into app.invoice values (1) on conflict (id) do update set status = 'paid', amount = 1", DIVERGED),
+  statement(
+    "with x as (delete from app.line) update app.invoice set status = 'paid' where id = 1",
+    DIVERGED,
+  ),
+  statement(
+    "insert into app.invoice values (1) on conflict (id) do update set status = 'paid', amount = 1",
+    DIVERGED,
+  ),
   statement(
     "merge into app.invoice i using (values (1), (3)) v(id) on i.id = v.id when matched then update set status = 'paid' when not matched then insert values (v.id)",
     DIVERGED,
@@ -32,7 +38,9 @@ export const WRITES: readonly EscapeCase[] = [
   statement('select * from app.hidden', state('42501')),
   {
     name: 'two statements that cancel out leave the net state of none',
-    action: { statements: [PAY, { sql: "update app.invoice set status = 'pending' where id = 1" }] },
+    action: {
+      statements: [PAY, { sql: "update app.invoice set status = 'pending' where id = 1" }],
+    },
     approved: PAID,
     expectation: DIVERGED,
   },

@@ -36,7 +36,11 @@ const instead = (body: string, more = '') =>
      update app.invoice set status = new.status where id = new.id; ${body}; return new; end $f$;
    revoke execute on function app.steps_in() from public;
    create trigger steps_in instead of update on app.v for each row execute function app.steps_in()`;
-const refused = (because: string): Expectation => ({ kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because });
+const refused = (because: string): Expectation => ({
+  kind: 'refused',
+  code: 'ERR_EM_ADAPTER_REFUSED',
+  because,
+});
 
 /** Writes through views: what reaches registered tables is compared, and nothing else is reached. */
 export const VIEWS: readonly EscapeCase[] = [
@@ -67,14 +71,26 @@ export const VIEWS: readonly EscapeCase[] = [
   through('one column more', PLAIN, DIVERGED, {
     action: { sql: "update app.v set status = 'paid', amount = 0 where id = 1" },
   }),
-  through('outside its check option', `${PLAIN} where status = 'pending' with check option`, state('44000')),
-  through('a trigger that writes a registered table', instead("insert into app.bag values ('x')"), DIVERGED),
+  through(
+    'outside its check option',
+    `${PLAIN} where status = 'pending' with check option`,
+    state('44000'),
+  ),
+  through(
+    'a trigger that writes a registered table',
+    instead("insert into app.bag values ('x')"),
+    DIVERGED,
+  ),
   through(
     'a trigger that does nothing of it',
     instead("update app.invoice set status = 'pending' where id = 1"),
     DIVERGED,
   ),
-  through('a trigger that writes where it may not', instead("insert into app.hidden values (2, 'y')"), state('42501')),
+  through(
+    'a trigger that writes where it may not',
+    instead("insert into app.hidden values (2, 'y')"),
+    state('42501'),
+  ),
   through(
     'a trigger that writes with the rights of its owner',
     instead("insert into app.hidden values (2, 'y')", DEFINER),
@@ -87,7 +103,11 @@ export const VIEWS: readonly EscapeCase[] = [
   ),
   through('a trigger that notifies', instead('notify leak'), boundary('NOTIFY')),
   through('a trigger that runs text', instead("execute 'noti' || 'fy leak'"), boundary('EXECUTE')),
-  through('a function that writes a registered table', calling("insert into app.bag values ('x')"), DIVERGED),
+  through(
+    'a function that writes a registered table',
+    calling("insert into app.bag values ('x')"),
+    DIVERGED,
+  ),
   through(
     'a function that writes with the rights of its owner',
     calling("insert into app.hidden values ((select max(id) + 1 from app.hidden), 'y')", DEFINER),
@@ -102,7 +122,11 @@ export const VIEWS: readonly EscapeCase[] = [
     ),
     INCOMPLETE,
   ),
-  through('a function that writes where it may not', calling("insert into app.hidden values (2, 'y')"), state('42501')),
+  through(
+    'a function that writes where it may not',
+    calling("insert into app.hidden values (2, 'y')"),
+    state('42501'),
+  ),
   through('a function that notifies', calling('notify leak'), boundary('NOTIFY')),
   through(
     'a default that writes with the rights of its owner',
@@ -143,11 +167,19 @@ export const VIEWS: readonly EscapeCase[] = [
     },
   ),
   {
-    ...through('a catalogue, with the rights of a superuser', '', boundary('pg_authid, which is not registered')),
+    ...through(
+      'a catalogue, with the rights of a superuser',
+      '',
+      boundary('pg_authid, which is not registered'),
+    ),
     setup: `create view app.v as select oid as id, rolname as status, rolconnlimit from pg_authid; ${GRANT}`,
   },
   {
-    ...through('one of a superuser over a registered table lends no right to another', '', state('42501')),
+    ...through(
+      'one of a superuser over a registered table lends no right to another',
+      '',
+      state('42501'),
+    ),
     setup: `create view app.v as select id, status from app.invoice; ${GRANT};
       create function app.fires() returns trigger language plpgsql as $t$ begin insert into app.hidden values (3, 'z'); return null; end $t$;
       revoke execute on function app.fires() from public; create trigger fires after update on app.invoice for each row execute function app.fires()`,
@@ -172,7 +204,8 @@ export const VIEWS: readonly EscapeCase[] = [
     'create materialized view app.v as select id, status from app.invoice',
     refused('only a refresh'),
     {
-      setup: 'set role {app}; create materialized view app.v as select id, status from app.invoice; reset role',
+      setup:
+        'set role {app}; create materialized view app.v as select id, status from app.invoice; reset role',
     },
   ),
   through('granted and not registered', PLAIN, boundary('it is not registered'), { views: [] }),

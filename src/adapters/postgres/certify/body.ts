@@ -47,7 +47,8 @@ export function tokenize(text: string): readonly Token[] {
       const stop = end < 0 ? text.length : end;
       tokens.push({ kind: 'string', text: text.slice(match.index + dollar.length, stop) });
       LEXEME.lastIndex = Math.min(text.length, stop + dollar.length);
-    } else if (quoted !== undefined) tokens.push({ kind: 'quoted', text: quoted.replaceAll('""', '"') });
+    } else if (quoted !== undefined)
+      tokens.push({ kind: 'quoted', text: quoted.replaceAll('""', '"') });
     else if (word !== undefined) tokens.push({ kind: 'word', text: foldWord(word) });
     else tokens.push({ kind: 'sign', text: whole });
   }
@@ -107,7 +108,8 @@ export function judgeBody(text: string): readonly string[] {
     const act = next?.text === '(' ? unseenAct(token) : undefined;
     if (act !== undefined) found.add(act);
     if (token.kind !== 'word') continue;
-    const starts = before === undefined || (before.kind !== 'string' && STATEMENT_STARTS.has(before.text));
+    const starts =
+      before === undefined || (before.kind !== 'string' && STATEMENT_STARTS.has(before.text));
     const why = starts ? FORBIDDEN[token.text] : undefined;
     if (why !== undefined && !isAssignment(next)) found.add(why);
     if (starts && token.text === 'set' && next?.text === 'local' && isReading(tokens[index + 2])) {
@@ -122,7 +124,8 @@ export function judgeBody(text: string): readonly string[] {
     if (token.text === 'u' && next?.text === '&' && tokens[index + 2]?.kind !== 'word') {
       found.add('hides names behind Unicode escapes');
     }
-    if (token.text === 'execute') for (const reason of judgeExecute(tokens, index)) found.add(reason);
+    if (token.text === 'execute')
+      for (const reason of judgeExecute(tokens, index)) found.add(reason);
   }
   return [...found];
 }
@@ -142,7 +145,8 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   const after = tokens[index + 2];
   if (argument === undefined || (argument.kind === 'word' && argument.text === 'on')) return [];
   const isWhole = after === undefined || [';', 'using', 'into', 'loop'].includes(after.text);
-  if (argument.kind === 'string' && !argument.escaped && isWhole) return judgeBody(argument.text.replaceAll("''", "'"));
+  if (argument.kind === 'string' && !argument.escaped && isWhole)
+    return judgeBody(argument.text.replaceAll("''", "'"));
   return ['runs SQL put together at run time (EXECUTE)'];
 }
 
@@ -159,7 +163,8 @@ export function findUnseenAct(text: string): string | undefined {
  */
 function unseenAct({ kind, text }: Token): string | undefined {
   if (kind === 'string') return undefined;
-  if (text === 'setval') return 'moves a sequence (setval), which neither recorders nor counters see';
+  if (text === 'setval')
+    return 'moves a sequence (setval), which neither recorders nor counters see';
   if (READS_TOLD.test(text)) return `runs SQL that it is told, on a table or view (${text})`;
   return undefined;
 }
@@ -171,8 +176,11 @@ export function namesIn(text: string): ReadonlySet<string> {
   const names = new Set<string>();
   for (const token of tokenize(text)) {
     if (token.kind === 'sign') continue;
-    if (token.kind === 'string') for (const name of namesIn(token.text.replaceAll("''", "'"))) names.add(name);
-    for (const form of token.kind === 'word' ? [token.text, token.text.toLowerCase()] : [token.text]) {
+    if (token.kind === 'string')
+      for (const name of namesIn(token.text.replaceAll("''", "'"))) names.add(name);
+    for (const form of token.kind === 'word'
+      ? [token.text, token.text.toLowerCase()]
+      : [token.text]) {
       for (const name of cutName(form)) names.add(name);
     }
   }
@@ -189,6 +197,8 @@ function cutName(name: string): readonly string[] {
   const shortest = Math.floor(NAME_BYTES / CHARACTER_BYTES);
   return [
     name,
-    ...Array.from({ length: NAME_BYTES + 1 - shortest }, (_, more) => characters.slice(0, shortest + more).join('')),
+    ...Array.from({ length: NAME_BYTES + 1 - shortest }, (_, more) =>
+      characters.slice(0, shortest + more).join(''),
+    ),
   ];
 }

@@ -5,7 +5,9 @@
  */
 export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
   'signals other sessions when the transaction commits': ['pg_notify'],
-  'writes to the WAL what no table shows, partly even after a rollback': ['pg_logical_emit_message'],
+  'writes to the WAL what no table shows, partly even after a rollback': [
+    'pg_logical_emit_message',
+  ],
   'changes large objects': [
     'lo_creat',
     'lo_create',
@@ -29,7 +31,11 @@ export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
     'ts_rewrite',
     'ts_stat',
   ],
-  'ends or disturbs other sessions': ['pg_cancel_backend', 'pg_terminate_backend', 'pg_log_backend_memory_contexts'],
+  'ends or disturbs other sessions': [
+    'pg_cancel_backend',
+    'pg_terminate_backend',
+    'pg_log_backend_memory_contexts',
+  ],
   'holds locks beyond the transaction': [
     'pg_advisory_lock',
     'pg_advisory_lock_shared',
@@ -200,7 +206,9 @@ export const HARMLESS: readonly string[] = [
 const HARMLESS_FAMILIES = /^(pg_stat_get_|binary_upgrade_)/;
 
 const harmless = new Set(HARMLESS);
-const dangers = new Map(Object.entries(DANGEROUS).flatMap(([why, names]) => names.map((name) => [name, why] as const)));
+const dangers = new Map(
+  Object.entries(DANGEROUS).flatMap(([why, names]) => names.map((name) => [name, why] as const)),
+);
 
 /** Why a volatile built-in must not be executable; undefined where it may be. */
 export function dangerOf(name: string): string | undefined {
@@ -235,7 +243,10 @@ export const TRUSTED_EXTENSIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** Preloaded libraries that watch and do not act. */
-export const TRUSTED_LIBRARIES: ReadonlySet<string> = new Set(['auto_explain', 'pg_stat_statements']);
+export const TRUSTED_LIBRARIES: ReadonlySet<string> = new Set([
+  'auto_explain',
+  'pg_stat_statements',
+]);
 
 /** Predefined roles that read or watch only. A role of the server that is not listed here is dangerous. */
 export const READING_ROLES: ReadonlySet<string> = new Set([

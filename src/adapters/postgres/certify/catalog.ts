@@ -196,11 +196,19 @@ export interface TypeRow {
 
 /** Everything a survey judges, from one snapshot. */
 export interface Catalog {
-  readonly server: readonly { readonly major: number; readonly database: string; readonly owner: string }[];
+  readonly server: readonly {
+    readonly major: number;
+    readonly database: string;
+    readonly owner: string;
+  }[];
   readonly roles: readonly Role[];
   readonly memberships: readonly Membership[];
   readonly grants: readonly Grant[];
-  readonly schemas: readonly { readonly object: string; readonly name: string; readonly owner: string }[];
+  readonly schemas: readonly {
+    readonly object: string;
+    readonly name: string;
+    readonly owner: string;
+  }[];
   readonly relations: readonly RelationRow[];
   readonly columns: readonly ColumnRow[];
   readonly constraints: readonly ConstraintRow[];
@@ -231,7 +239,11 @@ export interface Catalog {
     readonly tables: readonly string[];
   }[];
   readonly subscriptions: readonly { readonly object: string; readonly enabled: boolean }[];
-  readonly largeObjects: readonly { readonly count: number; readonly owned: number; readonly writable: number }[];
+  readonly largeObjects: readonly {
+    readonly count: number;
+    readonly owned: number;
+    readonly writable: number;
+  }[];
   readonly casts: readonly CastRow[];
   readonly operators: readonly {
     readonly description: string;
@@ -251,7 +263,10 @@ const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 
 /** What a survey needs of the trusted connection: values come back as the text the server sent. */
 export interface TextReader {
-  query(text: string, values?: readonly Bound[]): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
+  query(
+    text: string,
+    values?: readonly Bound[],
+  ): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
 }
 
 /** The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a value. */

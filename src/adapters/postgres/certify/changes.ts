@@ -22,14 +22,20 @@ export function keepSurveyed(outlets: readonly Outlet[], facts: Surveyed): void 
  * What an administrator has to know about two surveys that differ: every object that reads otherwise, with both
  * readings; rows that were written, also those that read as before; and where not even that is left, which counters moved.
  */
-export async function explainChange(control: TextReader, before: Survey, after: Survey): Promise<readonly string[]> {
+export async function explainChange(
+  control: TextReader,
+  before: Survey,
+  after: Survey,
+): Promise<readonly string[]> {
   const [was, is] = [surveyed.get(before.outlets), surveyed.get(after.outlets)];
   if (was === undefined || is === undefined) return [];
   const roles = was.roles.union(is.roles);
   const content = compareFacts(listFacts(was.catalog, roles), listFacts(is.catalog, roles));
   const written = await describeVersions(control, was.versions, is.versions);
   const found = [...content, ...written];
-  return found.length > 0 ? found : compareFingerprints(fingerprintOf(before), fingerprintOf(after));
+  return found.length > 0
+    ? found
+    : compareFingerprints(fingerprintOf(before), fingerprintOf(after));
 }
 
 /** The configuration of a bound survey is its digest and the fingerprint. */
@@ -54,7 +60,8 @@ const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
   server: () => 'the database',
   extensions: plain('extension'),
   roles: plain('role'),
-  memberships: ({ member, role, grantor }) => `membership of ${member} in ${role} granted by ${grantor}`,
+  memberships: ({ member, role, grantor }) =>
+    `membership of ${member} in ${role} granted by ${grantor}`,
   schemas: plain('schema'),
   relations: plain('relation'),
   columns: (row, nameOf) => `column ${row.name} of ${nameOf(row.relation)}`,
@@ -65,7 +72,8 @@ const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
   rules: on('rule'),
   policies: on('policy'),
   functions: plain('function'),
-  settings: ({ name, role, database }) => `setting ${name} of ${role || 'all roles'} in ${database || 'all databases'}`,
+  settings: ({ name, role, database }) =>
+    `setting ${name} of ${role || 'all roles'} in ${database || 'all databases'}`,
   server_settings: plain('setting'),
   eventTriggers: plain('event trigger'),
   languages: plain('language'),
@@ -77,7 +85,8 @@ const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
   casts: ({ description }) => String(description),
   operators: ({ description }) => String(description),
   types: plain('type'),
-  defaultAcls: ({ role, schema, kind }) => `default privileges of ${role} in ${schema || 'all schemas'} (${kind})`,
+  defaultAcls: ({ role, schema, kind }) =>
+    `default privileges of ${role} in ${schema || 'all schemas'} (${kind})`,
   grants: ({ privilege, kind, object, grantee, grantor }) =>
     `${privilege} ON ${kind} ${object} for ${grantee || 'PUBLIC'} granted by ${grantor}`,
   owned: ({ description }) => `ownership of ${description}`,
@@ -86,27 +95,40 @@ const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
 /** The facts of a catalogue by name. Roles of others come and go and are not part of the configuration. */
 function listFacts(catalog: Catalog, roles: ReadonlySet<string>): ReadonlyMap<string, Fact> {
   const names = new Map<unknown, string>();
-  for (const { oid, object } of [...catalog.relations, ...catalog.functions]) names.set(oid, object);
+  for (const { oid, object } of [...catalog.relations, ...catalog.functions])
+    names.set(oid, object);
   const nameOf = (oid: unknown) => names.get(oid) ?? String(oid);
   const facts = new Map<string, Fact>();
   for (const [part, naming] of Object.entries(NAMES) as [keyof Catalog, Naming][]) {
     for (const row of catalog[part] as readonly Fact[]) {
       const role =
-        part === 'roles' ? row.name : part === 'memberships' ? row.member : part === 'settings' ? row.role : '';
+        part === 'roles'
+          ? row.name
+          : part === 'memberships'
+            ? row.member
+            : part === 'settings'
+              ? row.role
+              : '';
       if (role === '' || roles.has(String(role))) facts.set(naming(row, nameOf), row);
     }
   }
   return facts;
 }
 
-function compareFacts(before: ReadonlyMap<string, Fact>, after: ReadonlyMap<string, Fact>): readonly string[] {
+function compareFacts(
+  before: ReadonlyMap<string, Fact>,
+  after: ReadonlyMap<string, Fact>,
+): readonly string[] {
   const changes: string[] = [];
   for (const [name, row] of after) {
     const old = before.get(name);
     if (old === undefined) changes.push(`${name}: not there → there`);
     else {
-      const fields = Object.keys(row).filter((field) => field !== 'oid' && show(row[field]) !== show(old[field]));
-      for (const field of fields) changes.push(`${name}: ${field} ${show(old[field])} → ${show(row[field])}`);
+      const fields = Object.keys(row).filter(
+        (field) => field !== 'oid' && show(row[field]) !== show(old[field]),
+      );
+      for (const field of fields)
+        changes.push(`${name}: ${field} ${show(old[field])} → ${show(row[field])}`);
     }
   }
   for (const name of before.keys()) if (!after.has(name)) changes.push(`${name}: there → gone`);

@@ -10,7 +10,12 @@ import { partitionsOf } from './tables.ts';
  * tables that trusted logins read. The server computes them while it plans a query, with the rights of whoever asks: our own reads would run the
  * application's code with the rights of the control login and of the owner of the evidence.
  */
-export function surveyConstantCalls(catalog: Catalog, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
+export function surveyConstantCalls(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  index: Index,
+  outlets: Outlets,
+): void {
   const trusted = [facts.control, facts.owner].map(quoteName).join(', ');
   const expressions = [
     ...catalog.indexes.map((row) => ({ ...row, close: () => `DROP INDEX ${row.object}` })),
@@ -20,24 +25,43 @@ export function surveyConstantCalls(catalog: Catalog, facts: BoundaryFacts, inde
         ? []
         : [
             {
-              ...{ oid: row.oid, object: 'the partition key', relation: row.oid, definition: partitionKey },
+              ...{
+                oid: row.oid,
+                object: 'the partition key',
+                relation: row.oid,
+                definition: partitionKey,
+              },
               close: (table: string) => `REVOKE ALL ON TABLE ${table} FROM ${trusted}`,
             },
           ],
     ),
     ...catalog.constraints
       .filter(({ kind }) => kind === 'c')
-      .map((row) => ({ ...row, close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}` })),
+      .map((row) => ({
+        ...row,
+        close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}`,
+      })),
   ];
   const read = readByTrusted(catalog, facts);
   for (const { oid, object, relation, definition, close } of expressions) {
     const table = index.relation.get(relation);
     if (table === undefined || !read.has(table)) continue;
-    const columns = new Set(catalog.columns.filter((row) => row.relation === relation).map(({ name }) => name));
+    const columns = new Set(
+      catalog.columns.filter((row) => row.relation === relation).map(({ name }) => name),
+    );
     const constant = catalog.uses
-      .filter((use) => use.object === oid && ['pg_class', 'pg_constraint', 'pg_statistic_ext'].includes(use.class))
+      .filter(
+        (use) =>
+          use.object === oid &&
+          ['pg_class', 'pg_constraint', 'pg_statistic_ext'].includes(use.class),
+      )
       .map((use) => index.function.get(use.function))
-      .find((row) => row !== undefined && isJudged(row, facts) && isConstantCall(definition, row.name, columns));
+      .find(
+        (row) =>
+          row !== undefined &&
+          isJudged(row, facts) &&
+          isConstantCall(definition, row.name, columns),
+      );
     if (constant === undefined) continue;
     // Without this use nothing but its rights would be left of the function, and they would be the next finding.
     const isUsedElsewhere =
@@ -47,7 +71,10 @@ export function surveyConstantCalls(catalog: Catalog, facts: BoundaryFacts, inde
       outlet: `constant call in ${object} of ${table.object}`,
       object: table.object,
       why: `It calls ${constant.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
-      fix: [close(table.object), ...(isUsedElsewhere ? [] : closeExecute(constant, facts.executor))],
+      fix: [
+        close(table.object),
+        ...(isUsedElsewhere ? [] : closeExecute(constant, facts.executor)),
+      ],
       needs: `${quoteName(table.owner)} or a superuser`,
     });
   }
@@ -61,7 +88,10 @@ function isJudged(row: FunctionRow, facts: BoundaryFacts): boolean {
 export function readByTrusted(catalog: Catalog, facts: BoundaryFacts): ReadonlySet<RelationRow> {
   const objects = new Set(
     catalog.grants
-      .filter(({ kind, grantee }) => kind === 'TABLE' && (grantee === facts.control || grantee === facts.owner))
+      .filter(
+        ({ kind, grantee }) =>
+          kind === 'TABLE' && (grantee === facts.control || grantee === facts.owner),
+      )
       .map(({ object }) => object),
   );
   return new Set(
@@ -75,7 +105,8 @@ export function readByTrusted(catalog: Catalog, facts: BoundaryFacts): ReadonlyS
 function isConstantCall(definition: string, name: string, columns: ReadonlySet<string>): boolean {
   const tokens = tokenize(definition);
   const calls = [...tokens.keys()].filter(
-    (at) => tokens[at]?.kind !== 'string' && tokens[at]?.text === name && tokens[at + 1]?.text === '(',
+    (at) =>
+      tokens[at]?.kind !== 'string' && tokens[at]?.text === name && tokens[at + 1]?.text === '(',
   );
   if (calls.length === 0) return true;
   return calls.some((at) => {

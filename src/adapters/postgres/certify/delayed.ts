@@ -31,7 +31,11 @@ interface Parts {
  * that are still to be validated. ANALYZE, REINDEX, REFRESH or autovacuum runs them on rows that were committed, in
  * transactions that no recorder looks at, so the functions in them must only read and compute.
  */
-export async function surveyDelayed(control: TextReader, parts: Parts, outlets: Outlets): Promise<void> {
+export async function surveyDelayed(
+  control: TextReader,
+  parts: Parts,
+  outlets: Outlets,
+): Promise<void> {
   const { catalog, facts, index, reach } = parts;
   const volatile = await readRows<{ name: string }>(control, VOLATILE_BUILTINS);
   const purity = new Purity(catalog, facts, index, new Set(volatile.map(({ name }) => name)));
@@ -53,11 +57,18 @@ export async function surveyDelayed(control: TextReader, parts: Parts, outlets: 
     });
   }
   const judged = found.filter(({ why }) => why === undefined).length;
-  outlets.denied('effects delayed to maintenance', `${judged} expressions that it evaluates only read and compute`);
+  outlets.denied(
+    'effects delayed to maintenance',
+    `${judged} expressions that it evaluates only read and compute`,
+  );
 }
 
 /** Indexes, statistics, partition keys and unvalidated checks of tables that an operation reaches. */
-function storedExpressions({ catalog, index }: Parts, purity: Purity, tables: ReadonlySet<number>): readonly Delayed[] {
+function storedExpressions(
+  { catalog, index }: Parts,
+  purity: Purity,
+  tables: ReadonlySet<number>,
+): readonly Delayed[] {
   return listStored(catalog).flatMap(({ what, oid, relation, definition, by, close }) => {
     const table = index.relation.get(relation);
     // The check of a domain has no table; whatever has the domain is looked through when it is validated.
@@ -66,7 +77,17 @@ function storedExpressions({ catalog, index }: Parts, purity: Purity, tables: Re
     const called = uses.map((use) => use.function);
     const why = purity.ofExpression(definition, called, table);
     const needs = `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`;
-    return [{ what, object: table?.object ?? what, needs, by, why, uses, close: close(table?.object ?? '') }];
+    return [
+      {
+        what,
+        object: table?.object ?? what,
+        needs,
+        by,
+        why,
+        uses,
+        close: close(table?.object ?? ''),
+      },
+    ];
   });
 }
 
@@ -74,9 +95,13 @@ const STORED = new Set(['pg_class', 'pg_opclass', 'pg_statistic_ext', 'pg_constr
 
 function listStored(catalog: Catalog) {
   const keys = catalog.relations.flatMap(({ partitionKey: definition, oid, object }) =>
-    definition === null ? [] : [{ what: `partition key of ${object}`, oid, relation: oid, definition }],
+    definition === null
+      ? []
+      : [{ what: `partition key of ${object}`, oid, relation: oid, definition }],
   );
-  const unvalidated = catalog.constraints.filter((row) => row.kind === 'c' && row.definition.endsWith(' NOT VALID'));
+  const unvalidated = catalog.constraints.filter(
+    (row) => row.kind === 'c' && row.definition.endsWith(' NOT VALID'),
+  );
   return [
     ...catalog.indexes.map((row) => ({
       ...{ ...row, what: `index ${row.object}`, by: 'ANALYZE, REINDEX or autovacuum' },
@@ -88,7 +113,8 @@ function listStored(catalog: Catalog) {
     })),
     ...keys.map((row) => ({
       ...{ ...row, by: 'ATTACH PARTITION' },
-      close: (table: string) => `-- partition ${table} by columns, or by built-in functions of them`,
+      close: (table: string) =>
+        `-- partition ${table} by columns, or by built-in functions of them`,
     })),
     ...unvalidated.map((row) => ({
       ...{ ...row, what: `constraint ${row.object}`, by: 'VALIDATE CONSTRAINT' },
@@ -101,9 +127,14 @@ function listStored(catalog: Catalog) {
 /** An index that a constraint needs goes with the constraint. */
 function closeIndex(catalog: Catalog, index: Catalog['indexes'][number], table: string): string {
   const constraint = catalog.constraints.find(
-    (row) => /^[xup]$/.test(row.kind) && row.relation === index.relation && index.object.endsWith(`.${row.object}`),
+    (row) =>
+      /^[xup]$/.test(row.kind) &&
+      row.relation === index.relation &&
+      index.object.endsWith(`.${row.object}`),
   );
-  return constraint ? `ALTER TABLE ${table} DROP CONSTRAINT ${constraint.object}` : `DROP INDEX ${index.object}`;
+  return constraint
+    ? `ALTER TABLE ${table} DROP CONSTRAINT ${constraint.object}`
+    : `DROP INDEX ${index.object}`;
 }
 
 function describeView(catalog: Catalog, row: RelationRow, purity: Purity): Delayed {
@@ -123,7 +154,8 @@ function listComparisons({ catalog, facts, index }: Parts, purity: Purity): read
   return catalog.uses.flatMap((use) => {
     const row = index.function.get(use.function);
     const family = /of operator family (.+) for access method (\w+)/s.exec(use.description);
-    if (row === undefined || family === null || !['pg_amproc', 'pg_amop'].includes(use.class)) return [];
+    if (row === undefined || family === null || !['pg_amproc', 'pg_amop'].includes(use.class))
+      return [];
     if (isVouchedFor(row, facts)) return [];
     const close = `DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`;
     const by = 'ANALYZE, REINDEX or autovacuum';
@@ -150,14 +182,16 @@ function readsReached({ catalog, index, reach }: Parts, view: RelationRow): bool
     ...catalog.casts.map((cast) => cast.function),
     ...catalog.uses.filter((use) => use.type !== 0).map((use) => use.function),
   ];
-  const namesOf = (functions: readonly number[]) => functions.flatMap((oid) => index.function.get(oid)?.name ?? []);
+  const namesOf = (functions: readonly number[]) =>
+    functions.flatMap((oid) => index.function.get(oid)?.name ?? []);
   const operatorsIn = (text: string) =>
     namesOf(catalog.operators.filter((row) => text.includes(row.name)).map((row) => row.function));
   const byFunctionName = Map.groupBy(catalog.functions, (row) => row.name);
   const byRelationName = Map.groupBy(catalog.relations, (row) => row.name);
   const queryOf = ({ oid }: RelationRow) =>
     catalog.rules.filter((rule) => rule.relation === oid).map((rule) => rule.definition);
-  const calledBy = (isBy: (use: Use) => boolean) => namesOf(catalog.uses.filter(isBy).map((use) => use.function));
+  const calledBy = (isBy: (use: Use) => boolean) =>
+    namesOf(catalog.uses.filter(isBy).map((use) => use.function));
   const seen = new Set<unknown>([view]);
   const texts = [
     ...queryOf(view),
@@ -175,7 +209,8 @@ function readsReached({ catalog, index, reach }: Parts, view: RelationRow): bool
         if (seen.has(row)) continue;
         seen.add(row);
         const body = row.sqlBody ?? row.source;
-        const isLegible = row.kind === 'a' || ['sql', 'plpgsql'].includes(row.language) || row.extension !== null;
+        const isLegible =
+          row.kind === 'a' || ['sql', 'plpgsql'].includes(row.language) || row.extension !== null;
         if (!isLegible || namesIn(body).has('execute')) return true;
         texts.push(body, ...calledBy((use) => use.class === 'pg_proc' && use.object === row.oid));
       }

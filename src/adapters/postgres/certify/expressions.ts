@@ -7,13 +7,19 @@ import { type Index, isLive, type Reach } from './reach.ts';
 /**
  * Expressions with effects that are not observed: those of reached relations, and of every domain.
  */
-export function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, outlets: Outlets): void {
+export function surveyExpressions(
+  catalog: Catalog,
+  index: Index,
+  reach: Reach,
+  outlets: Outlets,
+): void {
   const expressions = [
     ...catalog.columns.map((row) => ({
       relation: row.relation,
       what: `default of ${quoteName(row.name)}`,
       text: row.defaultText ?? '',
-      close: (table: string) => `ALTER TABLE ${table} ALTER COLUMN ${quoteName(row.name)} DROP DEFAULT`,
+      close: (table: string) =>
+        `ALTER TABLE ${table} ALTER COLUMN ${quoteName(row.name)} DROP DEFAULT`,
     })),
     ...catalog.constraints.map((row) => ({
       relation: row.relation,
@@ -38,7 +44,8 @@ export function surveyExpressions(catalog: Catalog, index: Index, reach: Reach, 
       relation: row.relation,
       what: `rule ${row.object}`,
       text: row.definition,
-      close: (table: string) => (row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`),
+      close: (table: string) =>
+        row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`,
     })),
     ...catalog.policies.map((row) => ({
       relation: row.relation,

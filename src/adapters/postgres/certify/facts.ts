@@ -97,7 +97,8 @@ export class Outlets {
 
   /** A route that is open: it refuses certification until its statements were applied. One finding per outlet is enough. */
   open(problem: Problem): void {
-    if (this.problems.some(({ outlet, why }) => outlet === problem.outlet && why === problem.why)) return;
+    if (this.problems.some(({ outlet, why }) => outlet === problem.outlet && why === problem.why))
+      return;
     this.problems.push(problem);
     const by = `${problem.why}. Close it (${problem.needs}): ${problem.fix.join('; ')}`;
     this.listed.push({ outlet: problem.outlet, disposition: 'unclassified', by });

@@ -15,7 +15,10 @@ const CHANGED = `xmin <> '1'`;
 /** Catalogues of the database whose every row version counts, with the rows that belong to the configuration. */
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
-  ['pg_class', `${CHANGED} and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'c')`],
+  [
+    'pg_class',
+    `${CHANGED} and relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'c')`,
+  ],
   ['pg_attribute', 'attrelid = any((select tables from relations)::oid[]) and attnum > 0'],
   ['pg_attrdef', permanent('adrelid')],
   ['pg_constraint', 'oid >= 16384 and conrelid <> all((select temporary from relations)::oid[])'],
@@ -59,7 +62,10 @@ const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_authid', 'oid = any($1::oid[])'],
   ['pg_auth_members', 'member = any($1::oid[])'],
   ['pg_database', 'datname = current_database()'],
-  ['pg_db_role_setting', `setdatabase in (0, ${CURRENT}) and (setrole = 0 or setrole = any($1::oid[]))`],
+  [
+    'pg_db_role_setting',
+    `setdatabase in (0, ${CURRENT}) and (setrole = 0 or setrole = any($1::oid[]))`,
+  ],
   ['pg_parameter_acl', 'true'],
   ['pg_subscription', `subdbid = ${CURRENT}`],
   ['pg_tablespace', 'true'],
@@ -118,7 +124,9 @@ export const WITH_WATCHED = `with relations as materialized (select
     array_agg(oid) filter (where relpersistence <> 't' and relkind in ('r', 'p', 'v', 'm', 'f', 'c')) as tables
   from pg_catalog.pg_class where oid >= 16384)`;
 
-const versions = WATCHED_ROWS.map(([catalog, where]) => `select xmin from pg_catalog.${catalog} where ${where}`);
+const versions = WATCHED_ROWS.map(
+  ([catalog, where]) => `select xmin from pg_catalog.${catalog} where ${where}`,
+);
 
 /**
  * How many of the watched rows each transaction wrote. A row that is written counts for its writer, one that goes is
@@ -185,7 +193,10 @@ export async function prepareFingerprint(
         await setImmediate();
         return endedOnly(own, before.snapshot, now.snapshot);
       };
-      const asked = before && busyLooks < BUSY_LOOKS && readMoment(await ask({ prepared: 'effectmatch_moment' }));
+      const asked =
+        before &&
+        busyLooks < BUSY_LOOKS &&
+        readMoment(await ask({ prepared: 'effectmatch_moment' }));
       if (before && asked && (await stands(asked))) {
         last = { ...before, snapshot: asked.snapshot };
         busyLooks = 0;
@@ -211,7 +222,10 @@ interface Moment {
 
 function readMoment(row: TextRow | undefined): Moment {
   const [snapshot, beside] = row ?? [];
-  invariant(snapshot != null && beside != null, 'the server states its snapshot, its counters and its settings');
+  invariant(
+    snapshot != null && beside != null,
+    'the server states its snapshot, its counters and its settings',
+  );
   return { snapshot: parseSnapshot(snapshot), beside };
 }
 
@@ -229,7 +243,9 @@ export function compareFingerprints(before: string, after: string): readonly str
   const counted = COUNTED.flatMap((catalog, index) =>
     was[index] === is[index]
       ? []
-      : [`rows of ${catalog} were written and taken back (its counters went from ${was[index]} to ${is[index]})`],
+      : [
+          `rows of ${catalog} were written and taken back (its counters went from ${was[index]} to ${is[index]})`,
+        ],
   );
   const isReloaded = was.slice(COUNTED.length).join(' ') !== is.slice(COUNTED.length).join(' ');
   return isReloaded

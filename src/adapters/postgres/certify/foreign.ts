@@ -10,14 +10,29 @@ import { FOREIGN_BENEATH } from './role-queries.ts';
  */
 export async function surveyForeignBeneath(
   control: TextReader,
-  { facts, index, reach, outlets }: { facts: BoundaryFacts; index: Index; reach: Reach; outlets: Outlets },
+  {
+    facts,
+    index,
+    reach,
+    outlets,
+  }: { facts: BoundaryFacts; index: Index; reach: Reach; outlets: Outlets },
 ): Promise<void> {
   const roles = [facts.executor, ...reach.principals.keys()];
-  const rows = await readRows<{ role: string; root: number; oid: number }>(control, FOREIGN_BENEATH, [roles]);
+  const rows = await readRows<{ role: string; root: number; oid: number }>(
+    control,
+    FOREIGN_BENEATH,
+    [roles],
+  );
   for (const { role, root, oid } of rows) {
     const [above, foreign] = [index.relation.get(root), index.relation.get(oid)];
     // Partitions of registered tables are judged with those, and what a role owns is judged by itself.
-    if (above === undefined || foreign === undefined || index.registered.has(root) || foreign.owner === role) continue;
+    if (
+      above === undefined ||
+      foreign === undefined ||
+      index.registered.has(root) ||
+      foreign.owner === role
+    )
+      continue;
     const route = reach.principals.get(role);
     outlets.open({
       outlet: `foreign table ${foreign.object} beneath ${above.object}`,

@@ -45,7 +45,9 @@ export function surveyFunctions(
 ): void {
   const entryPoints = new Set(facts.entryPoints.map(({ oid }) => oid));
   const called = new Set(
-    catalog.uses.filter((use) => reachesUse(use.relation, index, reach) || use.type !== 0).map((use) => use.function),
+    catalog.uses
+      .filter((use) => reachesUse(use.relation, index, reach) || use.type !== 0)
+      .map((use) => use.function),
   );
   for (const row of catalog.functions) {
     if (row.schema === 'effectmatch') surveyOwn(row, facts, index, outlets);
@@ -69,7 +71,9 @@ export function surveyFunctions(
     }
     if (isVouchedFor(row, facts)) continue;
     const before = outlets.problems.length;
-    const close = index.executable.has(row.oid) ? [...route.close, ...closeExecute(row, facts.executor)] : route.close;
+    const close = index.executable.has(row.oid)
+      ? [...route.close, ...closeExecute(row, facts.executor)]
+      : route.close;
     judge(row, { by: route.by, close: [...new Set(close)] }, facts, outlets);
     if (outlets.problems.length > before) continue;
     outlets.observed(
@@ -79,7 +83,10 @@ export function surveyFunctions(
   }
   for (const { oid, name } of facts.entryPoints) {
     if (!index.executable.has(oid))
-      outlets.denied(`entry point ${name}`, 'registered, but the execution login may not execute it');
+      outlets.denied(
+        `entry point ${name}`,
+        'registered, but the execution login may not execute it',
+      );
   }
   outlets.denied(
     'functions of trusted extensions',
@@ -122,10 +129,14 @@ function surveyOwn(row: FunctionRow, facts: BoundaryFacts, index: Index, outlets
   const hasSettings = settingsOf(own.settings).every((name) =>
     row.config?.some((text) => text.toLowerCase().startsWith(`${name}=`)),
   );
-  const isRight = row.definer && row.language === 'plpgsql' && row.source === `${own.body}\n` && hasSettings;
+  const isRight =
+    row.definer && row.language === 'plpgsql' && row.source === `${own.body}\n` && hasSettings;
   if (!isRight) open('It is not as provisioning made it', createFunction(own));
   if (row.owner !== facts.owner) {
-    open(`It belongs to ${quoteName(row.owner)}`, `ALTER ROUTINE ${row.object} OWNER TO ${quoteName(facts.owner)}`);
+    open(
+      `It belongs to ${quoteName(row.owner)}`,
+      `ALTER ROUTINE ${row.object} OWNER TO ${quoteName(facts.owner)}`,
+    );
   }
   if (!index.executable.has(row.oid)) return;
   if (own.caller !== 'execution') open('The execution login may call it and must not', revoke);
@@ -152,7 +163,9 @@ function judge(row: FunctionRow, route: Route, facts: BoundaryFacts, outlets: Ou
   for (const setting of row.config ?? []) {
     const name = setting.split('=')[0] ?? '';
     if (name !== 'search_path' && !isHarmlessSetting(name))
-      open(`It runs with its own ${name}`, [`ALTER ROUTINE ${row.object} RESET ${quoteName(name)}`]);
+      open(`It runs with its own ${name}`, [
+        `ALTER ROUTINE ${row.object} RESET ${quoteName(name)}`,
+      ]);
   }
   if (row.definer && !row.config?.some((setting) => setting.startsWith('search_path='))) {
     open('It is SECURITY DEFINER and finds names where the caller says', [
@@ -218,10 +231,13 @@ export function surveyLentCode(
         needs: `${quoteName(row.owner)} or a superuser`,
       });
     }
-    if (kind === 'foreign server' || kind === 'foreign data wrapper') surveyForeign(kind, oid, { role, route });
+    if (kind === 'foreign server' || kind === 'foreign data wrapper')
+      surveyForeign(kind, oid, { role, route });
     const row = kind === 'function' && route ? index.function.get(oid) : undefined;
     const isNative =
-      row !== undefined && !isTrustedExtension(row, facts) && !['sql', 'plpgsql', 'internal'].includes(row.language);
+      row !== undefined &&
+      !isTrustedExtension(row, facts) &&
+      !['sql', 'plpgsql', 'internal'].includes(row.language);
     if (!isNative || route === undefined) continue;
     outlets.open({
       outlet: `function ${row.object}`,
@@ -232,8 +248,14 @@ export function surveyLentCode(
     });
   }
   /** Whoever may use a server can make a table of it in a function, and what is sent there does not roll back with ours. */
-  function surveyForeign(kind: string, oid: number, { role, route }: { role: string; route: Route | undefined }): void {
-    const found = (kind === 'foreign server' ? catalog.servers : catalog.wrappers).find((row) => row.oid === oid);
+  function surveyForeign(
+    kind: string,
+    oid: number,
+    { role, route }: { role: string; route: Route | undefined },
+  ): void {
+    const found = (kind === 'foreign server' ? catalog.servers : catalog.wrappers).find(
+      (row) => row.oid === oid,
+    );
     if (found === undefined || route === undefined) return;
     const name = kind.toUpperCase();
     const superuser = catalog.roles.find((row) => row.super)?.name ?? facts.owner;

@@ -17,8 +17,12 @@ const AFTER_ROW_INSERT = 1 + 4;
 /** No transaction commits without its marker, or with a late write, only as long as both checks are in place. */
 export function surveyGuards(catalog: Catalog, { owner }: BoundaryFacts, outlets: Outlets): void {
   for (const { table, name, calls, when } of GUARDS) {
-    const relation = catalog.relations.find((row) => row.schema === 'effectmatch' && row.name === table);
-    const found = catalog.triggers.find((row) => row.relation === relation?.oid && row.name === name);
+    const relation = catalog.relations.find(
+      (row) => row.schema === 'effectmatch' && row.name === table,
+    );
+    const found = catalog.triggers.find(
+      (row) => row.relation === relation?.oid && row.name === name,
+    );
     const isRight =
       found !== undefined &&
       found.functionSchema === 'effectmatch' &&
@@ -47,7 +51,9 @@ const STRANGER = 'code on the evidence: ';
  * owner of the evidence, some of them after the observation, or pose as evidence.
  */
 export function surveyStrangers(catalog: Catalog, index: Index, outlets: Outlets): void {
-  const ours = new Map(catalog.relations.filter((row) => row.schema === 'effectmatch').map((row) => [row.oid, row]));
+  const ours = new Map(
+    catalog.relations.filter((row) => row.schema === 'effectmatch').map((row) => [row.oid, row]),
+  );
   const open = (what: string, relation: number, fix: readonly string[]) => {
     const table = ours.get(relation);
     if (table === undefined) return;
@@ -60,8 +66,10 @@ export function surveyStrangers(catalog: Catalog, index: Index, outlets: Outlets
     });
   };
   for (const { relation, object, functionSchema } of catalog.triggers)
-    if (functionSchema !== 'effectmatch') open(`trigger ${object}`, relation, [`DROP TRIGGER ${object} ON {}`]);
-  for (const { relation, object } of catalog.rules) open(`rule ${object}`, relation, [`DROP RULE ${object} ON {}`]);
+    if (functionSchema !== 'effectmatch')
+      open(`trigger ${object}`, relation, [`DROP TRIGGER ${object} ON {}`]);
+  for (const { relation, object } of catalog.rules)
+    open(`rule ${object}`, relation, [`DROP RULE ${object} ON {}`]);
   for (const { relation, object } of catalog.policies)
     open(`policy ${object}`, relation, [`DROP POLICY ${object} ON {}`]);
   for (const use of catalog.uses)
@@ -69,14 +77,20 @@ export function surveyStrangers(catalog: Catalog, index: Index, outlets: Outlets
       open(use.description, use.relation, closeUse(catalog, use, ours.get(use.relation)));
   for (const child of catalog.relations)
     for (const parent of child.parents)
-      open(`${child.object} that inherits from it`, parent, [`ALTER TABLE ${child.object} NO INHERIT {}`]);
+      open(`${child.object} that inherits from it`, parent, [
+        `ALTER TABLE ${child.object} NO INHERIT {}`,
+      ]);
 }
 
 /** Opening an adapter writes and takes back a marker: with code of others on that table it must not come to it. */
 export function demandOwnEvidence({ problems }: PostgresSurvey): void {
   const strangers = problems.filter(({ outlet }) => outlet.startsWith(STRANGER));
   if (strangers.length === 0) return;
-  throw refused(strangers.map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`).join('; '));
+  throw refused(
+    strangers
+      .map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`)
+      .join('; '),
+  );
 }
 
 /**
@@ -85,7 +99,9 @@ export function demandOwnEvidence({ problems }: PostgresSurvey): void {
  */
 export function demandClosed({ problems }: Pick<PostgresSurvey, 'problems'>): void {
   if (problems.length === 0) return;
-  const found = problems.map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`);
+  const found = problems.map(
+    ({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`,
+  );
   throw new EffectMatchError(
     'ERR_EM_BOUNDARY_OPEN',
     `postgres: nothing is cast or read while an outlet is open; \`effectmatch doctor\` lists them. ${found.join('; ')}`,

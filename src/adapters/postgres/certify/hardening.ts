@@ -23,7 +23,11 @@ export interface HardeningPlan {
 }
 
 /** Built-ins that the trusted functions themselves call. */
-const NEEDED_BY_OWNER: ReadonlySet<string> = new Set(['set_config', 'setseed', 'pg_advisory_unlock_all']);
+const NEEDED_BY_OWNER: ReadonlySet<string> = new Set([
+  'set_config',
+  'setseed',
+  'pg_advisory_unlock_all',
+]);
 
 /**
  * Closes what PostgreSQL opens to everybody by default. The statements concern this database only and can be repeated.
@@ -50,9 +54,17 @@ export function hardeningStatements(plan: HardeningPlan): readonly HardeningStep
             `grant temporary on database ${database} to ${keep.join(', ')}`,
           ),
         ]),
-    step('ownership of the schema', 'objects that stand in for others', 'revoke create on schema public from public'),
+    step(
+      'ownership of the schema',
+      'objects that stand in for others',
+      'revoke create on schema public from public',
+    ),
     ...Object.entries(DANGEROUS).map(([why, names]) =>
-      step('superuser', `a built-in that ${why}`, revokeBuiltins(names, plan.owner, plan.keepFor ?? [])),
+      step(
+        'superuser',
+        `a built-in that ${why}`,
+        revokeBuiltins(names, plan.owner, plan.keepFor ?? []),
+      ),
     ),
     step(
       'superuser',
@@ -71,7 +83,11 @@ export function hardeningStatements(plan: HardeningPlan): readonly HardeningStep
   ];
 }
 
-function revokeBuiltins(names: readonly string[], owner: string, keepFor: readonly string[]): string {
+function revokeBuiltins(
+  names: readonly string[],
+  owner: string,
+  keepFor: readonly string[],
+): string {
   const list = names.map(quoteLiteral).join(', ');
   const needed = names
     .filter((name) => NEEDED_BY_OWNER.has(name))
@@ -83,7 +99,10 @@ function revokeBuiltins(names: readonly string[], owner: string, keepFor: readon
       : [
           `\n    if name in (${needed}) then execute format('grant execute on function %s to %I', f, ${quoteLiteral(owner)}); end if;`,
         ]),
-    ...keepFor.map((role) => `\n    execute format('grant execute on function %s to %I', f, ${quoteLiteral(role)});`),
+    ...keepFor.map(
+      (role) =>
+        `\n    execute format('grant execute on function %s to %I', f, ${quoteLiteral(role)});`,
+    ),
   ];
   return `do $$ declare f regprocedure; name name; begin
   for f, name in select p.oid, p.proname from pg_catalog.pg_proc as p

@@ -12,14 +12,23 @@ const REQUIRED: readonly (readonly [name: string, value: string, why: string])[]
   ['allow_system_table_mods', 'off', 'catalogues can be written like tables'],
   ['zero_damaged_pages', 'off', 'damaged rows vanish silently'],
   ['ignore_system_indexes', 'off', 'catalogue constraints are not enforced'],
-  ['standard_conforming_strings', 'on', 'strings in function bodies mean something else than they say'],
+  [
+    'standard_conforming_strings',
+    'on',
+    'strings in function bodies mean something else than they say',
+  ],
   ['session_replication_role', 'origin', 'triggers do not fire'],
   ['row_security', 'on', 'policies are not applied'],
   ['default_transaction_read_only', 'off', 'no transaction can write'],
 ];
 
 /** Settings of the server, and those stored on databases and roles. */
-export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Reach, outlets: Outlets): void {
+export function surveySettings(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  reach: Reach,
+  outlets: Outlets,
+): void {
   const server = new Map(catalog.server_settings.map(({ name, value }) => [name, value]));
   const set = (name: string, value: string) => [
     `ALTER SYSTEM SET ${name} = ${value}`,
@@ -41,15 +50,25 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
     'setting synchronous_commit',
     `pinned when the candidate is promoted (server: ${server.get('synchronous_commit')})`,
   );
-  outlets.denied('PREPARE TRANSACTION', 'the deferred check on the record channel raises without a marker');
-  for (const name of ['shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries']) {
+  outlets.denied(
+    'PREPARE TRANSACTION',
+    'the deferred check on the record channel raises without a marker',
+  );
+  for (const name of [
+    'shared_preload_libraries',
+    'session_preload_libraries',
+    'local_preload_libraries',
+  ]) {
     const libraries = (server.get(name) ?? '')
       .split(',')
       .map((part) => part.trim())
       .filter(Boolean);
     for (const library of libraries) {
       if (TRUSTED_LIBRARIES.has(library) || facts.trustedCode?.includes(library))
-        outlets.observed(`library ${library}`, `in ${name}; watches and does not act, or vouched for`);
+        outlets.observed(
+          `library ${library}`,
+          `in ${name}; watches and does not act, or vouched for`,
+        );
       else
         outlets.open({
           outlet: `library ${library}`,
@@ -64,15 +83,31 @@ export function surveySettings(catalog: Catalog, facts: BoundaryFacts, reach: Re
 }
 
 /** Settings stored on databases and roles. */
-function surveyStored(catalog: Catalog, facts: BoundaryFacts, reach: Reach, outlets: Outlets): void {
-  const serverPath = catalog.server_settings.find(({ name }) => name === 'search_path')?.value ?? '';
+function surveyStored(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  reach: Reach,
+  outlets: Outlets,
+): void {
+  const serverPath =
+    catalog.server_settings.find(({ name }) => name === 'search_path')?.value ?? '';
   const hides = new Set(['', facts.executor, facts.control]);
   // What the server has is read in a session of the control login, where a stored path takes its place.
   if (!catalog.settings.some(({ name, role }) => name === 'search_path' && hides.has(role))) {
-    const stored = { outlet: 'setting search_path of the server', value: serverPath, subject: 'ALTER SYSTEM' };
+    const stored = {
+      outlet: 'setting search_path of the server',
+      value: serverPath,
+      subject: 'ALTER SYSTEM',
+    };
     surveySearchPath({ ...stored, isOfAgents: true }, outlets);
   }
-  const ours = new Set(['', facts.executor, facts.control, facts.owner, ...reach.principals.keys()]);
+  const ours = new Set([
+    '',
+    facts.executor,
+    facts.control,
+    facts.owner,
+    ...reach.principals.keys(),
+  ]);
   for (const { database, role, name, value } of catalog.settings) {
     if (!ours.has(role)) continue;
     const where = [
@@ -91,7 +126,8 @@ function surveyStored(catalog: Catalog, facts: BoundaryFacts, reach: Reach, outl
       surveySearchPath({ outlet, value, subject, isOfAgents }, outlets);
       continue;
     }
-    const readOnly = name === 'default_transaction_read_only' && value === 'on' && role === facts.executor;
+    const readOnly =
+      name === 'default_transaction_read_only' && value === 'on' && role === facts.executor;
     if (readOnly) outlets.denied(outlet, 'outside a stage the execution login writes nothing');
     else if (isHarmlessSetting(name))
       outlets.denied(outlet, `is ${value}; affects neither what is written nor how durably`);
@@ -118,9 +154,13 @@ function surveySearchPath(
   const { outlet, value, subject, isOfAgents } = stored;
   const schemas = value.match(/(?:"(?:[^"]|"")*"|[^,"])+/g)?.map((part) => part.trim()) ?? [];
   const isSystem = (schema: string) => /^"?pg_catalog"?$/.test(schema);
-  if (!isOfAgents) outlets.denied(outlet, `is ${value}; no session of this role looks up a name by it`);
+  if (!isOfAgents)
+    outlets.denied(outlet, `is ${value}; no session of this role looks up a name by it`);
   else if (schemas.findIndex(isSystem) < 1)
-    outlets.denied(outlet, `is ${value}; says what names in actions mean, and effects are compared by object`);
+    outlets.denied(
+      outlet,
+      `is ${value}; says what names in actions mean, and effects are compared by object`,
+    );
   else
     outlets.open({
       outlet,
@@ -137,12 +177,20 @@ function surveySearchPath(
 }
 
 /** Event triggers, foreign servers, replication, large objects, casts, operators: what else can carry data or code. */
-export function surveyObjects(catalog: Catalog, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
+export function surveyObjects(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  index: Index,
+  outlets: Outlets,
+): void {
   for (const { object, event, enabled } of catalog.eventTriggers) {
     const outlet = `event trigger ${object}`;
     if (enabled === 'D') outlets.denied(outlet, 'it is disabled');
     else if (event !== 'login')
-      outlets.observed(outlet, `fires on ${event}; an execution that changes definitions is refused by the counters`);
+      outlets.observed(
+        outlet,
+        `fires on ${event}; an execution that changes definitions is refused by the counters`,
+      );
     else
       outlets.open({
         outlet,
@@ -153,8 +201,12 @@ export function surveyObjects(catalog: Catalog, facts: BoundaryFacts, index: Ind
       });
   }
   for (const { object, wrapper, owner } of catalog.servers) {
-    const users = catalog.mappings.filter(({ server }) => server === object).map(({ user }) => user ?? '');
-    const reached = users.filter((user) => user === facts.executor || user === 'public' || user === '');
+    const users = catalog.mappings
+      .filter(({ server }) => server === object)
+      .map(({ user }) => user ?? '');
+    const reached = users.filter(
+      (user) => user === facts.executor || user === 'public' || user === '',
+    );
     for (const user of reached) {
       const who = user === facts.executor ? quoteName(user) : 'PUBLIC';
       outlets.open({
@@ -166,7 +218,10 @@ export function surveyObjects(catalog: Catalog, facts: BoundaryFacts, index: Ind
       });
     }
     if (reached.length === 0)
-      outlets.denied(`foreign server ${object} (${wrapper})`, 'no user mapping and no foreign table within reach');
+      outlets.denied(
+        `foreign server ${object} (${wrapper})`,
+        'no user mapping and no foreign table within reach',
+      );
   }
   if (catalog.servers.length === 0) outlets.denied('foreign servers', 'none');
   for (const { object, all, tables } of catalog.publications) {
@@ -201,7 +256,10 @@ export function surveyObjects(catalog: Catalog, facts: BoundaryFacts, index: Ind
         needs: 'the owner of the operator, or a superuser',
       });
     else if (extension === null)
-      outlets.observed(description, 'its function is judged above; our own statements name operators by schema');
+      outlets.observed(
+        description,
+        'its function is judged above; our own statements name operators by schema',
+      );
   }
 }
 
@@ -209,7 +267,8 @@ function surveyLargeObjects(catalog: Catalog, facts: BoundaryFacts, outlets: Out
   const { owned, writable } = catalog.largeObjects[0] ?? { owned: 0, writable: 0 };
   const isOpen = outlets.problems.some(({ object }) => /^pg_catalog\.lo/.test(object));
   const mine = `${owned} owned and ${writable} writable by ${quoteName(facts.executor)}`;
-  if (!isOpen) outlets.denied('large objects', `${mine}; none of the writing functions is executable`);
+  if (!isOpen)
+    outlets.denied('large objects', `${mine}; none of the writing functions is executable`);
 }
 
 /** A cast on a registered type would decide what approvals and records say. */
@@ -222,11 +281,13 @@ function surveyCasts(catalog: Catalog, facts: BoundaryFacts, index: Index, outle
     const type = byOid.get(oid);
     if (type) for (const part of [type.base, type.element]) add(part);
   };
-  for (const column of catalog.columns) if (index.registered.has(column.relation)) add(column.typeOid);
+  for (const column of catalog.columns)
+    if (index.registered.has(column.relation)) add(column.typeOid);
   for (const type of catalog.types) if (index.registered.has(type.relation)) add(type.oid);
   for (const cast of catalog.casts) {
     const called = index.function.get(cast.function);
-    const isTrusted = isVouchedFor(cast, facts) && (called === undefined || isVouchedFor(called, facts));
+    const isTrusted =
+      isVouchedFor(cast, facts) && (called === undefined || isVouchedFor(called, facts));
     const touches = types.has(cast.sourceOid) || types.has(cast.targetOid);
     if (isTrusted || cast.function === 0 || !touches) continue;
     outlets.open({

@@ -16,7 +16,12 @@ const WHY: Readonly<Record<string, string>> = {
 };
 
 /** Every privilege that the execution login has, directly or as part of PUBLIC, against what was registered. */
-export function surveyPrivileges(catalog: Catalog, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
+export function surveyPrivileges(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  index: Index,
+  outlets: Outlets,
+): void {
   const relations = new Map(catalog.relations.map((row) => [row.object, row]));
   const sequences = ownedSequences(catalog, index);
   const counted = new Map<string, number>();
@@ -72,13 +77,17 @@ function excuseFor(grant: Grant, context: Context): string | undefined {
       return privilege === 'USAGE' ? '' : undefined;
     case 'TABLE':
     case 'COLUMN': {
-      const row = context.relations.get(kind === 'COLUMN' ? object.replace(/\([^()]*\)$|\(".*"\)$/, '') : object);
+      const row = context.relations.get(
+        kind === 'COLUMN' ? object.replace(/\([^()]*\)$|\(".*"\)$/, '') : object,
+      );
       if (object === 'effectmatch.probe' && privilege === 'INSERT')
         return 'relation for admission probes, recorded like the others';
       if (row?.schema === 'effectmatch' || row?.kind === 'f') return undefined;
       if (privilege === 'SELECT') return '';
       const { registered, views } = context.index;
-      return row && DML.has(privilege) && (registered.has(row.oid) || views.has(row.oid)) ? '' : undefined;
+      return row && DML.has(privilege) && (registered.has(row.oid) || views.has(row.oid))
+        ? ''
+        : undefined;
     }
     case 'SEQUENCE':
       if (privilege === 'SELECT') return '';
@@ -106,7 +115,9 @@ function report(grant: Grant, facts: BoundaryFacts, outlets: Outlets): void {
   const { kind, object, privilege, grantee, grantor, owner, grantable } = grant;
   const who = grantee === '' ? 'PUBLIC' : quoteName(grantee);
   const column = kind === 'COLUMN' ? /^(.*)(\((?:[^()]*|".*")\))$/s.exec(object) : null;
-  const target = column ? `${privilege} ${column[2]} ON TABLE ${column[1]}` : `${privilege} ON ${kind} ${object}`;
+  const target = column
+    ? `${privilege} ${column[2]} ON TABLE ${column[1]}`
+    : `${privilege} ON ${kind} ${object}`;
   const revoke = `REVOKE ${target} FROM ${who}${grantable ? ' CASCADE' : ''}`;
   const isForeign = grantor !== owner && grantor !== '' && kind !== 'PARAMETER';
   outlets.open({
@@ -121,12 +132,16 @@ function report(grant: Grant, facts: BoundaryFacts, outlets: Outlets): void {
 /** Sequences that a registered column draws its default from. */
 function ownedSequences(catalog: Catalog, index: Index): ReadonlySet<string> {
   const texts = catalog.columns
-    .filter((column) => index.registered.has(column.relation) && column.defaultText?.includes('nextval('))
+    .filter(
+      (column) => index.registered.has(column.relation) && column.defaultText?.includes('nextval('),
+    )
     .map((column) => column.defaultText ?? '');
   const sequences = catalog.relations.filter(({ kind }) => kind === 'S');
   return new Set(
     sequences
-      .filter(({ object }) => texts.some((text) => text.includes(`'${object.replaceAll("'", "''")}'::regclass`)))
+      .filter(({ object }) =>
+        texts.some((text) => text.includes(`'${object.replaceAll("'", "''")}'::regclass`)),
+      )
       .map(({ object }) => object),
   );
 }

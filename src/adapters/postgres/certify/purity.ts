@@ -48,12 +48,19 @@ export class Purity {
     return this.#once(row, () => {
       if (row.schema === 'effectmatch' || isVouchedFor(row, this.#facts)) return undefined;
       const digest = digestFunction(row);
-      if (this.#facts.reviews?.some((known) => known.function === row.object && known.digest === digest)) {
+      if (
+        this.#facts.reviews?.some(
+          (known) => known.function === row.object && known.digest === digest,
+        )
+      ) {
         return undefined;
       }
       const own = this.#judgeOwn(row);
-      if (own !== undefined) return `${row.object} ${own} (or have it read and declare its digest ${digest})`;
-      const inner = this.#catalog.uses.filter((use) => use.class === 'pg_proc' && use.object === row.oid);
+      if (own !== undefined)
+        return `${row.object} ${own} (or have it read and declare its digest ${digest})`;
+      const inner = this.#catalog.uses.filter(
+        (use) => use.class === 'pg_proc' && use.object === row.oid,
+      );
       return (
         this.ofFunctions(inner.map((use) => use.function)) ??
         first(row.types, (type) => this.ofType(type)) ??
@@ -93,10 +100,16 @@ export class Purity {
    * Why an expression that the server stored may do more than read. Its functions are known by their ids. `own` is the
    * table that the definition names once because it is of that table.
    */
-  ofExpression(definition: string, functions: readonly number[], own?: RelationRow): string | undefined {
+  ofExpression(
+    definition: string,
+    functions: readonly number[],
+    own?: RelationRow,
+  ): string | undefined {
     const isOwn = (name: string) =>
       name === own?.name && tokenize(definition).filter(({ text }) => text === name).length === 1;
-    const types = [...namesIn(definition)].flatMap((name) => (isOwn(name) ? [] : (this.#types.get(name) ?? [])));
+    const types = [...namesIn(definition)].flatMap((name) =>
+      isOwn(name) ? [] : (this.#types.get(name) ?? []),
+    );
     const danger = first(callsIn(definition), (name) => this.#dangerOf(name));
     return (
       this.ofFunctions(functions) ??
@@ -128,13 +141,19 @@ export class Purity {
 
   /** Why running the query of a view or materialized view may do more than read. */
   ofQuery(view: RelationRow): string | undefined {
-    const rules = this.#catalog.rules.filter((rule) => rule.relation === view.oid && rule.event === '1');
-    const uses = this.#catalog.uses.filter((use) => use.class === 'pg_rewrite' && use.relation === view.oid);
+    const rules = this.#catalog.rules.filter(
+      (rule) => rule.relation === view.oid && rule.event === '1',
+    );
+    const uses = this.#catalog.uses.filter(
+      (use) => use.class === 'pg_rewrite' && use.relation === view.oid,
+    );
     return (
       this.ofFunctions(uses.map((use) => use.function)) ??
       first(rules, ({ definition }) => {
         const danger = this.#builtinIn(definition);
-        return danger ? `it ${danger}` : (this.#ofOperators(definition) ?? this.#ofNames(definition, view));
+        return danger
+          ? `it ${danger}`
+          : (this.#ofOperators(definition) ?? this.#ofNames(definition, view));
       })
     );
   }
@@ -155,15 +174,19 @@ export class Purity {
   /** A volatile function of the server that does more than read, or that runs SQL given as text. */
   #dangerOf(name: string): string | undefined {
     if (name === 'nextval' || name === 'setval') return `calls ${name}, which moves a sequence`;
-    if (/_to_xml(?:schema|_and_xmlschema)?$/.test(name)) return `calls ${name}, which runs SQL that it is told`;
-    if (/^pg_input_(?:is_valid|error_info)$/.test(name)) return `calls ${name}, which reads a value as any type`;
+    if (/_to_xml(?:schema|_and_xmlschema)?$/.test(name))
+      return `calls ${name}, which runs SQL that it is told`;
+    if (/^pg_input_(?:is_valid|error_info)$/.test(name))
+      return `calls ${name}, which reads a value as any type`;
     const danger = this.#volatile.has(name) ? dangerOf(name) : undefined;
     return danger && `calls ${name}, which ${danger}`;
   }
 
   /** Everything that a body calls or names, and what can run in any text without being named. */
   #ofBody(text: string): string | undefined {
-    const calls = first(callsIn(text), (name) => first(this.#functions.get(name) ?? [], (row) => this.ofFunction(row)));
+    const calls = first(callsIn(text), (name) =>
+      first(this.#functions.get(name) ?? [], (row) => this.ofFunction(row)),
+    );
     return calls ?? this.#ofNames(text) ?? this.#ofOperators(text) ?? this.#ofCasts();
   }
 
@@ -211,9 +234,12 @@ function callsIn(text: string): ReadonlySet<string> {
   const tokens = tokenize(text);
   const names = tokens.filter(
     ({ kind }, at) =>
-      (kind === 'word' || kind === 'quoted') && (tokens[at + 1]?.text === '(' || tokens[at - 1]?.text === '.'),
+      (kind === 'word' || kind === 'quoted') &&
+      (tokens[at + 1]?.text === '(' || tokens[at - 1]?.text === '.'),
   );
-  return new Set(names.flatMap(({ kind, text: name }) => [...namesIn(kind === 'word' ? name : quoteName(name))]));
+  return new Set(
+    names.flatMap(({ kind, text: name }) => [...namesIn(kind === 'word' ? name : quoteName(name))]),
+  );
 }
 
 /** In SQL, unlike PL/pgSQL, INTO can only be that of INSERT, MERGE or a SELECT that makes a table. */
@@ -223,7 +249,9 @@ function findWrite(text: string, language: string): string | undefined {
     if (kind !== 'word') return false;
     const before = tokens[at - 1];
     const starts = before === undefined || (before.kind !== 'string' && STARTS.has(before.text));
-    return WRITES.has(word) || (word === 'into' && language === 'sql') || (starts && COMMANDS.has(word));
+    return (
+      WRITES.has(word) || (word === 'into' && language === 'sql') || (starts && COMMANDS.has(word))
+    );
   });
   return found && `may write (${found.text.toUpperCase()})`;
 }

@@ -1,6 +1,13 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { namesIn } from './body.ts';
-import type { Catalog, ConstraintRow, FunctionRow, RelationRow, TriggerRow, Use } from './catalog.ts';
+import type {
+  Catalog,
+  ConstraintRow,
+  FunctionRow,
+  RelationRow,
+  TriggerRow,
+  Use,
+} from './catalog.ts';
 import type { BoundaryFacts } from './facts.ts';
 
 /** How an execution arrives somewhere, and the statements that would cut this way off. */
@@ -63,13 +70,17 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
     const type = types.get(oid);
     if (type === undefined || seen.has(oid)) return false;
     seen.add(oid);
-    return typeUses.has(oid) || [type.base, type.element, ...type.types].some((part) => typeCalls(part, seen));
+    return (
+      typeUses.has(oid) ||
+      [type.base, type.element, ...type.types].some((part) => typeCalls(part, seen))
+    );
   };
   const storesThroughCode = ({ oid }: RelationRow) =>
     uses.has(oid) || (columns.get(oid) ?? []).some((column) => typeCalls(column.typeOid));
 
   const addPrincipal = (role: string, route: Route) => {
-    if (role !== facts.executor && role !== facts.owner && !principals.has(role)) principals.set(role, route);
+    if (role !== facts.executor && role !== facts.owner && !principals.has(role))
+      principals.set(role, route);
   };
   const addUses = (list: readonly Use[] | undefined, relation: RelationRow | undefined) => {
     for (const use of list ?? []) {
@@ -80,7 +91,8 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   const addNames = (text: string, route: Route, self?: FunctionRow) => {
     for (const name of namesIn(text)) {
       for (const row of byFunctionName.get(name) ?? []) {
-        if (row !== self) addFunction(row, { by: `${row.object} as named in ${route.by}`, close: route.close });
+        if (row !== self)
+          addFunction(row, { by: `${row.object} as named in ${route.by}`, close: route.close });
       }
       for (const row of byRelationName.get(name) ?? []) addRelation(row, route);
       for (const { oid } of byTypeName.get(name) ?? []) addType(oid);
@@ -95,7 +107,8 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
         close: [`ALTER ROUTINE ${row.object} SECURITY INVOKER`],
       });
     for (const type of row.types) addType(type);
-    if (row.language === 'sql' || row.language === 'plpgsql') addNames(row.sqlBody ?? row.source, route, row);
+    if (row.language === 'sql' || row.language === 'plpgsql')
+      addNames(row.sqlBody ?? row.source, route, row);
     addUses(
       catalog.uses.filter((use) => use.class === 'pg_proc' && use.object === row.oid),
       undefined,
@@ -117,25 +130,36 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
     for (const text of expressions.get(row.oid) ?? []) addNames(text, route);
     for (const column of columns.get(row.oid) ?? []) addType(column.typeOid);
     for (const child of children.get(row.oid) ?? []) addRelation(child, route);
-    for (const check of checks.get(row.oid) ?? []) addLookup(check, row, index.relation.get(check.referenced));
+    for (const check of checks.get(row.oid) ?? [])
+      addLookup(check, row, index.relation.get(check.referenced));
     for (const action of actions.get(row.oid) ?? []) {
       const referencing = index.relation.get(action.relation);
       addLookup(action, referencing, referencing);
       if (referencing === undefined || !/[cnd]/.test(action.onDelete + action.onUpdate)) continue;
       const by = `foreign key ${action.object} of ${referencing.object}, whose actions run as the table's owner`;
-      const reached = { by, close: [`ALTER TABLE ${referencing.object} DROP CONSTRAINT ${action.object}`] };
+      const reached = {
+        by,
+        close: [`ALTER TABLE ${referencing.object} DROP CONSTRAINT ${action.object}`],
+      };
       addRelation(referencing, reached);
       const attached = (triggers.get(referencing.oid) ?? []).some(
         (trigger) =>
-          isLive(trigger) && trigger.functionSchema !== 'effectmatch' && index.function.has(trigger.function),
+          isLive(trigger) &&
+          trigger.functionSchema !== 'effectmatch' &&
+          index.function.has(trigger.function),
       );
       if (attached || storesThroughCode(referencing)) addPrincipal(referencing.owner, reached);
     }
-    for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid)) addNames(rule.definition, route);
+    for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid))
+      addNames(rule.definition, route);
   };
   // A key is looked up with the rights of the owner of the table that is searched. Planning that query already computes
   // what is constant in the expressions of the table's indexes and checks.
-  const addLookup = (key: ConstraintRow, keyed: RelationRow | undefined, searched: RelationRow | undefined) => {
+  const addLookup = (
+    key: ConstraintRow,
+    keyed: RelationRow | undefined,
+    searched: RelationRow | undefined,
+  ) => {
     if (keyed === undefined || searched === undefined || !uses.has(searched.oid)) return;
     const by = `foreign key ${key.object} of ${keyed.object}, whose check runs as the owner of ${searched.object}`;
     const reached = { by, close: [`ALTER TABLE ${keyed.object} DROP CONSTRAINT ${key.object}`] };
@@ -162,7 +186,10 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   for (const oid of index.executable) {
     const row = index.function.get(oid);
     if (row)
-      addFunction(row, { by: `EXECUTE of ${quoteName(facts.executor)}`, close: closeExecute(row, facts.executor) });
+      addFunction(row, {
+        by: `EXECUTE of ${quoteName(facts.executor)}`,
+        close: closeExecute(row, facts.executor),
+      });
   }
   for (const list of [catalog.casts, catalog.operators]) {
     for (const { function: oid, description } of list) {
@@ -178,7 +205,11 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   );
   for (const { function: oid, object, enabled } of catalog.eventTriggers) {
     const row = enabled === 'D' ? undefined : index.function.get(oid);
-    if (row) addFunction(row, { by: `event trigger ${object}`, close: [`ALTER EVENT TRIGGER ${object} DISABLE`] });
+    if (row)
+      addFunction(row, {
+        by: `event trigger ${object}`,
+        close: [`ALTER EVENT TRIGGER ${object} DISABLE`],
+      });
   }
   return { functions, relations, principals };
 }
@@ -187,9 +218,13 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
 function expressionsOf(catalog: Catalog): ReadonlyMap<number, readonly string[]> {
   const texts = [
     ...catalog.columns.map((row) => [row.relation, row.defaultText ?? ''] as const),
-    ...catalog.constraints.filter(({ kind }) => kind !== 'f').map((row) => [row.relation, row.definition] as const),
+    ...catalog.constraints
+      .filter(({ kind }) => kind !== 'f')
+      .map((row) => [row.relation, row.definition] as const),
     ...catalog.indexes.map((row) => [row.relation, row.definition] as const),
-    ...catalog.policies.map((row) => [row.relation, `${row.using ?? ''} ${row.checking ?? ''}`] as const),
+    ...catalog.policies.map(
+      (row) => [row.relation, `${row.using ?? ''} ${row.checking ?? ''}`] as const,
+    ),
     ...catalog.triggers.filter(isLive).map((row) => [row.relation, row.definition] as const),
   ];
   const found = new Map<number, string[]>();
@@ -205,7 +240,11 @@ export function closeExecute(row: FunctionRow, executor: string): readonly strin
 }
 
 /** Removes the expression that calls the function; its writes to registered relations would otherwise be a mystery. */
-export function closeUse(catalog: Catalog, use: Use, relation: RelationRow | undefined): readonly string[] {
+export function closeUse(
+  catalog: Catalog,
+  use: Use,
+  relation: RelationRow | undefined,
+): readonly string[] {
   const table = relation?.object ?? '';
   const constraint = catalog.constraints.find(({ oid }) => oid === use.object);
   switch (use.class) {
@@ -213,21 +252,34 @@ export function closeUse(catalog: Catalog, use: Use, relation: RelationRow | und
       return [`ALTER TABLE ${table} ALTER COLUMN ${quoteName(use.column ?? '')} DROP DEFAULT`];
     case 'pg_constraint':
       if (constraint === undefined) return [];
-      if (constraint.domain !== null) return [`ALTER DOMAIN ${constraint.domain} DROP CONSTRAINT ${constraint.object}`];
+      if (constraint.domain !== null)
+        return [`ALTER DOMAIN ${constraint.domain} DROP CONSTRAINT ${constraint.object}`];
       return [`ALTER TABLE ${table} DROP CONSTRAINT ${constraint.object}`];
     case 'pg_policy':
-      return [`DROP POLICY ${catalog.policies.find(({ oid }) => oid === use.object)?.object ?? ''} ON ${table}`];
+      return [
+        `DROP POLICY ${catalog.policies.find(({ oid }) => oid === use.object)?.object ?? ''} ON ${table}`,
+      ];
     case 'pg_class':
-      return catalog.indexes.filter(({ oid }) => oid === use.object).map(({ object }) => `DROP INDEX ${object}`);
+      return catalog.indexes
+        .filter(({ oid }) => oid === use.object)
+        .map(({ object }) => `DROP INDEX ${object}`);
     case 'pg_opclass':
-      return catalog.indexes.filter(({ oid }) => oid === use.object).map(({ object }) => `DROP INDEX ${object}`);
+      return catalog.indexes
+        .filter(({ oid }) => oid === use.object)
+        .map(({ object }) => `DROP INDEX ${object}`);
     case 'pg_statistic_ext':
-      return [`DROP STATISTICS ${catalog.statistics.find(({ oid }) => oid === use.object)?.object ?? ''}`];
+      return [
+        `DROP STATISTICS ${catalog.statistics.find(({ oid }) => oid === use.object)?.object ?? ''}`,
+      ];
     case 'pg_type':
-      return [`DROP TYPE ${catalog.types.find(({ oid }) => oid === use.object)?.name ?? ''} CASCADE`];
+      return [
+        `DROP TYPE ${catalog.types.find(({ oid }) => oid === use.object)?.name ?? ''} CASCADE`,
+      ];
     case 'pg_amproc': {
       const family = /of operator family (.+) for access method (\w+)/s.exec(use.description);
-      return family === null ? [] : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];
+      return family === null
+        ? []
+        : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];
     }
     case 'pg_conversion':
       return [`DROP ${use.description.replace('conversion', 'CONVERSION')}`];

@@ -17,7 +17,10 @@ export function renderSurvey(survey: PostgresSurvey): string {
   );
   const rest = (['observed', 'denied'] as const).map((disposition) => {
     const lines = outlets.filter((outlet) => outlet.disposition === disposition);
-    return [`${disposition} (${lines.length})`, ...lines.map(({ outlet, by }) => `  ${outlet}: ${by}`)].join('\n');
+    return [
+      `${disposition} (${lines.length})`,
+      ...lines.map(({ outlet, by }) => `  ${outlet}: ${by}`),
+    ].join('\n');
   });
   const declared =
     survey.declared.length === 0
@@ -39,7 +42,16 @@ export function renderSurvey(survey: PostgresSurvey): string {
 
 /** The same for programs. */
 export function describeSurvey(survey: PostgresSurvey): Readonly<Record<string, unknown>> {
-  const { backend, executor, problems, outlets, declared, configuration, credentials, enforcement } = survey;
+  const {
+    backend,
+    executor,
+    problems,
+    outlets,
+    declared,
+    configuration,
+    credentials,
+    enforcement,
+  } = survey;
   return {
     backend,
     executor,

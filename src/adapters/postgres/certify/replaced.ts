@@ -18,12 +18,17 @@ const SQL_TEXTS: readonly string[] = [
  * Built-ins that somebody replaced or gave rights. Nothing else in the survey would look at them: what the server came
  * with is judged by its name. `roles` are all that an execution, or our own functions, run as.
  */
-export async function surveyReplaced(control: TextReader, roles: readonly string[], outlets: Outlets): Promise<void> {
-  const rows = await readRows<{ object: string; definer: boolean; configured: boolean; roles: readonly string[] }>(
-    control,
-    REPLACED_BUILTINS,
-    [roles, Object.values(DANGEROUS).flat(), SQL_TEXTS],
-  );
+export async function surveyReplaced(
+  control: TextReader,
+  roles: readonly string[],
+  outlets: Outlets,
+): Promise<void> {
+  const rows = await readRows<{
+    object: string;
+    definer: boolean;
+    configured: boolean;
+    roles: readonly string[];
+  }>(control, REPLACED_BUILTINS, [roles, Object.values(DANGEROUS).flat(), SQL_TEXTS]);
   for (const { object, definer, configured, roles: callers } of rows) {
     const fix = definer
       ? `ALTER ROUTINE ${object} SECURITY INVOKER`
@@ -43,5 +48,8 @@ export async function surveyReplaced(control: TextReader, roles: readonly string
     });
   }
   if (rows.length === 0)
-    outlets.denied('replaced built-in functions', 'every built-in is the one that the server came with');
+    outlets.denied(
+      'replaced built-in functions',
+      'every built-in is the one that the server came with',
+    );
 }

@@ -53,7 +53,8 @@ export function surveyExecutor(catalog: Catalog, facts: BoundaryFacts, outlets: 
       needs: `ADMIN OPTION on ${quoteName(granted)}`,
     });
   }
-  if (memberships.length === 0) outlets.denied('memberships and SET ROLE', `${sql} is a member of no role`);
+  if (memberships.length === 0)
+    outlets.denied('memberships and SET ROLE', `${sql} is a member of no role`);
   for (const { description } of catalog.owned) {
     outlets.open({
       outlet: `ownership of ${description}`,
@@ -104,18 +105,36 @@ export function surveyTrustedRoles(catalog: Catalog, facts: BoundaryFacts, outle
  */
 export async function surveyRights(
   control: TextReader,
-  { catalog, facts, reach, outlets }: { catalog: Catalog; facts: BoundaryFacts; reach: Reach; outlets: Outlets },
+  {
+    catalog,
+    facts,
+    reach,
+    outlets,
+  }: { catalog: Catalog; facts: BoundaryFacts; reach: Reach; outlets: Outlets },
 ): Promise<void> {
   for (const [name, route] of reach.principals) {
     const role = catalog.roles.find((row) => row.name === name);
-    if (role?.super) lent(outlets, name, 'is a superuser', route, route.close, 'the owner of the objects');
+    if (role?.super)
+      lent(outlets, name, 'is a superuser', route, route.close, 'the owner of the objects');
     else if (role?.replication) {
-      lent(outlets, name, 'may replicate', route, [`ALTER ROLE ${quoteName(name)} NOREPLICATION`], 'superuser');
+      lent(
+        outlets,
+        name,
+        'may replicate',
+        route,
+        [`ALTER ROLE ${quoteName(name)} NOREPLICATION`],
+        'superuser',
+      );
     } else
-      outlets.observed(`rights of ${quoteName(name)}`, `lent by ${route.by}; its writes are counted for every table`);
+      outlets.observed(
+        `rights of ${quoteName(name)}`,
+        `lent by ${route.by}; its writes are counted for every table`,
+      );
   }
   const roles = [facts.executor, ...reach.principals.keys()];
-  const closure = await readRows<{ member: string; role: string }>(control, ROLE_CLOSURE, [roles.slice(1)]);
+  const closure = await readRows<{ member: string; role: string }>(control, ROLE_CLOSURE, [
+    roles.slice(1),
+  ]);
   for (const { member, role } of closure) {
     const route = reach.principals.get(member);
     const isDangerous = role.startsWith('pg_')
@@ -132,7 +151,10 @@ export async function surveyRights(
       );
   }
   for (const [member, route] of reach.principals) {
-    const held = new Set([member, ...closure.filter((row) => row.member === member).map(({ role }) => role)]);
+    const held = new Set([
+      member,
+      ...closure.filter((row) => row.member === member).map(({ role }) => role),
+    ]);
     for (const { kind, object, privilege, grantee } of catalog.grants) {
       if (kind !== 'PARAMETER' || !held.has(grantee)) continue;
       const fix = [`REVOKE ${privilege} ON PARAMETER ${object} FROM ${quoteName(grantee)}`];
@@ -159,7 +181,9 @@ async function surveyBuiltins(
   });
   for (const { role, object, grantees, danger } of open) {
     const route = reach.principals.get(role);
-    const from = grantees.map((grantee) => (grantee === '' ? 'PUBLIC' : quoteName(grantee))).join(', ');
+    const from = grantees
+      .map((grantee) => (grantee === '' ? 'PUBLIC' : quoteName(grantee)))
+      .join(', ');
     outlets.open({
       outlet: `built-in ${object}`,
       object,

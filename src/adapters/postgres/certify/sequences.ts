@@ -7,13 +7,21 @@ import type { BoundaryFacts, Outlets } from './facts.ts';
  * The sequences of registered columns: numbers are drawn from them unseen wherever their position cannot be read, for
  * example from one that a column got after the database was provisioned.
  */
-export async function surveySequences(control: TextReader, facts: BoundaryFacts, outlets: Outlets): Promise<void> {
+export async function surveySequences(
+  control: TextReader,
+  facts: BoundaryFacts,
+  outlets: Outlets,
+): Promise<void> {
   const readable = new Set((await listSequences(control, facts.owner)).map(({ oid }) => oid));
   const drawn = facts.relations.flatMap(({ target, columns }) =>
-    columns.flatMap(({ name, draws }) => draws.map((sequence) => ({ sequence, place: `${target}.${name}` }))),
+    columns.flatMap(({ name, draws }) =>
+      draws.map((sequence) => ({ sequence, place: `${target}.${name}` })),
+    ),
   );
   const hidden = new Map(
-    drawn.filter(({ sequence }) => !readable.has(sequence.oid)).map((one) => [one.sequence.oid, one]),
+    drawn
+      .filter(({ sequence }) => !readable.has(sequence.oid))
+      .map((one) => [one.sequence.oid, one]),
   );
   for (const { sequence, place } of hidden.values()) {
     const object = quoteQualified(sequence);
@@ -25,5 +33,6 @@ export async function surveySequences(control: TextReader, facts: BoundaryFacts,
       needs: 'the owner of the sequence, or a superuser',
     });
   }
-  if (hidden.size === 0) outlets.observed('sequences of registered columns', 'numbers that no row has are an effect');
+  if (hidden.size === 0)
+    outlets.observed('sequences of registered columns', 'numbers that no row has are an effect');
 }

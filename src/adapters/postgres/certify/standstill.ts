@@ -10,8 +10,15 @@ export interface Snapshot {
 /** Reads the text of `pg_current_snapshot()`: the oldest that runs, the first that has not begun, and those that run. */
 export function parseSnapshot(text: string): Snapshot {
   const [, start, end, running] = /^(\d+):(\d+):([\d,]*)$/.exec(text) ?? [];
-  invariant(start !== undefined && end !== undefined && running !== undefined, 'a snapshot has its usual form');
-  return { start: BigInt(start), end: BigInt(end), running: new Set(running.split(',').filter(Boolean).map(BigInt)) };
+  invariant(
+    start !== undefined && end !== undefined && running !== undefined,
+    'a snapshot has its usual form',
+  );
+  return {
+    start: BigInt(start),
+    end: BigInt(end),
+    running: new Set(running.split(',').filter(Boolean).map(BigInt)),
+  };
 }
 
 /** Beyond so many transactions nobody counts; the configuration is read again. */

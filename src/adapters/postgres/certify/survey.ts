@@ -22,7 +22,10 @@ import { surveyViews } from './views.ts';
  * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could reach. The caller may
  * keep the result as long as {@link readFingerprint} returns the same text. Runs no application code.
  */
-export async function surveyBoundary(control: TextReader, facts: BoundaryFacts): Promise<PostgresSurvey> {
+export async function surveyBoundary(
+  control: TextReader,
+  facts: BoundaryFacts,
+): Promise<PostgresSurvey> {
   await control.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
   try {
     await control.query(`SET LOCAL search_path = pg_catalog`);
@@ -33,14 +36,20 @@ export async function surveyBoundary(control: TextReader, facts: BoundaryFacts):
   }
 }
 
-async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFacts): Promise<PostgresSurvey> {
+async function classify(
+  control: TextReader,
+  catalog: Catalog,
+  facts: BoundaryFacts,
+): Promise<PostgresSurvey> {
   const outlets = new Outlets();
   const isKnown = catalog.roles.some(({ name }) => name === facts.executor);
   const callable = isKnown ? await readUsable(control, [facts.executor]) : [];
   const index: Index = {
     relation: new Map(catalog.relations.map((row) => [row.oid, row])),
     function: new Map(catalog.functions.map((row) => [row.oid, row])),
-    registered: new Set(facts.relations.flatMap(({ oid, leaves }) => [oid, ...leaves.map((leaf) => leaf.oid)])),
+    registered: new Set(
+      facts.relations.flatMap(({ oid, leaves }) => [oid, ...leaves.map((leaf) => leaf.oid)]),
+    ),
     views: new Set((facts.views ?? []).map(({ oid }) => oid)),
     executable: new Set(callable.filter(({ kind }) => kind === 'function').map(({ oid }) => oid)),
   };
@@ -67,9 +76,20 @@ async function classify(control: TextReader, catalog: Catalog, facts: BoundaryFa
   surveyLentCode({ catalog, facts, index, reach, outlets }, [...callable, ...lent]);
   surveySettings(catalog, facts, reach, outlets);
   surveyObjects(catalog, facts, index, outlets);
-  const reviews = (facts.reviews ?? []).map((review) => `${review.function} ${review.digest} read by ${review.by}`);
-  const declared = [...facts.restrictions, ...reviews, ...(facts.trustedCode ?? []).map((name) => `code of ${name}`)];
-  const roles = closureOf(catalog, [facts.executor, facts.owner, facts.control, ...reach.principals.keys()]);
+  const reviews = (facts.reviews ?? []).map(
+    (review) => `${review.function} ${review.digest} read by ${review.by}`,
+  );
+  const declared = [
+    ...facts.restrictions,
+    ...reviews,
+    ...(facts.trustedCode ?? []).map((name) => `code of ${name}`),
+  ];
+  const roles = closureOf(catalog, [
+    facts.executor,
+    facts.owner,
+    facts.control,
+    ...reach.principals.keys(),
+  ]);
   const listed = Object.freeze(outlets.listed);
   keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles]) });
   return {
@@ -104,16 +124,25 @@ function closureOf(catalog: Catalog, roles: readonly string[]): ReadonlySet<stri
  */
 function contentOf(catalog: Catalog, roles: ReadonlySet<string>): unknown {
   const names = new Map<number, string>();
-  for (const { oid, object } of [...catalog.relations, ...catalog.functions]) names.set(oid, object);
+  for (const { oid, object } of [...catalog.relations, ...catalog.functions])
+    names.set(oid, object);
   for (const { oid, name } of catalog.types) names.set(oid, name);
-  const { roles: _roles, memberships: _memberships, largeObjects: _largeObjects, ...parts } = catalog;
+  const {
+    roles: _roles,
+    memberships: _memberships,
+    largeObjects: _largeObjects,
+    ...parts
+  } = catalog;
   const settings = parts.settings.filter(({ role }) => role === '' || roles.has(role));
   return JSON.parse(
     JSON.stringify({ ...parts, settings }, (key, value: unknown) => {
       if (key === 'oid' || (key === 'object' && typeof value === 'number')) return undefined;
-      if (OID_KEYS.has(key) && typeof value === 'number') return names.get(value) ?? (value < 16384 ? value : null);
+      if (OID_KEYS.has(key) && typeof value === 'number')
+        return names.get(value) ?? (value < 16384 ? value : null);
       const lists = (key === 'parents' || key === 'types') && Array.isArray(value);
-      return lists && value.every((oid) => typeof oid === 'number') ? value.map((oid) => names.get(oid)) : value;
+      return lists && value.every((oid) => typeof oid === 'number')
+        ? value.map((oid) => names.get(oid))
+        : value;
     }),
   );
 }

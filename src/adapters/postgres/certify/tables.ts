@@ -2,7 +2,12 @@ import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
 import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
 import { conditionOf, surveyExpressions } from './expressions.ts';
-import { type BoundaryFacts, isVouchedFor, type Outlets, type RegisteredRelation } from './facts.ts';
+import {
+  type BoundaryFacts,
+  isVouchedFor,
+  type Outlets,
+  type RegisteredRelation,
+} from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 import { ownerFor } from './roles.ts';
 
@@ -10,7 +15,12 @@ const AFTER_ROW_DML = 1 + 4 + 8 + 16;
 const BEFORE_TRUNCATE = 2 + 32;
 
 /** The registered relations: are they what was registered, and is every write to them recorded? */
-export function surveyRegistered(catalog: Catalog, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
+export function surveyRegistered(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  index: Index,
+  outlets: Outlets,
+): void {
   const triggers = Map.groupBy(catalog.triggers, (row) => row.relation);
   for (const relation of facts.relations) {
     const row = index.relation.get(relation.oid);
@@ -42,7 +52,9 @@ export function surveyRegistered(catalog: Catalog, facts: BoundaryFacts, index: 
     }
     if (outlets.problems.length > before) continue;
     const uncompared =
-      relation.volatile.length === 0 ? '' : `; volatile and not compared: ${relation.volatile.join(', ')}`;
+      relation.volatile.length === 0
+        ? ''
+        : `; volatile and not compared: ${relation.volatile.join(', ')}`;
     outlets.observed(
       `relation ${relation.target}`,
       `${relation.bulk ? 'statement' : 'row'} recorders and counters${uncompared}`,
@@ -52,7 +64,9 @@ export function surveyRegistered(catalog: Catalog, facts: BoundaryFacts, index: 
 
 /** Every table beneath a partitioned one. */
 export function partitionsOf(catalog: Catalog, row: RelationRow): readonly RelationRow[] {
-  const below = catalog.relations.filter((child) => child.partition && child.parents.includes(row.oid));
+  const below = catalog.relations.filter(
+    (child) => child.partition && child.parents.includes(row.oid),
+  );
   return below.flatMap((child) => [child, ...partitionsOf(catalog, child)]);
 }
 
@@ -61,10 +75,23 @@ function detach(catalog: Catalog, leaf: RelationRow): string {
   return `ALTER TABLE ${parent?.object} DETACH PARTITION ${leaf.object}`;
 }
 
-function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, outlets: Outlets): void {
-  const children = catalog.relations.filter((child) => child.parents.includes(row.oid) && !child.partition);
+function surveyShape(
+  catalog: Catalog,
+  facts: BoundaryFacts,
+  row: RelationRow,
+  outlets: Outlets,
+): void {
+  const children = catalog.relations.filter(
+    (child) => child.parents.includes(row.oid) && !child.partition,
+  );
   const open = (outlet: string, why: string, fix: readonly string[]) =>
-    outlets.open({ outlet, object: row.object, why, fix, needs: `${quoteName(row.owner)} or a superuser` });
+    outlets.open({
+      outlet,
+      object: row.object,
+      why,
+      fix,
+      needs: `${quoteName(row.owner)} or a superuser`,
+    });
   for (const child of children) {
     open(
       `inheritance of ${row.object}`,
@@ -74,11 +101,15 @@ function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, o
   }
   for (const parent of row.partition ? [] : row.parents) {
     const name = catalog.relations.find(({ oid }) => oid === parent)?.object ?? '';
-    open(`inheritance of ${row.object}`, `it inherits from ${name}`, [`ALTER TABLE ${row.object} NO INHERIT ${name}`]);
+    open(`inheritance of ${row.object}`, `it inherits from ${name}`, [
+      `ALTER TABLE ${row.object} NO INHERIT ${name}`,
+    ]);
   }
   if (row.extension !== null && !isVouchedFor(row, facts)) {
     const why = `it belongs to extension ${row.extension}, whose code may act on its rows after the commit`;
-    open(`extension of ${row.object}`, why, [`ALTER EXTENSION ${quoteName(row.extension)} DROP TABLE ${row.object}`]);
+    open(`extension of ${row.object}`, why, [
+      `ALTER EXTENSION ${quoteName(row.extension)} DROP TABLE ${row.object}`,
+    ]);
   }
   if (row.owner === facts.executor) {
     open(`ownership of ${row.object}`, 'the execution login owns it', [
@@ -90,7 +121,8 @@ function surveyShape(catalog: Catalog, facts: BoundaryFacts, row: RelationRow, o
 function surveyStorage(leaf: RelationRow, root: RelationRow, outlets: Outlets): void {
   const needs = `${quoteName(leaf.owner)} or a superuser`;
   if (leaf.persistence === 'u') {
-    const why = 'It is unlogged: a crash of the server empties it after the commit was acknowledged';
+    const why =
+      'It is unlogged: a crash of the server empties it after the commit was acknowledged';
     outlets.open({
       outlet: `persistence of ${leaf.object}`,
       object: leaf.object,
@@ -130,7 +162,10 @@ function surveyRecorders(
   const events = relation.bulk
     ? { effectmatch_record_insert: 4, effectmatch_record_update: 16, effectmatch_record_delete: 8 }
     : { effectmatch_record: AFTER_ROW_DML };
-  const types: Readonly<Record<string, number>> = { ...events, effectmatch_truncate: BEFORE_TRUNCATE };
+  const types: Readonly<Record<string, number>> = {
+    ...events,
+    effectmatch_truncate: BEFORE_TRUNCATE,
+  };
   for (const { name, calls } of recorderTriggers(relation.bulk)) {
     if (!isRoot && name === 'effectmatch_truncate') continue;
     const found = triggers.find((trigger) => trigger.name === name);
@@ -156,7 +191,8 @@ function surveyRecorders(
   }
 }
 
-const FORCED = 'deferrable; forced before the observation, and what it writes after that is refused';
+const FORCED =
+  'deferrable; forced before the observation, and what it writes after that is refused';
 
 /** Schemas in which the execution login finds names; SET CONSTRAINTS finds a constraint in the schema of its table. */
 function usableSchemas(catalog: Catalog, { executor }: BoundaryFacts): ReadonlySet<string> {
@@ -165,7 +201,9 @@ function usableSchemas(catalog: Catalog, { executor }: BoundaryFacts): ReadonlyS
       kind === 'SCHEMA' && privilege === 'USAGE' && (grantee === '' || grantee === executor),
   );
   const objects = new Set(granted.map(({ object }) => object));
-  return new Set(catalog.schemas.filter(({ object }) => objects.has(object)).map(({ name }) => name));
+  return new Set(
+    catalog.schemas.filter(({ object }) => objects.has(object)).map(({ name }) => name),
+  );
 }
 
 /** Code of the application that is put off until COMMIT and that the execution login cannot call for earlier. */
@@ -181,7 +219,9 @@ function openUnforced(
     why:
       'It is deferrable and runs code of the application. The execution login may not use its schema, so that code ' +
       'cannot be made to run before the observation, and would run at COMMIT',
-    fix: [`GRANT USAGE ON SCHEMA ${schema?.object ?? quoteName(row.schema)} TO ${quoteName(facts.executor)}`],
+    fix: [
+      `GRANT USAGE ON SCHEMA ${schema?.object ?? quoteName(row.schema)} TO ${quoteName(facts.executor)}`,
+    ],
     needs: `${quoteName(schema?.owner ?? row.owner)} or a superuser`,
   });
 }
@@ -198,7 +238,12 @@ export function surveyAttached(
   const usable = usableSchemas(catalog, facts);
   for (const trigger of catalog.triggers) {
     const row = index.relation.get(trigger.relation);
-    if (row === undefined || row.schema === 'effectmatch' || trigger.functionSchema === 'effectmatch') continue;
+    if (
+      row === undefined ||
+      row.schema === 'effectmatch' ||
+      trigger.functionSchema === 'effectmatch'
+    )
+      continue;
     const outlet = `trigger ${trigger.object} on ${row.object}`;
     if (!reach.relations.has(row)) continue;
     if (!isLive(trigger)) outlets.denied(outlet, 'it is disabled');
@@ -212,10 +257,12 @@ export function surveyAttached(
     const row = index.relation.get(constraint.relation);
     if (!constraint.deferrable || row === undefined || !reach.relations.has(row)) continue;
     const calls = catalog.uses.some(
-      (use) => use.object === constraint.oid || (use.class === 'pg_class' && use.relation === row.oid),
+      (use) =>
+        use.object === constraint.oid || (use.class === 'pg_class' && use.relation === row.oid),
     );
     const outlet = `constraint ${constraint.object} on ${row.object}`;
-    if (constraint.kind === 'f' || !calls || usable.has(row.schema)) outlets.observed(outlet, FORCED);
+    if (constraint.kind === 'f' || !calls || usable.has(row.schema))
+      outlets.observed(outlet, FORCED);
     else openUnforced(outlet, row, { catalog, facts, outlets });
   }
   for (const rule of catalog.rules) {
@@ -233,12 +280,21 @@ export function surveyAttached(
     if (row === undefined || !reach.relations.has(row)) continue;
     const outlet = `rule ${rule.object} on ${row.object}`;
     if (rule.event === '1')
-      outlets.observed(`query of view ${row.object}`, 'holds no data; what it reads and calls is followed');
+      outlets.observed(
+        `query of view ${row.object}`,
+        'holds no data; what it reads and calls is followed',
+      );
     else if (rule.enabled === 'D') outlets.denied(outlet, 'it is disabled');
     else {
       const fix = [`DROP RULE ${rule.object} ON ${row.object}`];
       const why = "It replaces or adds statements after the agent's own was read";
-      outlets.open({ outlet, object: row.object, why, fix, needs: `${quoteName(row.owner)} or a superuser` });
+      outlets.open({
+        outlet,
+        object: row.object,
+        why,
+        fix,
+        needs: `${quoteName(row.owner)} or a superuser`,
+      });
     }
   }
   for (const policy of catalog.policies) {

@@ -19,14 +19,20 @@ const NAMED_BY: Readonly<Record<string, string>> = {
 };
 
 /** Reads the versions that the fingerprint sums up. Part of a survey: what changed later is found by comparing. */
-export async function readVersions(control: TextReader, roles: readonly string[]): Promise<Versions> {
+export async function readVersions(
+  control: TextReader,
+  roles: readonly string[],
+): Promise<Versions> {
   const watched = await readRows<{ oid: number }>(
     control,
     'select oid::int8 as oid from pg_roles where rolname = any($1)',
     [roles],
   );
   const rows = WATCHED_ROWS.map(
-    ([name, where]) => `select '${name}:' || ${NAMED_BY[name] ?? `'${name} ' || oid || ' 0'`} as object,
+    ([
+      name,
+      where,
+    ]) => `select '${name}:' || ${NAMED_BY[name] ?? `'${name} ' || oid || ' 0'`} as object,
       xmin::text as version from pg_catalog.${name} where ${where}`,
   );
   const found = await readRows<{ object: string; version: string }>(
@@ -58,7 +64,8 @@ export async function describeVersions(
     const what = after.has(key) ? (before.has(key) ? 'was written' : 'is new') : 'is gone';
     described.push(`${rows[0]?.[0]}${detail && `, ${detail}`}: its row in ${catalog} ${what}`);
   }
-  if (changed.length > DESCRIBED_MAX) described.push(`and ${changed.length - DESCRIBED_MAX} more rows`);
+  if (changed.length > DESCRIBED_MAX)
+    described.push(`and ${changed.length - DESCRIBED_MAX} more rows`);
   return described;
 }
 

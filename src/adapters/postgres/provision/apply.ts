@@ -7,7 +7,12 @@ import { demandEntries } from '../entry.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, readOptions, refused } from '../options.ts';
 import { demandViews } from '../view.ts';
-import { type ProvisionPlan, type ProvisionStep, provisionSteps, removalSteps } from './provision.ts';
+import {
+  type ProvisionPlan,
+  type ProvisionStep,
+  provisionSteps,
+  removalSteps,
+} from './provision.ts';
 
 const DEFAULT_OWNER = 'effectmatch_owner';
 
@@ -49,14 +54,23 @@ async function readPlan(
   what: 'provision' | 'remove',
 ): Promise<ProvisionPlan> {
   const settings = readOptions(options);
-  const [control, execution] = [connectionTarget(options.control), connectionTarget(options.execution)];
-  if (control.user === undefined || execution.user === undefined || control.user === execution.user) {
+  const [control, execution] = [
+    connectionTarget(options.control),
+    connectionTarget(options.execution),
+  ];
+  if (
+    control.user === undefined ||
+    execution.user === undefined ||
+    control.user === execution.user
+  ) {
     throw refused('control and execution must be two different logins');
   }
   const { rows } = await connection.query('select pg_catalog.current_database()');
   const database = String(rows[0]?.[0]);
   if (control.database !== database || execution.database !== database) {
-    throw refused(`control and execution must connect to "${database}", the database that is provisioned`);
+    throw refused(
+      `control and execution must connect to "${database}", the database that is provisioned`,
+    );
   }
   const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
   const relations = settings.relations.map((registered, index) => {
@@ -66,7 +80,11 @@ async function readPlan(
       throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
     }
     const sequences = inspection.relation.columns.flatMap(({ sequence, draws, identity }) =>
-      draws.map(({ oid, schema, name }) => ({ schema, name, byDefault: oid === sequence?.oid && !identity })),
+      draws.map(({ oid, schema, name }) => ({
+        schema,
+        name,
+        byDefault: oid === sequence?.oid && !identity,
+      })),
     );
     return {
       schema: registered.schema,
@@ -84,8 +102,14 @@ async function readPlan(
   const views = what === 'remove' ? [] : await demandViews(connection, settings.views);
   return {
     ...{ database, relations, views, reads: settings.reads, entryPoints },
-    rowSecurity: inspections.some((inspection) => inspection.kind === 'usable' && inspection.rowSecurity),
-    roles: { owner: options.owner ?? DEFAULT_OWNER, control: control.user, execution: execution.user },
+    rowSecurity: inspections.some(
+      (inspection) => inspection.kind === 'usable' && inspection.rowSecurity,
+    ),
+    roles: {
+      owner: options.owner ?? DEFAULT_OWNER,
+      control: control.user,
+      execution: execution.user,
+    },
     passwords: { control: control.password, execution: execution.password },
   };
 }
@@ -95,7 +119,9 @@ async function applySteps(
   steps: readonly ProvisionStep[],
   report: ((statement: string) => void) | undefined,
 ): Promise<readonly LeftOut[]> {
-  const { rows } = await connection.query('select rolsuper from pg_catalog.pg_roles where rolname = current_user');
+  const { rows } = await connection.query(
+    'select rolsuper from pg_catalog.pg_roles where rolname = current_user',
+  );
   const isSuperuser = rows[0]?.[0] === 't';
   const leftOut: LeftOut[] = [];
   // Two provisionings at once would trip over each other's catalogue rows.
@@ -122,7 +148,8 @@ async function applySteps(
 }
 
 function printStep(step: ProvisionStep, index: number, steps: readonly ProvisionStep[]): string {
-  const heading = steps[index - 1]?.why === step.why ? '' : `\n-- ${step.why} (needs ${step.needs})\n`;
+  const heading =
+    steps[index - 1]?.why === step.why ? '' : `\n-- ${step.why} (needs ${step.needs})\n`;
   return `${heading}${printable(step.sql)};`;
 }
 

@@ -56,7 +56,9 @@ declare
   was text;
   became text;
 begin${op === 'insert' ? '' : "\n  select count(*), string_agg(concat(r), '') into n, was from old_rows as r;"}${
-      op === 'delete' ? '' : "\n  select count(*), string_agg(concat(r), '') into n, became from new_rows as r;"
+      op === 'delete'
+        ? ''
+        : "\n  select count(*), string_agg(concat(r), '') into n, became from new_rows as r;"
     }
   if n = 0 then return null; end if;
   insert into effectmatch.record (xid, relation, op, images, was, became)
@@ -186,7 +188,8 @@ end`,
     // marker is that of the observation and one more for each lock that the runtime took in between, or the marker is
     // not written. The stage comes after it, so that the last check cannot have run before.
     name: 'promote',
-    parameters: 'candidate text, locks integer, promoted text, content text, seal_key text, seal_mac text, mac bytea',
+    parameters:
+      'candidate text, locks integer, promoted text, content text, seal_key text, seal_mac text, mac bytea',
     returns: 'void',
     settings: `${PINNED} ${BY_INDEX}`,
     caller: 'execution',
@@ -267,7 +270,13 @@ end`,
 ];
 
 /** The statement that creates or replaces one of them. */
-export function createFunction({ name, parameters, returns, settings, body }: TrustedFunction): string {
+export function createFunction({
+  name,
+  parameters,
+  returns,
+  settings,
+  body,
+}: TrustedFunction): string {
   return (
     `create or replace function effectmatch.${name}(${parameters}) returns ${returns}\n` +
     `language plpgsql security definer ${settings} as $effectmatch$${body}\n$effectmatch$`

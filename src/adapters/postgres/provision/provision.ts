@@ -1,4 +1,9 @@
-import { type QualifiedName, quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
+import {
+  type QualifiedName,
+  quoteLiteral,
+  quoteName,
+  quoteQualified,
+} from '../../../postgres/identifier.ts';
 import { hardeningStatements } from '../certify/hardening.ts';
 import { createFunction, FUNCTIONS } from './functions.ts';
 import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
@@ -35,25 +40,35 @@ export interface ProvisionPlan {
   readonly rowSecurity: boolean;
   /** Functions and procedures that agents may call. */
   readonly entryPoints: readonly ProvisionedRoutine[];
-  readonly passwords: { readonly control: string | undefined; readonly execution: string | undefined };
+  readonly passwords: {
+    readonly control: string | undefined;
+    readonly execution: string | undefined;
+  };
 }
 
 /** A script that can be read, run, and run again: everything that the adapter relies on in the database. */
 export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
   const { roles, relations } = plan;
   const [owner, control, execution] = [roles.owner, roles.control, roles.execution].map(quoteName);
-  const by = (needs: string, why: string, statements: readonly string[]): readonly ProvisionStep[] =>
-    statements.map((sql) => ({ sql, why, needs }));
+  const by = (
+    needs: string,
+    why: string,
+    statements: readonly string[],
+  ): readonly ProvisionStep[] => statements.map((sql) => ({ sql, why, needs }));
   const admin = 'CREATEROLE and ownership of the database';
   return [
-    ...by('CREATEROLE', 'three roles: the owner of the records, the trusted login, the restricted login', [
-      ...createRoles(roles),
-      `do $$ begin
+    ...by(
+      'CREATEROLE',
+      'three roles: the owner of the records, the trusted login, the restricted login',
+      [
+        ...createRoles(roles),
+        `do $$ begin
   if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
     execute format('grant %s to %I', ${quoteLiteral(owner ?? '')}, current_user);
   end if;
 end $$`,
-    ]),
+      ],
+    ),
     ...by('CREATEROLE', 'passwords of the two logins', setPasswords(plan)),
     ...by(admin, 'both logins connect, and the owner makes its schema', [
       `grant connect on database ${quoteName(plan.database)} to ${control}, ${execution}`,
@@ -90,15 +105,18 @@ end $$`,
       ]),
     ),
     ...(plan.rowSecurity
-      ? by('superuser', 'approvals may depend on rows with row security, and no policy runs for that', [
-          `alter role ${control} bypassrls`,
-          `alter role ${owner} bypassrls`,
-        ])
+      ? by(
+          'superuser',
+          'approvals may depend on rows with row security, and no policy runs for that',
+          [`alter role ${control} bypassrls`, `alter role ${owner} bypassrls`],
+        )
       : []),
     ...plan.reads.flatMap((relation) =>
-      by(`ownership of ${quoteQualified(relation)}`, `approvals may depend on rows of ${relation.name}`, [
-        ...grantReads(relation, roles),
-      ]),
+      by(
+        `ownership of ${quoteQualified(relation)}`,
+        `approvals may depend on rows of ${relation.name}`,
+        [...grantReads(relation, roles)],
+      ),
     ),
     ...plan.entryPoints.flatMap((entry) =>
       by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
@@ -123,9 +141,15 @@ function hardeningSteps({ database, roles }: ProvisionPlan): readonly ProvisionS
 /** Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases still use them. */
 export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
   const roles = [plan.roles.execution, plan.roles.control, plan.roles.owner].map(quoteName);
-  const step = (sql: string, why: string): ProvisionStep => ({ sql, why, needs: 'ownership of the objects' });
+  const step = (sql: string, why: string): ProvisionStep => ({
+    sql,
+    why,
+    needs: 'ownership of the objects',
+  });
   return [
-    ...plan.relations.flatMap((relation) => dropRecorders(relation).map((sql) => step(sql, 'recorders'))),
+    ...plan.relations.flatMap((relation) =>
+      dropRecorders(relation).map((sql) => step(sql, 'recorders')),
+    ),
     step('drop schema if exists effectmatch cascade', 'the record channel and the markers'),
     ...roles.map((role) => step(`drop owned by ${role}`, 'rights of the roles in this database')),
     ...roles.map((role) =>
@@ -140,14 +164,18 @@ export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
 function setPasswords({ roles, passwords }: ProvisionPlan): readonly string[] {
   return (['control', 'execution'] as const).flatMap((role) => {
     const password = passwords[role];
-    return password === undefined ? [] : [`alter role ${quoteName(roles[role])} password ${quoteLiteral(password)}`];
+    return password === undefined
+      ? []
+      : [`alter role ${quoteName(roles[role])} password ${quoteLiteral(password)}`];
   });
 }
 
 function grantFunctions(roles: RoleNames): readonly string[] {
   return FUNCTIONS.flatMap(({ name, caller }) => [
     `revoke all on function effectmatch.${name} from public`,
-    ...(caller === 'nobody' ? [] : [`grant execute on function effectmatch.${name} to ${quoteName(roles[caller])}`]),
+    ...(caller === 'nobody'
+      ? []
+      : [`grant execute on function effectmatch.${name} to ${quoteName(roles[caller])}`]),
   ]);
 }
 
@@ -163,7 +191,9 @@ function grantRelation(
     `grant select, update on ${table} to ${quoteName(owner)}`,
     `grant select on ${table} to ${quoteName(control)}`,
     ...relation.sequences.flatMap((sequence) => [
-      ...(sequence.byDefault ? [`grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`] : []),
+      ...(sequence.byDefault
+        ? [`grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`]
+        : []),
       `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
     ]),
   ];

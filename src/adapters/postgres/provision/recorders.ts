@@ -7,14 +7,21 @@ export interface Recorded extends QualifiedName {
 }
 
 /** The triggers that a recorded relation has, by name, with the function each calls. */
-export function recorderTriggers(bulk: boolean): readonly { readonly name: string; readonly calls: string }[] {
+export function recorderTriggers(
+  bulk: boolean,
+): readonly { readonly name: string; readonly calls: string }[] {
   const recorders = bulk
-    ? ['insert', 'update', 'delete'].map((op) => ({ name: `effectmatch_record_${op}`, calls: `record_${op}` }))
+    ? ['insert', 'update', 'delete'].map((op) => ({
+        name: `effectmatch_record_${op}`,
+        calls: `record_${op}`,
+      }))
     : [{ name: 'effectmatch_record', calls: 'record_row' }];
   return [...recorders, { name: 'effectmatch_truncate', calls: 'refuse_truncate' }];
 }
 
-const ALL_TRIGGERS = [...recorderTriggers(false), ...recorderTriggers(true)].map(({ name }) => name);
+const ALL_TRIGGERS = [...recorderTriggers(false), ...recorderTriggers(true)].map(
+  ({ name }) => name,
+);
 
 /**
  * Recorders of one relation. They fire for the execution login alone, whoever's rights its code borrows: other
@@ -35,7 +42,9 @@ export function createRecorders(relation: Recorded, execution: string): readonly
     ...dropRecorders(relation),
     ...(relation.bulk ? bulk : row),
     `create trigger effectmatch_truncate before truncate on ${table} for each statement ${when} execute function effectmatch.refuse_truncate()`,
-    ...recorderTriggers(relation.bulk).map(({ name }) => `alter table ${table} enable always trigger ${name}`),
+    ...recorderTriggers(relation.bulk).map(
+      ({ name }) => `alter table ${table} enable always trigger ${name}`,
+    ),
     ...(relation.partitioned ? [lendToOwner(table)] : []),
   ];
 }
@@ -50,5 +59,7 @@ end $$`;
 }
 
 export function dropRecorders(relation: QualifiedName): readonly string[] {
-  return [...new Set(ALL_TRIGGERS)].map((name) => `drop trigger if exists ${name} on ${quoteQualified(relation)}`);
+  return [...new Set(ALL_TRIGGERS)].map(
+    (name) => `drop trigger if exists ${name} on ${quoteQualified(relation)}`,
+  );
 }

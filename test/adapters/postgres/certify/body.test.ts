@@ -40,7 +40,8 @@ const REFUSED: readonly (readonly [body: string, reason: RegExp])[] = [
   [`begin copy t to '/tmp/x'; end`, /COPY/],
 ];
 
-for (const [body, reason] of REFUSED) test(`refused: ${body}`, () => assert.match(judgeBody(body).join('; '), reason));
+for (const [body, reason] of REFUSED)
+  test(`refused: ${body}`, () => assert.match(judgeBody(body).join('; '), reason));
 
 const ADMITTED: readonly string[] = [
   `begin insert into t values ('notify c; execute x'); return null; end`,
@@ -59,6 +60,9 @@ const ADMITTED: readonly string[] = [
 for (const body of ADMITTED) test(`admitted: ${body}`, () => assert.deepEqual(judgeBody(body), []));
 
 test('every name a body could mean is found: words, quoted names, names in strings', () => {
-  const names = namesIn(`begin perform "My Fn"(1); insert into App.T values ('x.seq'::regclass, $$inner_one$$); end`);
-  for (const name of ['My Fn', 'app', 't', 'seq', 'inner_one', 'perform']) assert.ok(names.has(name), name);
+  const names = namesIn(
+    `begin perform "My Fn"(1); insert into App.T values ('x.seq'::regclass, $$inner_one$$); end`,
+  );
+  for (const name of ['My Fn', 'app', 't', 'seq', 'inner_one', 'perform'])
+    assert.ok(names.has(name), name);
 });

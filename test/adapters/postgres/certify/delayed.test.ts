@@ -23,7 +23,10 @@ before(async () => {
 after(() => site[Symbol.asyncDispose]());
 
 /** What the survey finds open while these objects exist. They are dropped again. */
-async function problemsWith(setup: string, reviews: readonly { function: string; digest: string; by: string }[] = []) {
+async function problemsWith(
+  setup: string,
+  reviews: readonly { function: string; digest: string; by: string }[] = [],
+) {
   await site.db.run(`${setup}; revoke execute on all routines in schema app from public`);
   try {
     return (await site.survey({ reviews })).problems;
@@ -45,7 +48,11 @@ const CLEAN = `drop materialized view if exists app.m cascade; drop statistics i
   drop server if exists away; drop foreign data wrapper if exists none`;
 
 for (const [what, create, run] of [
-  ['statistics', 'create statistics app.s on (app.later(status)) from app.invoice', 'analyze app.invoice'],
+  [
+    'statistics',
+    'create statistics app.s on (app.later(status)) from app.invoice',
+    'analyze app.invoice',
+  ],
   ['an index', 'create index later on app.invoice (app.later(status))', 'reindex index app.later'],
   [
     'a materialized view',
@@ -59,7 +66,9 @@ for (const [what, create, run] of [
     const written = await site.db.run('select what from app.hidden');
     assert.ok(written.length > 0, 'maintenance evaluates it');
     await site.db.run(`truncate app.hidden; ${CLEAN}`);
-    const found = (await problemsWith(`${LATER}; ${create}`)).filter(({ outlet }) => outlet.startsWith('maintenance'));
+    const found = (await problemsWith(`${LATER}; ${create}`)).filter(({ outlet }) =>
+      outlet.startsWith('maintenance'),
+    );
     assert.equal(found.length, 1);
     assert.match(found[0]?.why ?? '', /app\.writes\(text\) may write \(INSERT\)/);
     assert.match(found[0]?.fix[0] ?? '', /^DROP (STATISTICS|INDEX|MATERIALIZED VIEW) app\./);
@@ -72,7 +81,11 @@ const viewOf = (body: string, language = 'plpgsql') =>
 
 describe('functions that may do more than read', () => {
   for (const [what, setup, why] of [
-    ['an update', viewOf(`begin update app.hidden set what = $1; return $1; end`), /may write \(UPDATE\)/],
+    [
+      'an update',
+      viewOf(`begin update app.hidden set what = $1; return $1; end`),
+      /may write \(UPDATE\)/,
+    ],
     [
       'a writing query part',
       viewOf(`with x as (delete from app.hidden returning what) select what from x`, 'sql'),
@@ -82,8 +95,16 @@ describe('functions that may do more than read', () => {
     ['SQL put together at run time', viewOf(`begin execute $1; return $1; end`), /EXECUTE/],
     ['a notification', viewOf(`begin notify leak; return $1; end`), /NOTIFY/],
     ['a sequence', viewOf(`select nextval('app.free')::text`, 'sql'), /moves a sequence/],
-    ['a sequence by attribute', viewOf(`select (('app.free'::regclass).nextval)::text`, 'sql'), /moves a sequence/],
-    ['a dangerous built-in', viewOf(`select pg_notify('leak', $1)::text`, 'sql'), /calls pg_notify/],
+    [
+      'a sequence by attribute',
+      viewOf(`select (('app.free'::regclass).nextval)::text`, 'sql'),
+      /moves a sequence/,
+    ],
+    [
+      'a dangerous built-in',
+      viewOf(`select pg_notify('leak', $1)::text`, 'sql'),
+      /calls pg_notify/,
+    ],
     [
       'a table as XML',
       viewOf(`select table_to_xml('app.invoice', true, false, '')::text`, 'sql'),
@@ -133,8 +154,12 @@ describe('functions that may do more than read', () => {
     ],
   ] as const) {
     test(`${what} is found`, async () => {
-      const found = await problemsWith(setup).finally(() => site.db.run('drop type if exists app.pair cascade'));
-      const delayed = found.filter(({ outlet }) => outlet === 'maintenance of materialized view app.m');
+      const found = await problemsWith(setup).finally(() =>
+        site.db.run('drop type if exists app.pair cascade'),
+      );
+      const delayed = found.filter(
+        ({ outlet }) => outlet === 'maintenance of materialized view app.m',
+      );
       assert.equal(delayed.length, 1, found.map(({ outlet }) => outlet).join(', '));
       assert.match(delayed[0]?.why ?? '', why);
     });
@@ -146,18 +171,29 @@ describe('functions that may do more than read', () => {
       create function app.odd(text) returns text language plpgsql stable as $$ begin return app.even($1); end $$;
       create view app.v as select app.even(status) as s from app.invoice; create view app.w as select app.odd(status) as s from app.invoice;
       create materialized view app.m as select w.s from app.w w with no data`);
-    assert.match(found.map(({ outlet, why }) => `${outlet}: ${why}`).join('\n'), /maintenance of .* app\.m: .*INSERT/);
+    assert.match(
+      found.map(({ outlet, why }) => `${outlet}: ${why}`).join('\n'),
+      /maintenance of .* app\.m: .*INSERT/,
+    );
   });
 });
 
 describe('what is accepted', () => {
   for (const [what, setup] of [
-    ['reading tables', viewOf(`select n.body from app.note n where n.body > $1 order by 1 limit 1`, 'sql')],
+    [
+      'reading tables',
+      viewOf(`select n.body from app.note n where n.body > $1 order by 1 limit 1`, 'sql'),
+    ],
     [
       'computing',
-      viewOf(`declare r text := lower($1); begin if r is null then raise notice 'none'; end if; return r; end`),
+      viewOf(
+        `declare r text := lower($1); begin if r is null then raise notice 'none'; end if; return r; end`,
+      ),
     ],
-    ['clocks and chance', viewOf(`select concat(clock_timestamp(), random(), gen_random_uuid())`, 'sql')],
+    [
+      'clocks and chance',
+      viewOf(`select concat(clock_timestamp(), random(), gen_random_uuid())`, 'sql'),
+    ],
     [
       'a name that is a column here and a function elsewhere',
       `${LATER}; ${viewOf(`declare later text := $1; begin return later; end`)}`,

@@ -3,7 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import { type Fingerprints, prepareFingerprint } from '../../../../src/adapters/postgres/certify/fingerprint.ts';
+import {
+  type Fingerprints,
+  prepareFingerprint,
+} from '../../../../src/adapters/postgres/certify/fingerprint.ts';
 import { startServer, type TestServer } from '../../../postgres/server.ts';
 import { openSite, type Site } from './site.ts';
 
@@ -33,8 +36,14 @@ const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
     'grant temporary on database {db} to public',
     'revoke temporary on database {db} from public',
   ],
-  'a schema privilege': ['grant create on schema app to {exec}', 'revoke create on schema app from {exec}'],
-  'a table privilege': ['grant truncate on app.invoice to {exec}', 'revoke truncate on app.invoice from {exec}'],
+  'a schema privilege': [
+    'grant create on schema app to {exec}',
+    'revoke create on schema app from {exec}',
+  ],
+  'a table privilege': [
+    'grant truncate on app.invoice to {exec}',
+    'revoke truncate on app.invoice from {exec}',
+  ],
   'a column privilege': [
     'grant update (what) on app.hidden to {exec}',
     'revoke update (what) on app.hidden from {exec}',
@@ -43,9 +52,15 @@ const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
     'grant execute on function pg_notify(text, text) to {exec}',
     'revoke execute on function pg_notify(text, text) from {exec}',
   ],
-  'a language': ['grant usage on language plpgsql to public', 'revoke usage on language plpgsql from public'],
+  'a language': [
+    'grant usage on language plpgsql to public',
+    'revoke usage on language plpgsql from public',
+  ],
   'a role attribute': ['alter role {exec} createdb', 'alter role {exec} nocreatedb'],
-  'an attribute of a role whose rights are lent': ['alter role {app} replication', 'alter role {app} noreplication'],
+  'an attribute of a role whose rights are lent': [
+    'alter role {app} replication',
+    'alter role {app} noreplication',
+  ],
   'a recorder': [
     'alter table app.invoice disable trigger effectmatch_record',
     'alter table app.invoice enable always trigger effectmatch_record',
@@ -70,8 +85,14 @@ const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
     'alter type app.pair add attribute b app.checked',
     'alter type app.pair drop attribute b',
   ],
-  'the owner of a composite type': ['alter type app.pair owner to {exec}', 'alter type app.pair owner to {app}'],
-  'the owner of a collation': ['alter collation app.plain owner to {exec}', 'alter collation app.plain owner to {app}'],
+  'the owner of a composite type': [
+    'alter type app.pair owner to {exec}',
+    'alter type app.pair owner to {app}',
+  ],
+  'the owner of a collation': [
+    'alter collation app.plain owner to {exec}',
+    'alter collation app.plain owner to {app}',
+  ],
   'a tablespace': [
     'grant create on tablespace pg_default to {exec}',
     'revoke create on tablespace pg_default from {exec}',
@@ -88,14 +109,18 @@ const CHANGED_AND_BACK: Readonly<Record<string, readonly [string, string]>> = {
     'create trigger gone after insert on app.hidden for each row execute function app.on_paid()',
     'drop trigger gone on app.hidden',
   ],
-  'a policy (created and dropped)': ['create policy gone on app.hidden using (true)', 'drop policy gone on app.hidden'],
+  'a policy (created and dropped)': [
+    'create policy gone on app.hidden using (true)',
+    'drop policy gone on app.hidden',
+  ],
   'an extension (created and dropped)': ['create extension dblink', 'drop extension dblink'],
   'the configuration file': ['alter system set fsync = off; ', 'alter system reset fsync'],
 };
 
 for (const [name, [there, back]] of Object.entries(CHANGED_AND_BACK)) {
   test(`${name}: seen when changed, and when changed back`, async () => {
-    const reload = name === 'the configuration file' ? ['select pg_reload_conf()', 'select pg_sleep(0.2)'] : [];
+    const reload =
+      name === 'the configuration file' ? ['select pg_reload_conf()', 'select pg_sleep(0.2)'] : [];
     const first = await fingerprints.read(new Set());
     await site.apply([there, ...reload]);
     const second = await fingerprints.read(new Set());
@@ -130,10 +155,14 @@ const readVersions = async () => (await fingerprints.read(new Set())).split(' ')
 
 test('a rule on a view of the server is seen before anything is reported', async () => {
   const first = await readVersions();
-  await site.apply(['create rule extra as on update to pg_catalog.pg_settings do also notify leak']);
+  await site.apply([
+    'create rule extra as on update to pg_catalog.pg_settings do also notify leak',
+  ]);
   const second = await readVersions();
   assert.notEqual(second, first);
-  await site.apply(['create or replace rule pg_settings_n as on update to pg_catalog.pg_settings do instead nothing']);
+  await site.apply([
+    'create or replace rule pg_settings_n as on update to pg_catalog.pg_settings do instead nothing',
+  ]);
   assert.notEqual(await readVersions(), second);
   await site.apply(['drop rule extra on pg_catalog.pg_settings']);
 });
@@ -170,7 +199,11 @@ test('only transactions that are named keep the catalogues from being read again
     assert.equal(await fingerprints.read(new Set()), first, 'what is not committed is not there');
     await session.query('commit');
     const promised = new Set([BigInt(rows[0].pg_current_xact_id)]);
-    assert.equal(await fingerprints.read(promised), first, 'a named transaction is taken at its word');
+    assert.equal(
+      await fingerprints.read(promised),
+      first,
+      'a named transaction is taken at its word',
+    );
     assert.deepEqual([...promised], [], 'and forgotten once it cannot matter any more');
     await site.apply(['select pg_current_xact_id()']);
     assert.notEqual(await fingerprints.read(new Set()), first, 'anybody else makes it look');
@@ -186,7 +219,8 @@ test('where every look meets strangers the question before the reading is left o
     query: (...asked) => control.query(...asked),
     prepare: (named) => control.prepare(named),
     run(statements) {
-      for (const statement of statements) if ('prepared' in statement) sent.push(statement.prepared);
+      for (const statement of statements)
+        if ('prepared' in statement) sent.push(statement.prepared);
       return control.run(statements);
     },
   };
@@ -206,13 +240,23 @@ test('where every look meets strangers the question before the reading is left o
 });
 
 test('what was begun before the last look is seen when it ends: prepared, in a savepoint, or in another database', async () => {
-  const [session, elsewhere] = [site.db.url(), server.adminUrl].map((url) => new pg.Client({ connectionString: url }));
+  const [session, elsewhere] = [site.db.url(), server.adminUrl].map(
+    (url) => new pg.Client({ connectionString: url }),
+  );
   assert.ok(session && elsewhere);
   await Promise.all([session.connect(), elsewhere.connect()]);
   try {
     const ways: readonly (readonly [pg.Client, readonly string[], string])[] = [
-      [session, ['begin', 'grant truncate on app.hidden to public', "prepare transaction 'p'"], "commit prepared 'p'"],
-      [session, ['begin', 'savepoint s', 'revoke truncate on app.hidden from public', 'release s'], 'commit'],
+      [
+        session,
+        ['begin', 'grant truncate on app.hidden to public', "prepare transaction 'p'"],
+        "commit prepared 'p'",
+      ],
+      [
+        session,
+        ['begin', 'savepoint s', 'revoke truncate on app.hidden from public', 'release s'],
+        'commit',
+      ],
       [elsewhere, ['begin', `alter role "${site.roles.execution}" connection limit 90`], 'commit'],
     ];
     for (const [client, begin, end] of ways) {
@@ -233,7 +277,9 @@ test('what was added and taken back is seen once it is reported, also where noth
     await session.query('select pg_stat_force_next_flush()'); // so that its next report is a second away
     const first = await fingerprints.read(new Set());
     await session.query('begin');
-    await session.query('create trigger gone after insert on app.invoice for each row execute function app.on_paid()');
+    await session.query(
+      'create trigger gone after insert on app.invoice for each row execute function app.on_paid()',
+    );
     await session.query('drop trigger gone on app.invoice');
     await session.query('commit');
     await fingerprints.read(new Set());

@@ -27,14 +27,27 @@ const later = (name: string) =>
 
 /** Each of these was tried against a closed database. `{exec}`, `{owner}`, `{app}`, `{control}`, `{db}` are quoted names. */
 export const OPENINGS: readonly Opening[] = [
-  { name: 'superuser', alone: true, sql: 'alter role {exec} superuser', outlet: /attribute SUPERUSER/ },
+  {
+    name: 'superuser',
+    alone: true,
+    sql: 'alter role {exec} superuser',
+    outlet: /attribute SUPERUSER/,
+  },
   { name: 'createrole', sql: 'alter role {exec} createrole', outlet: /attribute CREATEROLE/ },
   { name: 'createdb', sql: 'alter role {exec} createdb', outlet: /attribute CREATEDB/ },
   { name: 'replication', sql: 'alter role {exec} replication', outlet: /attribute REPLICATION/ },
   { name: 'bypassrls', sql: 'alter role {exec} bypassrls', outlet: /attribute BYPASSRLS/ },
   { name: 'inherit', sql: 'alter role {exec} inherit', outlet: /attribute INHERIT/ },
-  { name: 'membership in the application owner', sql: 'grant {app} to {exec}', outlet: /^membership in/ },
-  { name: 'membership with admin option', sql: 'grant {app} to {exec} with admin option', outlet: /^membership in/ },
+  {
+    name: 'membership in the application owner',
+    sql: 'grant {app} to {exec}',
+    outlet: /^membership in/,
+  },
+  {
+    name: 'membership with admin option',
+    sql: 'grant {app} to {exec} with admin option',
+    outlet: /^membership in/,
+  },
   {
     name: 'file-writing predefined role',
     sql: 'grant pg_write_server_files to {exec}',
@@ -45,16 +58,32 @@ export const OPENINGS: readonly Opening[] = [
     sql: 'grant pg_execute_server_program to {exec}',
     outlet: /pg_execute_server_program/,
   },
-  { name: 'pg_write_all_data', sql: 'grant pg_write_all_data to {exec}', outlet: /pg_write_all_data/ },
-  { name: 'pg_signal_backend', sql: 'grant pg_signal_backend to {exec}', outlet: /pg_signal_backend/ },
+  {
+    name: 'pg_write_all_data',
+    sql: 'grant pg_write_all_data to {exec}',
+    outlet: /pg_write_all_data/,
+  },
+  {
+    name: 'pg_signal_backend',
+    sql: 'grant pg_signal_backend to {exec}',
+    outlet: /pg_signal_backend/,
+  },
   { name: 'pg_maintain', sql: 'grant pg_maintain to {exec}', outlet: /pg_maintain/, from: 17 },
   {
     name: 'TEMP for PUBLIC, as a template clone has it',
     sql: 'grant temporary on database {db} to public',
     outlet: /TEMPORARY ON DATABASE/,
   },
-  { name: 'TEMP for the login', sql: 'grant temporary on database {db} to {exec}', outlet: /TEMPORARY ON DATABASE/ },
-  { name: 'CREATE on the database', sql: 'grant create on database {db} to {exec}', outlet: /CREATE ON DATABASE/ },
+  {
+    name: 'TEMP for the login',
+    sql: 'grant temporary on database {db} to {exec}',
+    outlet: /TEMPORARY ON DATABASE/,
+  },
+  {
+    name: 'CREATE on the database',
+    sql: 'grant create on database {db} to {exec}',
+    outlet: /CREATE ON DATABASE/,
+  },
   {
     name: 'CREATE on public for PUBLIC',
     sql: 'grant create on schema public to public',
@@ -90,7 +119,11 @@ export const OPENINGS: readonly Opening[] = [
     sql: 'grant truncate on app.invoice to {exec}',
     outlet: /TRUNCATE ON TABLE app.invoice/,
   },
-  { name: 'TRIGGER on a registered table', sql: 'grant trigger on app.invoice to {exec}', outlet: /TRIGGER ON TABLE/ },
+  {
+    name: 'TRIGGER on a registered table',
+    sql: 'grant trigger on app.invoice to {exec}',
+    outlet: /TRIGGER ON TABLE/,
+  },
   {
     name: 'REFERENCES on a registered table',
     sql: 'grant references on app.invoice to {exec}',
@@ -223,7 +256,11 @@ export const OPENINGS: readonly Opening[] = [
     sql: 'alter role {app} replication',
     outlet: /rights of/,
   },
-  { name: 'a lending role that writes files', sql: 'grant pg_write_server_files to {app}', outlet: /rights of/ },
+  {
+    name: 'a lending role that writes files',
+    sql: 'grant pg_write_server_files to {app}',
+    outlet: /rights of/,
+  },
   {
     name: 'a function for everybody',
     sql: `create function app.free_function() returns int language sql as 'select 1'`,
@@ -385,7 +422,11 @@ export const OPENINGS: readonly Opening[] = [
     sql: 'create rule redirect as on insert to app.invoice do also insert into app.hidden values (1)',
     outlet: /rule redirect/,
   },
-  { name: 'an unlogged registered table', sql: 'alter table app.note set unlogged', outlet: /persistence of app.note/ },
+  {
+    name: 'an unlogged registered table',
+    sql: 'alter table app.note set unlogged',
+    outlet: /persistence of app.note/,
+  },
   {
     name: 'an unlogged partition',
     sql: "create unlogged table app.event_2027 partition of app.event for values from ('2027-01-01') to ('2028-01-01')",

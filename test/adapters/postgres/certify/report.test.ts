@@ -16,8 +16,14 @@ test('the same configuration has the same digests on two servers, and a change s
   await using two = await openSite({ server: second, fixedNames: true });
   const [a, b] = [await one.survey(), await two.survey()];
   assert.deepEqual(b, a);
-  assert.equal((await one.survey({ restrictions: ['another firewall'] })).configuration, a.configuration);
-  assert.notEqual((await one.survey({ restrictions: ['another firewall'] })).enforcement, a.enforcement);
+  assert.equal(
+    (await one.survey({ restrictions: ['another firewall'] })).configuration,
+    a.configuration,
+  );
+  assert.notEqual(
+    (await one.survey({ restrictions: ['another firewall'] })).enforcement,
+    a.enforcement,
+  );
   await two.apply([`comment on table app.hidden is 'no matter'`]);
   assert.equal((await two.survey()).configuration, a.configuration);
   await two.apply(['alter table app.hidden add column more int']);
@@ -59,6 +65,8 @@ test('a clone of a certified database gives TEMP to everybody again, and the sur
   await using original = await openSite({ server, fixedNames: true });
   await original.control.close();
   await using clone = await server.createDatabase('clone', { template: original.db.name });
-  const [row] = await clone.run(`select has_database_privilege('em_exec', 'clone', 'TEMP') as temp`);
+  const [row] = await clone.run(
+    `select has_database_privilege('em_exec', 'clone', 'TEMP') as temp`,
+  );
   assert.equal(row?.temp, true);
 });

@@ -1,11 +1,19 @@
 import pg from 'pg';
 import { readRelations } from '../../../../src/adapters/postgres/catalog.ts';
-import type { BoundaryFacts, RegisteredRelation } from '../../../../src/adapters/postgres/certify/facts.ts';
+import type {
+  BoundaryFacts,
+  RegisteredRelation,
+} from '../../../../src/adapters/postgres/certify/facts.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
 import { provisionSteps } from '../../../../src/adapters/postgres/provision/provision.ts';
 import { Connection } from '../../../../src/postgres/connection.ts';
 import { parseTarget, quoteName } from '../../../../src/postgres/identifier.ts';
-import { freshDatabase, type SharedServer, type TestDatabase, type Version } from '../../../postgres/server.ts';
+import {
+  freshDatabase,
+  type SharedServer,
+  type TestDatabase,
+  type Version,
+} from '../../../postgres/server.ts';
 
 /** A small business with what real schemas have: a definer function, a trigger, a cascade, a domain, a partition. */
 export const SCHEMA = (owner: string) => `

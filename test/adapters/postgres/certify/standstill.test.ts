@@ -33,22 +33,30 @@ class History {
 test('a standstill is an interval in which nobody else ended', () => {
   const steps = fc.array(fc.nat(6), { maxLength: 30 });
   fc.assert(
-    fc.property(steps, steps, fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }), (early, late, named) => {
-      const history = new History();
-      for (const choice of early) history.step(choice);
-      const before = { text: history.snapshot(), ended: new Set(history.ended) };
-      for (const choice of late) history.step(choice);
-      const own = new Set([...history.ended].filter((id) => named[Number(id - 100n)]));
-      const strangers = [...history.ended].filter((id) => !before.ended.has(id) && !own.has(id));
-      const found = endedOnly(own, parseSnapshot(before.text), parseSnapshot(history.snapshot()));
-      assert.equal(found, strangers.length === 0);
-    }),
+    fc.property(
+      steps,
+      steps,
+      fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
+      (early, late, named) => {
+        const history = new History();
+        for (const choice of early) history.step(choice);
+        const before = { text: history.snapshot(), ended: new Set(history.ended) };
+        for (const choice of late) history.step(choice);
+        const own = new Set([...history.ended].filter((id) => named[Number(id - 100n)]));
+        const strangers = [...history.ended].filter((id) => !before.ended.has(id) && !own.has(id));
+        const found = endedOnly(own, parseSnapshot(before.text), parseSnapshot(history.snapshot()));
+        assert.equal(found, strangers.length === 0);
+      },
+    ),
     { numRuns: 2000 },
   );
 });
 
 test('an interval too long to look through is none', () => {
-  assert.equal(endedOnly(new Set(), parseSnapshot('5:5:'), parseSnapshot('5:90000000000:5')), false);
+  assert.equal(
+    endedOnly(new Set(), parseSnapshot('5:5:'), parseSnapshot('5:90000000000:5')),
+    false,
+  );
 });
 
 test('what is no snapshot is an error, not a standstill', () => {

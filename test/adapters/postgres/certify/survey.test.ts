@@ -59,9 +59,15 @@ for (const version of [17, 15] as const) {
 
 function assertFound({ problems, outlets }: PostgresSurvey, { outlet }: Opening): void {
   const found = problems.filter((problem) => outlet.test(problem.outlet));
-  assert.ok(found.length > 0, `not found among ${problems.map((problem) => problem.outlet).join(', ')}`);
-  for (const { why, fix, needs } of found) assert.ok(why !== '' && needs !== '' && fix.length > 0 && fix[0] !== '');
-  assert.ok(outlets.some((listed) => listed.disposition === 'unclassified' && outlet.test(listed.outlet)));
+  assert.ok(
+    found.length > 0,
+    `not found among ${problems.map((problem) => problem.outlet).join(', ')}`,
+  );
+  for (const { why, fix, needs } of found)
+    assert.ok(why !== '' && needs !== '' && fix.length > 0 && fix[0] !== '');
+  assert.ok(
+    outlets.some((listed) => listed.disposition === 'unclassified' && outlet.test(listed.outlet)),
+  );
 }
 
 async function assertClosed(site: Site): Promise<void> {

@@ -77,13 +77,18 @@ export async function playSchema(
   client.on('error', () => {});
   await client.connect();
   await prepareOracle(client);
-  const adapter = await place.factory().open({ name: 'differential', clock: systemClock, reached: () => {} });
+  const adapter = await place
+    .factory()
+    .open({ name: 'differential', clock: systemClock, reached: () => {} });
   assert.equal(adapter.capability, 'PROMOTABLE');
   try {
-    const { rows } = await client.query<{ oid: string }>('select unnest($1::regclass[])::oid::text as oid', [
-      [...tables.map(({ sql }) => sql), STRAY],
-    ]);
-    const oids = new Map([...tables.map(({ target }) => target), STRAY].map((name, at) => [name, rows[at]?.oid ?? '']));
+    const { rows } = await client.query<{ oid: string }>(
+      'select unnest($1::regclass[])::oid::text as oid',
+      [[...tables.map(({ sql }) => sql), STRAY]],
+    );
+    const oids = new Map(
+      [...tables.map(({ target }) => target), STRAY].map((name, at) => [name, rows[at]?.oid ?? '']),
+    );
     const scene: Scene = {
       adapter,
       client,
@@ -124,7 +129,11 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   const writtenBefore = await readWritten(client, scene.login);
   const stood = await readPositions(client, tables);
   const proofs = mintProofs(adapter, label);
-  const staged = await adapter.stage(proofs.claim, proofs.certificate, adapter.parseAction({ statements }));
+  const staged = await adapter.stage(
+    proofs.claim,
+    proofs.certificate,
+    adapter.parseAction({ statements }),
+  );
   tally.operations += 1;
   if (staged.kind === 'failed') {
     count(tally.failed, staged.reason);
@@ -133,7 +142,11 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
       `${staged.reason}: ${staged.detail}\n${told}`,
     );
     const after = await dump(client, tables);
-    assert.deepEqual(netEffects(tables, before, after), [], `a failed operation left something\n${told}`);
+    assert.deepEqual(
+      netEffects(tables, before, after),
+      [],
+      `a failed operation left something\n${told}`,
+    );
     return after;
   }
   tally.held += 1;
@@ -153,7 +166,8 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   const stand = await readPositions(client, tables);
   compareCounts(scene, { evidence, written, told });
   compareDrawn(scene, { evidence, stood, stand, told });
-  if (observation.kind === 'incomplete') justifyGaps(scene, { evidence, written, told, gaps: observation.gaps });
+  if (observation.kind === 'incomplete')
+    justifyGaps(scene, { evidence, written, told, gaps: observation.gaps });
   else compareProfiles(scene, { evidence, observation, told });
   const truth = netEffects(tables, before, after);
   if (!promotes) assert.deepEqual(truth, [], `a discarded operation left something\n${told}`);
@@ -165,7 +179,8 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
 }
 
 function randomAction(from: Chance, { tables, entryPoints }: Scene): PostgresStatement {
-  if (from.fraction() < 0.25) return { call: `act${from.below(entryPoints)}`, values: [1 + from.below(2)] };
+  if (from.fraction() < 0.25)
+    return { call: `act${from.below(entryPoints)}`, values: [1 + from.below(2)] };
   return { sql: randomStatement(from, tables) };
 }
 
@@ -205,7 +220,11 @@ function compareCounts(
         .reduce((sum, entry) => sum + entry.count, 0),
     );
     gross += counted.reduce((sum, part) => sum + part, 0);
-    assert.deepEqual(counted, written.get(oids.get(target) ?? ''), `counters of ${target}\n${told}`);
+    assert.deepEqual(
+      counted,
+      written.get(oids.get(target) ?? ''),
+      `counters of ${target}\n${told}`,
+    );
   }
   if (gross > evidence.records.length) tally.undone += 1;
 }
@@ -227,7 +246,8 @@ function justifyGaps(
   { oids, tally }: Scene,
   { written, told, gaps }: Seen & { readonly written: Written; readonly gaps: readonly string[] },
 ): void {
-  const total = (target: string) => (written.get(oids.get(target) ?? '') ?? []).reduce((sum, part) => sum + part, 0);
+  const total = (target: string) =>
+    (written.get(oids.get(target) ?? '') ?? []).reduce((sum, part) => sum + part, 0);
   for (const gap of gaps) {
     if (gap.startsWith(`Channel "relations" saw "${STRAY}" touched`)) {
       assert.ok(total(STRAY) > 0, `${gap}\n${told}`);

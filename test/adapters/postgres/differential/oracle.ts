@@ -18,12 +18,15 @@ export async function prepareOracle(client: pg.Client): Promise<void> {
 export async function dump(client: pg.Client, tables: readonly TableSpec[]): Promise<Dump> {
   const selects = tables.map(({ sql, columns }, index) => {
     const cells = columns.map((column) => {
-      const printed = column.reads === 'decimal' ? `trim_scale(${column.sql}::numeric)` : column.sql;
+      const printed =
+        column.reads === 'decimal' ? `trim_scale(${column.sql}::numeric)` : column.sql;
       return `case when num_nulls(${column.sql}) = 0 then concat(${printed}) end`;
     });
     return `select ${index} as place, array[${cells.join(', ')}] as cells from ${sql}`;
   });
-  const { rows } = await client.query<{ place: number; cells: (string | null)[] }>(selects.join(' union all '));
+  const { rows } = await client.query<{ place: number; cells: (string | null)[] }>(
+    selects.join(' union all '),
+  );
   const all = new Map<string, DumpedRow[]>(tables.map(({ target }) => [target, []]));
   for (const { place, cells } of rows) {
     const table = tables[place];
@@ -73,7 +76,10 @@ export function textOf(data: unknown): string {
 }
 
 /** How often each text occurs, less how often it occurs on the other side; what is equal is left out. */
-export function surplus(before: readonly string[], after: readonly string[]): ReadonlyMap<string, number> {
+export function surplus(
+  before: readonly string[],
+  after: readonly string[],
+): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const text of before) counts.set(text, (counts.get(text) ?? 0) - 1);
   for (const text of after) counts.set(text, (counts.get(text) ?? 0) + 1);
@@ -81,9 +87,15 @@ export function surplus(before: readonly string[], after: readonly string[]): Re
 }
 
 /** The net effects that lead from one dump to the other, as sorted texts. */
-export function netEffects(tables: readonly TableSpec[], before: Dump, after: Dump): readonly string[] {
+export function netEffects(
+  tables: readonly TableSpec[],
+  before: Dump,
+  after: Dump,
+): readonly string[] {
   return tables
-    .flatMap((table) => differencesOf(table, before.get(table.target) ?? [], after.get(table.target) ?? []))
+    .flatMap((table) =>
+      differencesOf(table, before.get(table.target) ?? [], after.get(table.target) ?? []),
+    )
     .map(textOf)
     .sort();
 }
@@ -103,8 +115,11 @@ function differencesOf(
     );
   }
   const keyOf = (row: DumpedRow) => Object.fromEntries(key.map((name) => [name, row[name]]));
-  const restOf = (row: DumpedRow) => Object.fromEntries(Object.entries(row).filter(([name]) => !key.includes(name)));
-  const [was, is] = [before, after].map((rows) => new Map(rows.map((row) => [textOf(keyOf(row)), row])));
+  const restOf = (row: DumpedRow) =>
+    Object.fromEntries(Object.entries(row).filter(([name]) => !key.includes(name)));
+  const [was, is] = [before, after].map(
+    (rows) => new Map(rows.map((row) => [textOf(keyOf(row)), row])),
+  );
   const effects: object[] = [];
   for (const [id, old] of was ?? []) {
     const now = is?.get(id);
@@ -126,7 +141,10 @@ function differencesOf(
 /** Where the sequence stands that a table draws its ids from, by the target of the table. */
 export type Positions = ReadonlyMap<string, { readonly sequence: string; readonly at: number }>;
 
-export async function readPositions(client: pg.Client, tables: readonly TableSpec[]): Promise<Positions> {
+export async function readPositions(
+  client: pg.Client,
+  tables: readonly TableSpec[],
+): Promise<Positions> {
   const drawn = tables.filter((table) => table.drawn);
   const { rows } = await client.query<{ sequence: string; at: string }>(
     `select s.seqrelid::regclass::text as sequence,
@@ -136,7 +154,10 @@ export async function readPositions(client: pg.Client, tables: readonly TableSpe
     [drawn.map(({ sql }) => sql), drawn.map(({ id }) => id.name)],
   );
   return new Map(
-    drawn.map(({ target }, index) => [target, { sequence: rows[index]?.sequence ?? '', at: Number(rows[index]?.at) }]),
+    drawn.map(({ target }, index) => [
+      target,
+      { sequence: rows[index]?.sequence ?? '', at: Number(rows[index]?.at) },
+    ]),
   );
 }
 
@@ -165,7 +186,10 @@ export function unusedNumbers(
 }
 
 /** Rows written per physical table since statistics began, by the server's shared statistics. */
-export type Written = ReadonlyMap<string, readonly [insert: number, update: number, remove: number]>;
+export type Written = ReadonlyMap<
+  string,
+  readonly [insert: number, update: number, remove: number]
+>;
 
 /** Waits until the execution login is idle and has handed in its statistics, then reads them. */
 export async function readWritten(client: pg.Client, login: string): Promise<Written> {

@@ -18,7 +18,9 @@ const chance = (from: Chance, share: number) => from.fraction() < share;
 /** Random triggers of every timing and level, and random functions to call. */
 export function randomRoutines(from: Chance, tables: readonly TableSpec[]): Routines {
   const writer = { from, tables, undoes: chance(from, 0.6), strays: chance(from, 0.12) };
-  const triggers = Array.from({ length: 2 + from.below(5) }, (_, index) => randomTrigger(writer, index));
+  const triggers = Array.from({ length: 2 + from.below(5) }, (_, index) =>
+    randomTrigger(writer, index),
+  );
   const functions = Array.from({ length: 3 }, (_, index) => randomFunction(writer, index));
   return {
     ddl: [
@@ -45,7 +47,12 @@ function randomItem(writer: Writer, depth = 0): string {
   if (strays && chance(from, 0.15)) return 'perform write_stray();';
   if (!undoes || depth > 2 || chance(from, 0.5)) return `${randomStatement(from, tables)};`;
   const inner = Array.from({ length: 1 + from.below(2) }, () => randomItem(writer, depth + 1));
-  const fails = from.pick(["raise exception 'undo';", "raise exception 'undo';", 'perform 1 / 0;', '']);
+  const fails = from.pick([
+    "raise exception 'undo';",
+    "raise exception 'undo';",
+    'perform 1 / 0;',
+    '',
+  ]);
   const instead = chance(from, 0.3) ? `${randomStatement(from, tables)};` : 'null;';
   return `begin ${inner.join(' ')} ${fails} exception when others then ${instead} end;`;
 }
@@ -53,14 +60,22 @@ function randomItem(writer: Writer, depth = 0): string {
 /** Most writes in triggers are wrapped, so that an operation does not fail only because its trigger did. */
 function forgiving(writer: Writer): string {
   const item = randomItem(writer);
-  return writer.undoes && chance(writer.from, 0.5) ? `begin ${item} exception when others then null; end;` : item;
+  return writer.undoes && chance(writer.from, 0.5)
+    ? `begin ${item} exception when others then null; end;`
+    : item;
 }
 
 function randomTrigger(writer: Writer, index: number): string {
   const { from, tables } = writer;
   const table = from.pick(tables);
   const name = `${from.pick(['a', 'z'])}_trigger${index}`;
-  const event = from.pick(['insert', 'update', 'delete', 'insert or update', 'insert or update or delete']);
+  const event = from.pick([
+    'insert',
+    'update',
+    'delete',
+    'insert or update',
+    'insert or update or delete',
+  ]);
   const drawn = from.pick([
     'before row',
     'before row',

@@ -17,10 +17,20 @@ export function randomStatement(from: Chance, tables: readonly TableSpec[]): str
 
 function stated(from: Chance, table: TableSpec): readonly ColumnSpec[] {
   const { id, n, label, place, parent, extras, key } = table;
-  const optional = [...(parent ? [parent.column] : []), ...extras, ...(key.includes('label') ? [] : [label])];
+  const optional = [
+    ...(parent ? [parent.column] : []),
+    ...extras,
+    ...(key.includes('label') ? [] : [label]),
+  ];
   const named = optional.filter(() => chance(from, 0.7));
   const wantsId = !table.drawn || chance(from, 0.2);
-  return [...(wantsId ? [id] : []), n, ...(place ? [place] : []), ...(key.includes('label') ? [label] : []), ...named];
+  return [
+    ...(wantsId ? [id] : []),
+    n,
+    ...(place ? [place] : []),
+    ...(key.includes('label') ? [label] : []),
+    ...named,
+  ];
 }
 
 function valueFor(from: Chance, table: TableSpec, column: ColumnSpec): string {
@@ -56,7 +66,9 @@ function insertInto(from: Chance, table: TableSpec): string {
 function assignments(from: Chance, table: TableSpec, what: 'ordinary' | 'any'): string {
   const { n, label, extras, parent, place, id, key } = table;
   const free = [...extras, ...(key.includes('label') ? [] : [label])];
-  const parts = new Map<string, string>([[n.sql, from.pick([`${table.sql}.${n.sql} + 1`, n.literal(from)])]]);
+  const parts = new Map<string, string>([
+    [n.sql, from.pick([`${table.sql}.${n.sql} + 1`, n.literal(from)])],
+  ]);
   if (chance(from, 0.6)) {
     const column = from.pick(free);
     parts.set(column.sql, column.literal(from));
@@ -65,7 +77,8 @@ function assignments(from: Chance, table: TableSpec, what: 'ordinary' | 'any'): 
   if (what === 'any' && place !== undefined && chance(from, 0.5)) {
     parts.set(place.sql, from.pick([place.literal(from), `${table.sql}.${place.sql} + 5`]));
   }
-  if (what === 'any' && chance(from, 0.25)) parts.set(id.sql, `${table.sql}.${id.sql} + ${from.pick([1, 3, 40, -40])}`);
+  if (what === 'any' && chance(from, 0.25))
+    parts.set(id.sql, `${table.sql}.${id.sql} + ${from.pick([1, 3, 40, -40])}`);
   return shuffle(from, [...parts])
     .map(([column, value]) => `${column} = ${value}`)
     .join(', ');
@@ -96,8 +109,16 @@ function condition(from: Chance, table: TableSpec): string {
 
 function merge(from: Chance, table: TableSpec): string {
   const { id, n, place, key } = table;
-  const source = Array.from({ length: 1 + from.below(4) }, (_, at) => `(${at * 3 + from.below(3)}, ${from.below(12)})`);
-  const columns = [id, n, ...(place ? [place] : []), ...(key.includes('label') ? [table.label] : [])];
+  const source = Array.from(
+    { length: 1 + from.below(4) },
+    (_, at) => `(${at * 3 + from.below(3)}, ${from.below(12)})`,
+  );
+  const columns = [
+    id,
+    n,
+    ...(place ? [place] : []),
+    ...(key.includes('label') ? [table.label] : []),
+  ];
   const values = columns.map((column) =>
     column === id ? 's.id' : column === n ? 's.v' : valueFor(from, table, column),
   );

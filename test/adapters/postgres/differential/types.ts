@@ -14,7 +14,15 @@ export interface ColumnSpec {
 }
 
 /** What documentation says a printed value becomes. `text` stays as it is printed. */
-export type Reading = 'integer' | 'decimal' | 'real' | 'boolean' | 'bytes' | 'instant' | 'time' | 'text';
+export type Reading =
+  | 'integer'
+  | 'decimal'
+  | 'real'
+  | 'boolean'
+  | 'bytes'
+  | 'instant'
+  | 'time'
+  | 'text';
 
 /** An SQL string literal; backslashes mean themselves under standard_conforming_strings. */
 export function quoted(text: string): string {
@@ -53,7 +61,11 @@ const TYPES: readonly TypeSpec[] = [
   ['char(4)', 'text', ['', 'ab', 'abcd', 'é']],
   ['bigint', 'integer', ['0', '9007199254740991', '9007199254740993', '-9223372036854775808']],
   ['smallint', 'integer', ['-32768', '7']],
-  ['numeric', 'decimal', ['0', '0.00', '1.50', '-0.001', '100', '1e30', '12345678901234567890.125', 'NaN', 'Infinity']],
+  [
+    'numeric',
+    'decimal',
+    ['0', '0.00', '1.50', '-0.001', '100', '1e30', '12345678901234567890.125', 'NaN', 'Infinity'],
+  ],
   ['numeric(12, 3)', 'decimal', ['0', '7.5', '-120', '100.010']],
   ['float8', 'real', ['0', '-0', '1.5', '0.1', '1e300', '-2.5e-10', '1e21', 'NaN', '-Infinity']],
   ['float4', 'real', ['0', '0.1', '3e20', '-7']],
@@ -89,6 +101,7 @@ export function randomColumn(chance: Chance, name: string, sql: string): ColumnS
   const [type, reads, literals] = chance.pick(TYPES);
   return {
     ...{ name, sql, type, reads },
-    literal: (from) => (from.fraction() < 0.15 ? 'null' : `${quoted(from.pick(literals))}::${type}`),
+    literal: (from) =>
+      from.fraction() < 0.15 ? 'null' : `${quoted(from.pick(literals))}::${type}`,
   };
 }
