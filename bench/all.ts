@@ -19,8 +19,9 @@ export interface Done {
 }
 
 /**
- * Runs every study in turn, whatever becomes of the others. `start` rejects with {@link NotRun} where something is
- * absent, and with anything else where a study failed. Neither counts as done: the next `all` tries them again.
+ * Runs every study in turn, whatever becomes of the others. `start` rejects with {@link NotRun}
+ * where something is absent, and with anything else where a study failed. Neither counts as done:
+ * the next `all` tries them again.
  */
 export async function runAll(
   names: readonly string[],

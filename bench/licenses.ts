@@ -2,7 +2,10 @@ import { approver, type generateApprover } from '../src/crypto/approver.ts';
 import type { PrepareRequest } from '../src/runtime/prepare.ts';
 import type { Runtime } from '../src/runtime/runtime.ts';
 
-/** A license for each operation from 1 to `count`, as it would arrive from the approver's machine: a copy. */
+/**
+ * A license for each operation from 1 to `count`, as it would arrive from the approver's machine: a
+ * copy.
+ */
 export async function approveAll(
   runtime: Runtime,
   key: ReturnType<typeof generateApprover>,

@@ -1,6 +1,7 @@
-// npm run bench -- list | all [<study> ...] | report | <study> [--quick] [--json] [--strict] [--data <folder>] [--seed <n>]
-// Exit code 0 when the study ran, whatever its figures, or when its data is absent; 1 when it or one of `all` failed;
-// with --strict, 3 when a count missed its target or the study was not run; 130 after Ctrl-C.
+// npm run bench -- list | all [<study> ...] | report | <study> [--quick] [--json] [--strict]
+// [--data <folder>] [--seed <n>] Exit code 0 when the study ran, whatever its figures, or when its
+// data is absent; 1 when it or one of `all` failed; with --strict, 3 when a count missed its target
+// or the study was not run; 130 after Ctrl-C.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
@@ -74,7 +75,10 @@ interface How {
   readonly strict: boolean;
 }
 
-/** The exit code of a study that ran to its end, or could not be run, and must not count as a success. */
+/**
+ * The exit code of a study that ran to its end, or could not be run, and must not count as a
+ * success.
+ */
 const MISSED = 3;
 
 function printList(): void {
@@ -181,7 +185,8 @@ async function runEverything(
       throw new Error('a count missed its target');
     if (status !== 0 && status !== MISSED) {
       const message = `it ended with ${status ?? signal}`;
-      // A process that was killed wrote nothing, and figures from before it must not stand in the report.
+      // A process that was killed wrote nothing, and figures from before it must not stand in the
+      // report.
       if (ended === undefined || !('failed' in ended)) {
         const context = describeContext({ quick, seed, seeded: null, seconds: 0, code });
         writeResult({ study: name, context, failed: message });

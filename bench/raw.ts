@@ -19,16 +19,19 @@ export function resultsFolder(): string {
 export type RawRecord = { readonly run: string } & { readonly [fact: string]: unknown };
 
 /**
- * The raw records of a study, one JSON object per line, each written as soon as its run has ended. A study that was
- * interrupted goes on where it stopped, as long as neither its data nor any code has changed since; one that finished
- * starts anew.
+ * The raw records of a study, one JSON object per line, each written as soon as its run has ended.
+ * A study that was interrupted goes on where it stopped, as long as neither its data nor any code
+ * has changed since; one that finished starts anew.
  */
 export class RawRecords {
   readonly #file: string;
   readonly #records = new Map<string, RawRecord>();
   readonly #asked = new Set<string>();
 
-  /** `inputs` are the files that the study reads, `seed` is what its draws come from, where it has any. */
+  /**
+   * `inputs` are the files that the study reads, `seed` is what its draws come from, where it has
+   * any.
+   */
   constructor(name: string, inputs: readonly string[], seed?: number) {
     this.#file = join(resultsFolder(), 'raw', `${name}.jsonl`);
     const fingerprint = fingerprintOf(inputs, { name, seed });
@@ -67,8 +70,8 @@ export class RawRecords {
 }
 
 /**
- * Digest of what decides a study's figures: the project's code, the versions of its dependencies and of Node.js, the
- * `inputs`, which are files by path, and the `options`.
+ * Digest of what decides a study's figures: the project's code, the versions of its dependencies
+ * and of Node.js, the `inputs`, which are files by path, and the `options`.
  */
 export function fingerprintOf(inputs: readonly string[], options: object = {}): string {
   const named = (files: readonly string[]) =>

@@ -33,15 +33,23 @@ const result = z.union([
 
 /** How a study last ended: with figures, not run because something is absent, or failed. */
 export type StudyResult = z.infer<typeof result>;
-/** A figure as it was written down. JSON has no form for "not a number", which comes back as null. */
+/**
+ * A figure as it was written down. JSON has no form for "not a number", which comes back as null.
+ */
 export type WrittenCell = z.infer<typeof cell>;
 
-/** A quick run has a file of its own, so that trying whether a study runs costs nobody a measurement. */
+/**
+ * A quick run has a file of its own, so that trying whether a study runs costs nobody a
+ * measurement.
+ */
 function fileOf(study: string, quick: boolean): string {
   return join(resultsFolder(), `${study}${quick ? '-quick' : ''}.json`);
 }
 
-/** The machine and the moment, with how the study was run. `code` is the fingerprint from before it was. */
+/**
+ * The machine and the moment, with how the study was run. `code` is the fingerprint from before it
+ * was.
+ */
 export function describeContext(
   how: Pick<StudyResult['context'], 'quick' | 'seed' | 'seeded' | 'seconds' | 'code'>,
 ): StudyResult['context'] {

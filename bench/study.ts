@@ -1,4 +1,6 @@
-/** One figure of a study. `ok` says whether it meets its target; a figure without a target is `ok`. */
+/**
+ * One figure of a study. `ok` says whether it meets its target; a figure without a target is `ok`.
+ */
 export interface Cell {
   readonly name: string;
   readonly value: number;
@@ -9,7 +11,10 @@ export interface Cell {
   readonly ok: boolean;
 }
 
-/** A study that cannot run here, because what it needs is absent. That is reported, and is no failure. */
+/**
+ * A study that cannot run here, because what it needs is absent. That is reported, and is no
+ * failure.
+ */
 export class NotRun extends Error {}
 
 export interface StudyOptions {
@@ -39,7 +44,10 @@ export function drawing(seed: number): () => number {
 export interface Study {
   readonly name: string;
   readonly about: string;
-  /** What the seed decides. Absent where nothing in the study is drawn: keys and ids of the runtime are never seeded. */
+  /**
+   * What the seed decides. Absent where nothing in the study is drawn: keys and ids of the runtime
+   * are never seeded.
+   */
   readonly seeded?: string;
   run(options: StudyOptions): Promise<readonly Cell[]>;
 }
@@ -74,8 +82,9 @@ export function exactly(name: string, value: number, unit: string, expected: num
 }
 
 /**
- * Missed targets that do not depend on how fast or busy the machine is. Only counts have one right value
- * ({@link exactly}, {@link reproduced}); every bound is on a time, a ratio of times or a rate.
+ * Missed targets that do not depend on how fast or busy the machine is. Only counts have one right
+ * value ({@link exactly}, {@link reproduced}); every bound is on a time, a ratio of times or a
+ * rate.
  */
 export function missedCounts(cells: readonly Cell[]): readonly Cell[] {
   return cells.filter(({ target, ok }) => !ok && target?.startsWith('= '));

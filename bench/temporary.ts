@@ -2,14 +2,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Names the folder for servers, which other users must be able to reach: they get no private folder around them. */
+/**
+ * Names the folder for servers, which other users must be able to reach: they get no private folder
+ * around them.
+ */
 export const SERVER_FOLDER_VARIABLE = 'EFFECTMATCH_SERVER_TMPDIR';
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 /**
- * Puts everything temporary of this process and of its children into one folder, which goes when the process ends,
- * by Ctrl-C too. PostgreSQL servers have keepers that end and remove them when this process is gone. Raw records are
- * not temporary: each was written when its run ended. `before` is waited for when a signal ends the process.
+ * Puts everything temporary of this process and of its children into one folder, which goes when
+ * the process ends, by Ctrl-C too. PostgreSQL servers have keepers that end and remove them when
+ * this process is gone. Raw records are not temporary: each was written when its run ended.
+ * `before` is waited for when a signal ends the process.
  */
 export function keepTemporary(
   before: (signal: NodeJS.Signals) => Promise<void> = async () => {},

@@ -1,5 +1,6 @@
 /**
- * How the examples print what happens, and the folder they work in. Nothing here is specific to EffectMatch.
+ * How the examples print what happens, and the folder they work in. Nothing here is specific to
+ * EffectMatch.
  *
  * @module
  */
@@ -48,7 +49,10 @@ export interface Workplace extends Disposable {
   readonly kept: boolean;
 }
 
-/** A temporary folder that is removed however the example ends, or the new folder that `--keep` names, which stays. */
+/**
+ * A temporary folder that is removed however the example ends, or the new folder that `--keep`
+ * names, which stays.
+ */
 export function openWorkplace(): Workplace {
   const { keep } = parseArgs({ options: { keep: { type: 'string' } } }).values;
   if (keep !== undefined) {

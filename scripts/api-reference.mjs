@@ -1,5 +1,6 @@
-// Writes docs/api from the declarations of the package: one page per entry point, with every export, its declaration and its
-// doc comment. `npm run api-reference` builds into a temporary folder first; test/docs/executed.test.ts compares.
+// Writes docs/api from the declarations of the package: one page per entry point, with every
+// export, its declaration and its doc comment. `npm run api-reference` builds into a temporary
+// folder first; test/docs/executed.test.ts compares.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,7 +57,10 @@ function readDeclarations(file) {
   return { declared, passedOn, moduleComment };
 }
 
-/** Statements and doc comments in order. The compiler indents whatever does not begin a statement, or closes something. */
+/**
+ * Statements and doc comments in order. The compiler indents whatever does not begin a statement,
+ * or closes something.
+ */
 function* splitTopLevel(source) {
   const lines = source.split('\n');
   for (let at = 0; at < lines.length; ) {

@@ -6,7 +6,10 @@ import { registerHooks } from 'node:module';
 const root = new URL('../', import.meta.url);
 const { name, exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 
-/** The source of an entry point, if the specifier is one: `./dist/index.js` is built from `src/index.ts`. */
+/**
+ * The source of an entry point, if the specifier is one: `./dist/index.js` is built from
+ * `src/index.ts`.
+ */
 function sourceOf(specifier) {
   const entry = specifier === name ? '.' : specifier.replace(`${name}/`, './');
   if (entry === specifier || !Object.hasOwn(exports, entry)) return undefined;

@@ -1,4 +1,5 @@
-// Runs one of the examples, or lists them. An example is a folder of examples/ with a README.md and a main.ts.
+// Runs one of the examples, or lists them. An example is a folder of examples/ with a README.md and
+// a main.ts.
 //   npm run example -- refund-agent
 //   npm run example -- refund-agent --keep ./look-at-it
 import { spawn } from 'node:child_process';

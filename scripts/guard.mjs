@@ -1,4 +1,5 @@
-// Fails clearly on a Node that cannot run this project. `npm ci --ignore-scripts` leaves the pinned Node out silently.
+// Fails clearly on a Node that cannot run this project. `npm ci --ignore-scripts` leaves the pinned
+// Node out silently.
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 24 || (major === 24 && minor < 12)) {
   console.error(

@@ -1,5 +1,6 @@
-// Removes every check of the execution path, one at a time, and reports the removals that no test notices.
-//   npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json]
+// Removes every check of the execution path, one at a time, and reports the removals that no test
+// notices.
+// npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json]
 //                     [--since <git ref> [--changed-lines]]
 // Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if one listed there is killed.
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -54,7 +55,10 @@ function isWanted({ file, firstLine, lastLine }) {
   return false;
 }
 
-/** Listed by the text of the line, not by its number, so that the list outlives edits elsewhere in a file. */
+/**
+ * Listed by the text of the line, not by its number, so that the list outlives edits elsewhere in a
+ * file.
+ */
 const nameOf = ({ file, kind, line, original }) => [file, kind, line, original].join('\n');
 const equivalent = new Map(
   JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8')).map((entry) => [
@@ -95,7 +99,9 @@ async function main() {
   }
 }
 
-/** Every test must pass as things are; how long it takes and what it runs decides where it is tried. */
+/**
+ * Every test must pass as things are; how long it takes and what it runs decides where it is tried.
+ */
 async function measureTests(workshops, coverage) {
   const mutated = new Set(mutants.map(({ file }) => file));
   const all = globSync('test/**/*.test.ts')
@@ -157,7 +163,10 @@ async function tryMutants(workshops, tests) {
   );
 }
 
-/** Before anything is known: the test that is named after a file is the most likely one to miss its checks. */
+/**
+ * Before anything is known: the test that is named after a file is the most likely one to miss its
+ * checks.
+ */
 function expectedKills(file, test) {
   return basename(test, '.test.ts') === basename(file, '.ts') ? 20 : 0;
 }

@@ -1,5 +1,6 @@
-// Checks the package as a user gets it: packed, linted, installed into an empty folder, imported and compiled against.
-// Run `npm run build` before. Prints what the package weighs; fails on the first thing that is wrong.
+// Checks the package as a user gets it: packed, linted, installed into an empty folder, imported
+// and compiled against. Run `npm run build` before. Prints what the package weighs; fails on the
+// first thing that is wrong.
 import { spawnSync } from 'node:child_process';
 import {
   globSync,
@@ -53,7 +54,10 @@ function pack() {
   return { ...packed, tarball: join(folder, packed.filename) };
 }
 
-/** Every package that a module or a declaration of dist imports is one that users get by installing this one. */
+/**
+ * Every package that a module or a declaration of dist imports is one that users get by installing
+ * this one.
+ */
 function checkImports() {
   const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
   const allowed = new Set([manifest.name, ...declared]);

@@ -1,5 +1,6 @@
-// What `npm test` prints: a mark per test (under CI a line per file), each failure as soon as its file has ended, and at
-// the end the names of what failed, every reason for which tests were skipped, counts and time. Under CI a skip fails the run unless its reason is in OPTIONAL_PARTS.
+// What `npm test` prints: a mark per test (under CI a line per file), each failure as soon as its
+// file has ended, and at the end the names of what failed, every reason for which tests were
+// skipped, counts and time. Under CI a skip fails the run unless its reason is in OPTIONAL_PARTS.
 import { relative, resolve } from 'node:path';
 
 /** Parts of the machine that tests may do without, by the reason that they give. */
@@ -21,7 +22,10 @@ const OPTIONAL_PARTS = [
 const NO_REASON = 'no reason given';
 const OUTPUT_MAX = 4_000;
 
-/** What a run has shown so far. Events come file by file; a test may be defined in a module that its file imports. */
+/**
+ * What a run has shown so far. Events come file by file; a test may be defined in a module that its
+ * file imports.
+ */
 class Run {
   #ended = [];
   #started = performance.now();
@@ -40,7 +44,10 @@ class Run {
     this.#outputs.set(file, `${this.#outputs.get(file) ?? ''}${message}`.slice(-OUTPUT_MAX));
   }
 
-  /** Takes in one ended test and returns its mark; a suite has none, unless it was skipped or failed itself. */
+  /**
+   * Takes in one ended test and returns its mark; a suite has none, unless it was skipped or failed
+   * itself.
+   */
   end({ file: path, name, nesting, skip, details: { error, type } }, failed) {
     const file = path && resolve(path);
     if (failed && error?.failureType === 'subtestsFailed') return '';
@@ -62,7 +69,10 @@ class Run {
     return { failed: 'X', skipped: 's', passed: '.' }[ended.kind];
   }
 
-  /** Everything since the file before was this file's; returns a line about it and what failed in it. */
+  /**
+   * Everything since the file before was this file's; returns a line about it and what failed in
+   * it.
+   */
   endFile({ file: path, duration_ms: ms }) {
     const file = resolve(path);
     const own = this.#name(file);

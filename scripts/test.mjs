@@ -1,6 +1,7 @@
-// Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many random faults;
-// `--only <part>`, or the part alone, keeps files whose path contains it. Test files that need PostgreSQL share one server, which
-// starts before them and ends after them, however they end.
+// Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many
+// random faults; `--only <part>`, or the part alone, keeps files whose path contains it. Test files
+// that need PostgreSQL share one server, which starts before them and ends after them, however they
+// end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';

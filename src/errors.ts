@@ -1,6 +1,6 @@
 /**
- * Every code this package throws. Codes are public API: `docs/errors.md` lists cause and remedy of each,
- * and a test compares both lists.
+ * Every code this package throws. Codes are public API: `docs/errors.md` lists cause and remedy of
+ * each, and a test compares both lists.
  */
 export const ERROR_CODES = [
   'ERR_EM_ACTION_INVALID',

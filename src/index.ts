@@ -1,6 +1,7 @@
 /**
- * EffectMatch: approve an outcome, hold the change, compare, then commit. This is what an application imports;
- * adapters, ledgers and the parts for authors of adapters have entry points of their own.
+ * EffectMatch: approve an outcome, hold the change, compare, then commit. This is what an
+ * application imports; adapters, ledgers and the parts for authors of adapters have entry points of
+ * their own.
  *
  * @module
  */
@@ -10,7 +11,9 @@ import {
   type RuntimeConfig,
 } from './runtime/runtime.ts';
 
-/** Opens store, keys and adapters, admits every adapter, and settles what an earlier process left. */
+/**
+ * Opens store, keys and adapters, admits every adapter, and settles what an earlier process left.
+ */
 export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }

@@ -1,6 +1,7 @@
-// Goal: no input from outside makes a parser accept what was changed, throw something else, work long or keep memory.
-// Method: over 100,000 damaged records, texts and bytes from a printed seed, judged by oracles that share no code with
-// the parsers; EFFECTMATCH_SEED repeats a run, test/fuzz/soak.ts makes a longer one.
+// Goal: no input from outside makes a parser accept what was changed, throw something else, work
+// long or keep memory. Method: over 100,000 damaged records, texts and bytes from a printed seed,
+// judged by oracles that share no code with the parsers; EFFECTMATCH_SEED repeats a run,
+// test/fuzz/soak.ts makes a longer one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chooseSeed } from './crash/chance.ts';
@@ -14,7 +15,10 @@ import { recordKinds, vectors } from './vectors/load.ts';
 
 const ROUNDS = 55;
 const INPUTS_MIN = 100_000;
-/** The heap may end at this many times what it was when all parsers were warm. A leak of 100 bytes an input is more. */
+/**
+ * The heap may end at this many times what it was when all parsers were warm. A leak of 100 bytes
+ * an input is more.
+ */
 const HEAP_GROWTH_MAX = 1.5;
 /** Levels that canonical text may have. */
 const DEEPEST = 64;
@@ -50,8 +54,8 @@ test('the work on an object is proportional to its size, whatever is wrong with 
     for (let round = 0; round < 200; round += 1) {
       const label = `${seed}/effort/${name}/${round}`;
       const { looks, nodes } = countWork(damageValue(records, diceOf(label)), kind.parse);
-      // A cycle has few nodes, and is followed down to the deepest level that canonical text allows. Through the root,
-      // every level has all of them again.
+      // A cycle has few nodes, and is followed down to the deepest level that canonical text
+      // allows. Through the root, every level has all of them again.
       const most = 60 * (nodes + 64) + DEEPEST * nodes;
       assert.ok(looks <= most, `case ${label}: ${looks} looks at ${nodes} nodes`);
     }

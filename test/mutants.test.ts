@@ -1,5 +1,6 @@
-// Goal: `npm run mutate` misses no check of the files it is for, and its list of exceptions names what is there.
-// Method: the mutants it lists are compared with the conditions and invariants that a plain search finds in the sources.
+// Goal: `npm run mutate` misses no check of the files it is for, and its list of exceptions names
+// what is there. Method: the mutants it lists are compared with the conditions and invariants that
+// a plain search finds in the sources.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +24,10 @@ const listed = spawnSync(process.execPath, ['scripts/mutate.mjs', '--list', '--j
 const mutants: readonly Mutant[] = JSON.parse(listed.stdout);
 const files = [...new Set(mutants.map(({ file }) => file))];
 
-/** How often a pattern occurs in the code of a file; comments and texts, which may hold SQL, are left out. */
+/**
+ * How often a pattern occurs in the code of a file; comments and texts, which may hold SQL, are
+ * left out.
+ */
 function count(file: string, pattern: RegExp): number {
   const comments = /^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
   const texts =

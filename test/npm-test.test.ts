@@ -1,6 +1,6 @@
-// Goal: `npm test` ends with what a person needs: counts, why tests were skipped, what failed and where, and the time.
-// Method: the reporter and the command run in processes of their own, on files that pass, fail and skip, and where a
-// required part is missing.
+// Goal: `npm test` ends with what a person needs: counts, why tests were skipped, what failed and
+// where, and the time. Method: the reporter and the command run in processes of their own, on files
+// that pass, fail and skip, and where a required part is missing.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,6 @@
 // Goal: the architecture in docs/architecture.md stays true without anyone having to remember it.
-// Method: read every source file as text and check import direction, casts, length and forbidden words.
+// Method: read every source file as text and check import direction, casts, length and forbidden
+// words.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -14,7 +15,9 @@ const all = [
   })),
 ];
 
-/** What each folder of src may import, besides itself. `cli` and `index.ts` may import everything. */
+/**
+ * What each folder of src may import, besides itself. `cli` and `index.ts` may import everything.
+ */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   errors: [],
   protocol: ['errors'],
@@ -90,7 +93,8 @@ test('the protocol has no clock, randomness, I/O or await', () => {
 
 test('proofs are minted only where their step is decided', () => {
   const minting: Record<string, readonly string[]> = {
-    // A rehearsal's claim is in no ledger and its seal opens with no key; its stage never leaves the function.
+    // A rehearsal's claim is in no ledger and its seal opens with no key; its stage never leaves
+    // the function.
     Claim: ['src/runtime/authority.ts', 'src/runtime/admit.ts', 'src/runtime/rehearse.ts'],
     Certificate: ['src/runtime/boundary.ts', 'src/runtime/admit.ts'],
     ConsumedPermit: ['src/runtime/gate.ts', 'src/runtime/admit.ts'],

@@ -18,7 +18,10 @@ function sumOf<T>(items: readonly T[], value: (item: T) => number): number {
   return items.reduce((sum, item) => sum + value(item), 0);
 }
 
-/** One row for each month with an invoice. Invoices are summed by themselves, because each has several lines. */
+/**
+ * One row for each month with an invoice. Invoices are summed by themselves, because each has
+ * several lines.
+ */
 export function summaryRows({ initial }: DatabasePacket): readonly TextRow[] {
   const lines = Map.groupBy(rowsOf(initial, 'InvoiceLine'), (line) => textIn(line, 'InvoiceId'));
   const months = Map.groupBy(rowsOf(initial, 'Invoice'), (invoice) =>
@@ -52,7 +55,10 @@ interface Sales {
   readonly revenue: number;
 }
 
-/** Ten ranks each: tracks by units sold, albums and artists by revenue; equals in the order of their names. */
+/**
+ * Ten ranks each: tracks by units sold, albums and artists by revenue; equals in the order of their
+ * names.
+ */
 export function chartRows(packet: DatabasePacket): readonly TextRow[] {
   const { initial, byName } = packet;
   const tracks = new Map(

@@ -4,8 +4,9 @@ import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 type Fields = { [field: string]: Json };
 
 /**
- * An expected state in the making: the initial one, changed record by record. Everything that is not changed here must
- * stay as it is, so whatever a calculation does not mention is approved to keep its value.
+ * An expected state in the making: the initial one, changed record by record. Everything that is
+ * not changed here must stay as it is, so whatever a calculation does not mention is approved to
+ * keep its value.
  */
 export class Expected {
   readonly #state: { [namespace: string]: { [id: string]: StateRecord } };
@@ -64,7 +65,10 @@ export function lookUp(packet: Packet, kind: string, field: string, value: Json)
   return record;
 }
 
-/** What the customer must have written for the specification to apply; its absence is an error of ours. */
+/**
+ * What the customer must have written for the specification to apply; its absence is an error of
+ * ours.
+ */
 export function demandSaid(packet: Packet, words: readonly string[]): void {
   const said = packet.messages.join('\n').toLowerCase();
   const unsaid = words.find((word) => !said.includes(word.toLowerCase()));
@@ -81,7 +85,10 @@ export function numberOf(value: Json | undefined): number {
   throw new Error(`${JSON.stringify(value)} is no number`);
 }
 
-/** Milliseconds of a time without a zone. All times of a task are of one zone, so only differences have a meaning. */
+/**
+ * Milliseconds of a time without a zone. All times of a task are of one zone, so only differences
+ * have a meaning.
+ */
 export function instantOf(time: string): number {
   return Date.parse(`${time}Z`);
 }

@@ -6,16 +6,24 @@ export type TextRow = { readonly [column: string]: string | null };
 /** The rows of relations by their plain names. */
 export type Tables = { readonly [relation: string]: readonly TextRow[] };
 
-/** What an approval of a database task may be calculated from: the request and the rows before it. */
+/**
+ * What an approval of a database task may be calculated from: the request and the rows before it.
+ */
 export interface DatabasePacket {
   readonly task: TaskName;
   readonly initial: Tables;
   readonly customers: readonly ImportedCustomer[];
-  /** Identifiers of tracks, albums and artists in the order of their names, as the source database sorts names. */
+  /**
+   * Identifiers of tracks, albums and artists in the order of their names, as the source database
+   * sorts names.
+   */
   readonly byName: { readonly [relation in 'Track' | 'Album' | 'Artist']: readonly string[] };
 }
 
-/** The rows of all relations that the request approves. A packet has no statements in it, so none can be looked at. */
+/**
+ * The rows of all relations that the request approves. A packet has no statements in it, so none
+ * can be looked at.
+ */
 export function approveRows(packet: DatabasePacket): Tables {
   switch (packet.task) {
     case 'customer_data_migration':
@@ -45,7 +53,10 @@ export function textIn(row: TextRow, column: string): string {
   return text;
 }
 
-/** Ids continue after the highest one, in the order of the list; all get representative 3 and no fax. */
+/**
+ * Ids continue after the highest one, in the order of the list; all get representative 3 and no
+ * fax.
+ */
 function importCustomers({ initial, customers }: DatabasePacket): readonly TextRow[] {
   const rows = rowsOf(initial, 'Customer');
   const highest = Math.max(...rows.map((row) => Number(textIn(row, 'CustomerId'))));
@@ -102,7 +113,10 @@ const REASSIGNED: { readonly [customer: string]: string } = {
 };
 const LEAVING = '7';
 
-/** The detailed steps of the request in their order. They leave nine employees; its last sentence says ten. */
+/**
+ * The detailed steps of the request in their order. They leave nine employees; its last sentence
+ * says ten.
+ */
 function manageEmployees(initial: Tables): Tables {
   const before = rowsOf(initial, 'Employee');
   const leaving = before.find(({ EmployeeId }) => EmployeeId === LEAVING);

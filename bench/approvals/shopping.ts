@@ -1,7 +1,10 @@
 import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 import { demandSaid, Expected, lookUp, numberOf, textOf } from './draft.ts';
 
-/** What a customer asks of a cart, as read from the messages by hand. Products are named as the customer names them. */
+/**
+ * What a customer asks of a cart, as read from the messages by hand. Products are named as the
+ * customer names them.
+ */
 interface CartRequest {
   readonly add?: readonly { readonly product: string; readonly giftWrap: boolean }[];
   /** Products whose whole line goes. */
@@ -117,7 +120,10 @@ function calculateMoney(
   return { subtotal, gift_wrap_fee: wrap, discount_amount: discount, total: Math.max(0, total) };
 }
 
-/** A percentage of the subtotal, rounded down. Whoever asks for a code that does not hold gets no approval. */
+/**
+ * A percentage of the subtotal, rounded down. Whoever asks for a code that does not hold gets no
+ * approval.
+ */
 function discountOf(packet: Packet, code: string, subtotal: number): number {
   const promo = lookUp(packet, 'promotions', 'promo_code', code);
   const holds =

@@ -1,7 +1,10 @@
 import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 import { demandSaid, Expected, instantOf, lookUp, numberOf, textOf } from './draft.ts';
 
-/** What customers ask of support, as read from the messages by hand. The order is the one that they name. */
+/**
+ * What customers ask of support, as read from the messages by hand. The order is the one that they
+ * name.
+ */
 const REQUESTS: {
   readonly [taskId: string]: { readonly kind: 'cancel' | 'price-match'; readonly says: string };
 } = {
@@ -44,7 +47,10 @@ function namedOrder({ messages }: Packet): string {
 
 type Items = readonly (readonly [id: string, item: StateRecord])[];
 
-/** Cancels what was not delivered. Each item's refund is its price less the fee of its shipping status. */
+/**
+ * Cancels what was not delivered. Each item's refund is its price less the fee of its shipping
+ * status.
+ */
 function cancelOrder(expected: Expected, orderId: string, order: StateRecord, items: Items): void {
   const fee = FEE_PER_ITEM[textOf(order.shipping_status)];
   if (fee === undefined) throw new Error(`${orderId} can no longer be cancelled`);
@@ -69,7 +75,10 @@ function methodOf({ payment_details, payment_method }: StateRecord): string {
   return methods.length > 1 ? 'split' : textOf(payment_method);
 }
 
-/** Within a week of delivery a lower price is refunded to the original payment; the item stays with the customer. */
+/**
+ * Within a week of delivery a lower price is refunded to the original payment; the item stays with
+ * the customer.
+ */
 function refundDifference(
   packet: Packet,
   expected: Expected,

@@ -60,7 +60,10 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const LONG_DELAY_MINUTES = 240;
 
-/** Bookings and reservations after the request, with fees and refunds by the airline's and the hotel's rules. */
+/**
+ * Bookings and reservations after the request, with fees and refunds by the airline's and the
+ * hotel's rules.
+ */
 export function approveTravel(packet: Packet): Snapshot {
   const request = REQUESTS[packet.taskId];
   if (request === undefined) throw new Error(`no request is specified for ${packet.taskId}`);
@@ -118,7 +121,10 @@ function isFreshlyBooked(
   return hours <= (route_type === 'international' ? 48 : 24);
 }
 
-/** Standard rooms: free from two days ahead of three o'clock on the first day, then half a night, then one. */
+/**
+ * Standard rooms: free from two days ahead of three o'clock on the first day, then half a night,
+ * then one.
+ */
 function cancelHotel({ now, userId }: Packet, expected: Expected, id: string): void {
   const { user_id, room_type, check_in, nightly_rate, total_price } = expected.record('hotels', id);
   if (user_id !== userId || room_type !== 'standard')
@@ -167,7 +173,9 @@ function flightOn({ reference }: Packet, old: StateRecord, date: string): StateR
   return flight;
 }
 
-/** Economy pays by the whole days that are left to the flight that is given up; illness pays half. */
+/**
+ * Economy pays by the whole days that are left to the flight that is given up; illness pays half.
+ */
 function changeFee(packet: Packet, booking: StateRecord, old: StateRecord, reason: Reason): number {
   if (booking.cabin_class !== 'economy' || isFreshlyBooked(packet, booking, old)) return 0;
   const days = Math.floor((instantOf(textOf(old.departure_time)) - instantOf(packet.now)) / DAY_MS);

@@ -5,8 +5,9 @@ import { NotRun } from '../study.ts';
 const VARIABLE = 'EFFECTMATCH_DATA';
 
 /**
- * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else `../shared/data`. Only the
- * last may be absent: a folder that is named and does not exist is a mistake, not missing data.
+ * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else
+ * `../shared/data`. Only the last may be absent: a folder that is named and does not exist is a
+ * mistake, not missing data.
  */
 export function findFolder(given: string | undefined): string {
   const named = given ?? process.env[VARIABLE];
@@ -21,8 +22,8 @@ export function findFolder(given: string | undefined): string {
 }
 
 /**
- * The folder with the public task data, with the files that a study needs. Where it
- * lacks a file that a study needs, the study is not run: its data is public and is not copied into the project.
+ * The folder with the public task data, with the files that a study needs. Where it lacks a file
+ * that a study needs, the study is not run: its data is public and is not copied into the project.
  */
 export function findData(given: string | undefined, needed: readonly string[]): string {
   const folder = findFolder(given);

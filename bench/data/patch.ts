@@ -15,8 +15,9 @@ export type PatchStep =
 type Mutable = { [name: string]: Json };
 
 /**
- * A copy of the document with the steps applied. Recorded differences descend through objects only, and every step
- * must fit: what is replaced or removed exists, what is added does not. A patch for another document is an error.
+ * A copy of the document with the steps applied. Recorded differences descend through objects only,
+ * and every step must fit: what is replaced or removed exists, what is added does not. A patch for
+ * another document is an error.
  */
 export function applyPatch<T extends Json>(document: T, steps: readonly PatchStep[]): T {
   const copy = structuredClone(document);

@@ -1,4 +1,5 @@
-// STATE-Bench native replays as recorded in state-bench/*.jsonl; the README beside them explains every field.
+// STATE-Bench native replays as recorded in state-bench/*.jsonl; the README beside them explains
+// every field.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -125,7 +126,10 @@ const referenceLine = z.strictObject({
 
 type Line = z.infer<typeof line>;
 
-/** Every task in the file, checked: what the data says about itself must hold, or the study must not run on it. */
+/**
+ * Every task in the file, checked: what the data says about itself must hold, or the study must not
+ * run on it.
+ */
 export function loadStateTasks(folder: string): readonly StateTask[] {
   const references = new Map(
     readLines(join(folder, STATE_FILES[1]), referenceLine).map((found) => [

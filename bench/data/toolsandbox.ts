@@ -40,7 +40,10 @@ export interface SandboxScenario {
   readonly args: SandboxRow;
 }
 
-/** The initial state, its clock, and the scenarios. What the data says is approved is left where it is. */
+/**
+ * The initial state, its clock, and the scenarios. What the data says is approved is left where it
+ * is.
+ */
 export function loadSandbox(folder: string) {
   const { clock, tables } = stateFile.parse(
     JSON.parse(readFileSync(join(folder, TOOLSANDBOX_FILES[0]), 'utf8')),

@@ -16,7 +16,10 @@ export const VERDICTS: readonly Verdict[] = [
   'reported',
 ];
 
-/** Judged from the figure and its target once more: a study that called its own failure a success is not believed. */
+/**
+ * Judged from the figure and its target once more: a study that called its own failure a success is
+ * not believed.
+ */
 export function verdictOf({ value, target, paper, ok }: WrittenCell): Verdict {
   const isGood = ok && value !== null && (target === undefined || holds(value, target));
   if (target === undefined && isGood) return 'reported';

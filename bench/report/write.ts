@@ -13,8 +13,8 @@ function reportFolder(): string {
 }
 
 /**
- * Every study with its last result: the complete one where there is one. `quick` prefers the quick one, for the end of
- * a quick run.
+ * Every study with its last result: the complete one where there is one. `quick` prefers the quick
+ * one, for the end of a quick run.
  */
 export function gatherEntries(
   studies: readonly Pick<Study, 'name' | 'about'>[],

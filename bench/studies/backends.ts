@@ -1,4 +1,5 @@
-// Other backends. ToolSandbox: four scenarios, clean, with an extra reminder, and with the action left out; GitHub.
+// Other backends. ToolSandbox: four scenarios, clean, with an extra reminder, and with the action
+// left out; GitHub.
 import { join } from 'node:path';
 import { approveSandbox } from '../approvals/sandbox.ts';
 import { findData } from '../data/folder.ts';
@@ -11,7 +12,10 @@ import { passesGoal } from './backends/sandbox-tools.ts';
 
 const REPETITIONS = 3;
 
-/** An action has at least one call, so where the scenario's is left out, one that changes nothing stays. */
+/**
+ * An action has at least one call, so where the scenario's is left out, one that changes nothing
+ * stays.
+ */
 const LOOK: SandboxCall = { tool: 'get_current_timestamp', args: {} };
 
 interface Run {

@@ -1,5 +1,6 @@
-// The paper's inventory of boundary configurations: each is made on a real server, and a payment is approved and executed
-// under it. What counts is satisfied expectations: that it passes, or that it is refused, where and for what it must be.
+// The paper's inventory of boundary configurations: each is made on a real server, and a payment is
+// approved and executed under it. What counts is satisfied expectations: that it passes, or that it
+// is refused, where and for what it must be.
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { CHANNEL, CONSTRUCTIONS, GROUPS, type Group } from './boundary/constructions.ts';

@@ -1,4 +1,5 @@
-// How long it takes to compare E with A: linear in the effects, and beside the same comparison in Python.
+// How long it takes to compare E with A: linear in the effects, and beside the same comparison in
+// Python.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -78,7 +79,10 @@ function timeOnce(
   return elapsed * 1000;
 }
 
-/** The median of many comparisons of so many effects, in microseconds. Preparing A, once per execution, is not timed. */
+/**
+ * The median of many comparisons of so many effects, in microseconds. Preparing A, once per
+ * execution, is not timed.
+ */
 export function timeComparison(size: number, quick: boolean): number {
   const prepared = prepareApproved(approvedFor(size));
   const records = Array.from({ length: size }, (_, id) => image(id));

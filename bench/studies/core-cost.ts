@@ -1,5 +1,6 @@
-// What the core costs by itself: a 5-effect operation through license, claim, certificate, comparison, final gate,
-// marker and terminal, with the SQLite ledger, on a backend in memory whose own calls are timed and taken out.
+// What the core costs by itself: a 5-effect operation through license, claim, certificate,
+// comparison, final gate, marker and terminal, with the SQLite ledger, on a backend in memory whose
+// own calls are timed and taken out.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { AdapterFactory, Stage } from '../../src/contract/adapter.ts';

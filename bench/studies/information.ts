@@ -1,5 +1,6 @@
-// What can be known before anything runs: each pair has one packet and two executions, a clean one and one that leaves
-// more than its calls say. Whoever decides from the packet decides the same for both.
+// What can be known before anything runs: each pair has one packet and two executions, a clean one
+// and one that leaves more than its calls say. Whoever decides from the packet decides the same for
+// both.
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { canonical } from '../../src/protocol/canon.ts';
@@ -34,12 +35,18 @@ export function choosePairs(all: readonly StateTask[]): readonly StateTask[] {
     .slice(0, PAIRS);
 }
 
-/** Everything that is there before execution: the request, the state, the catalogue and the calls to be made. */
+/**
+ * Everything that is there before execution: the request, the state, the catalogue and the calls to
+ * be made.
+ */
 export function packetText({ packet }: StateTask, calls: readonly ReplayedCall[]): string {
   return canonical({ packet, calls: calls.map(({ tool, args }) => ({ tool, args })) });
 }
 
-/** Deciders that see a packet: two that need not look, and some that go by its digest, as if by judgement. */
+/**
+ * Deciders that see a packet: two that need not look, and some that go by its digest, as if by
+ * judgement.
+ */
 const DECIDERS: readonly ((packet: string) => boolean)[] = [
   () => true,
   () => false,

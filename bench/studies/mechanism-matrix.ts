@@ -1,4 +1,5 @@
-// What each source of evidence adds: eight scenarios under six conditions, on PostgreSQL, SQLite and loopback HTTP.
+// What each source of evidence adds: eight scenarios under six conditions, on PostgreSQL, SQLite
+// and loopback HTTP.
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { CONDITION_NAMES, runOnce } from './mechanism-matrix/run.ts';

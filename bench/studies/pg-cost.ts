@@ -1,5 +1,6 @@
-// What protection costs on PostgreSQL: a 5-effect operation under a license against the same statement in a direct
-// transaction of three round trips. Clients and server share this machine, and so does whatever else runs on it.
+// What protection costs on PostgreSQL: a 5-effect operation under a license against the same
+// statement in a direct transaction of three round trips. Clients and server share this machine,
+// and so does whatever else runs on it.
 import { loadavg } from 'node:os';
 import { type Cell, figure, type Study, type StudyOptions } from '../study.ts';
 import { measureBulk } from './pg-cost/bulk.ts';

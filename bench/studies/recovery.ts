@@ -1,4 +1,5 @@
-// Whether a fresh worker decides rightly after the process that executed has ended, wherever it ended.
+// Whether a fresh worker decides rightly after the process that executed has ended, wherever it
+// ended.
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Step } from '../../src/contract/steps.ts';
@@ -178,7 +179,8 @@ function countCases(
   quick: boolean,
 ): Cell[] {
   const { name, variant, paper, recovered } = scenario;
-  // With fewer tasks, what the recorded flags say: an omission that changes nothing is released as the clean calls are.
+  // With fewer tasks, what the recorded flags say: an omission that changes nothing is released as
+  // the clean calls are.
   const harmless = tasks.filter(({ variants }) => variants[variant]?.equalsClean === true).length;
   const expected = (count: number) =>
     count === 0 ? 0 : count === 90 ? runs.length : (harmless * runs.length) / tasks.length;

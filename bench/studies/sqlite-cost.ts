@@ -1,5 +1,6 @@
-// What protection costs on SQLite: a 5-effect operation under a license against the same statements in a plain
-// durable transaction, and against the floor of two durable writes (claim, business commit).
+// What protection costs on SQLite: a 5-effect operation under a license against the same statements
+// in a plain durable transaction, and against the floor of two durable writes (claim, business
+// commit).
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
@@ -127,7 +128,8 @@ async function measure(
   let next = 0;
 
   const held = async () => {
-    // Requests arrive with a turn of the event loop; what an adapter does between them is not part of any of them.
+    // Requests arrive with a turn of the event loop; what an adapter does between them is not part
+    // of any of them.
     await new Promise((resolve) => setImmediate(resolve));
     next += 1;
     marks.length = 0;

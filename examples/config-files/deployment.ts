@@ -19,7 +19,9 @@ export class Deployment {
     this.#folder = folder;
   }
 
-  /** Creates the protected folder and the approver's keys, of which only the public one stays here. */
+  /**
+   * Creates the protected folder and the approver's keys, of which only the public one stays here.
+   */
   setUp(): Approver {
     mkdirSync(this.#at('config'));
     writeFileSync(this.#at('config/app.json'), '{ "pool": 10 }\n');

@@ -23,7 +23,10 @@ const deployment = new Deployment(workplace.folder);
 const platformTeam = deployment.setUp();
 const SECRETS = 'secrets.env 600 API_KEY=8f1c';
 
-/** What the platform team is asked for: the pool grows from one size to another, and nothing else changes. */
+/**
+ * What the platform team is asked for: the pool grows from one size to another, and nothing else
+ * changes.
+ */
 function proposePool(
   runtime: Runtime,
   task: string,

@@ -1,6 +1,6 @@
 /**
- * A process that is killed at the worst moment: its change is committed, but the folder does not show it yet. It gets the
- * folder and a license, executes it, and kills itself with SIGKILL.
+ * A process that is killed at the worst moment: its change is committed, but the folder does not
+ * show it yet. It gets the folder and a license, executes it, and kills itself with SIGKILL.
  *
  * @module
  */
@@ -17,7 +17,10 @@ const adapters = Object.entries(config.adapters).map(([name, factory]) => [
 const runtime = await createRuntime({ ...config, adapters: Object.fromEntries(adapters) });
 await runtime.execute(license, JSON.parse(action));
 
-/** The same adapter. It reports its steps to the code that opens it, so a test or an example can stop at one of them. */
+/**
+ * The same adapter. It reports its steps to the code that opens it, so a test or an example can
+ * stop at one of them.
+ */
 function killedAfterCommit(factory: AdapterFactory): AdapterFactory {
   return {
     open: (context) =>

@@ -2,8 +2,9 @@ import { defineOperation, generated, insert, now, read, update } from 'effectmat
 import { z } from 'zod';
 
 /**
- * The business rule: computes the approved outcome from the request, the current rows and the vendor's ceiling. A trigger
- * writes the audit row, which is approved because this rule includes it.
+ * The business rule: computes the approved outcome from the request, the current rows and the
+ * vendor's ceiling. A trigger writes the audit row, which is approved because this rule includes
+ * it.
  */
 export const approveInvoice = defineOperation({
   name: 'approve-invoice',

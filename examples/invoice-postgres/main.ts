@@ -57,7 +57,9 @@ tell(
 );
 if (open.length > 0) throw new Error('while an outlet is open, every operation is refused');
 
-/** The agent asks, the rule computes the outcome, accounts signs it, and the agent's statements run. */
+/**
+ * The agent asks, the rule computes the outcome, accounts signs it, and the agent's statements run.
+ */
 async function approve(invoice: number, vendor: number, meanwhile = ''): Promise<Terminal> {
   const input = { invoice, vendor };
   const proposal = await runtime.propose(approveInvoice.name, input, {

@@ -1,4 +1,7 @@
-/** Invoices, payments, and a trigger that writes an audit row for every change of an invoice. Amounts are in cents. */
+/**
+ * Invoices, payments, and a trigger that writes an audit row for every change of an invoice.
+ * Amounts are in cents.
+ */
 export const SCHEMA = `
   create table vendor (id integer primary key, name text not null, blocked boolean not null, ceiling integer not null);
   create table invoice (

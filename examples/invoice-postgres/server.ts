@@ -8,13 +8,16 @@ export interface Database extends AsyncDisposable {
   url(user?: string, password?: string): string;
   /** This role name, made unique: roles belong to the whole server. */
   role(name: string): string;
-  /** Runs SQL directly, without EffectMatch, and returns the rows of the last statement as lines of text. */
+  /**
+   * Runs SQL directly, without EffectMatch, and returns the rows of the last statement as lines of
+   * text.
+   */
   run(sql: string): Promise<readonly string[]>;
 }
 
 /**
- * Creates a database on the server of `DATABASE_URL`, a superuser's login. Without it, starts a temporary PostgreSQL from the
- * package that this project's tests use.
+ * Creates a database on the server of `DATABASE_URL`, a superuser's login. Without it, starts a
+ * temporary PostgreSQL from the package that this project's tests use.
  */
 export async function openDatabase(options: { readonly kept: boolean }): Promise<Database> {
   const given = process.env.DATABASE_URL;

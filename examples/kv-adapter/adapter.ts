@@ -1,4 +1,5 @@
-// A third party's adapter, whole. Elsewhere the last three imports are 'effectmatch/backend', '…/contract', '…/protocol'.
+// A third party's adapter, whole. Elsewhere the last three imports are 'effectmatch/backend',
+// '…/contract', '…/protocol'.
 import { hash, randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { normaliseManifest, PermitCheck, plainSchema } from '../../src/backend/index.ts';
@@ -20,7 +21,10 @@ export interface KvAction {
   readonly set: Readonly<Record<string, string>>;
 }
 
-/** One line of the file, written at once. A line with a base is a commit: its texts and its marker, or neither. */
+/**
+ * One line of the file, written at once. A line with a base is a commit: its texts and its marker,
+ * or neither.
+ */
 type Line = Partial<{
   base: string;
   set: KvAction['set'];
@@ -53,7 +57,9 @@ const RIGHTS = {
 };
 const sha256 = (text: string): string => hash('sha256', text);
 
-/** What the lines say. Their order decides: a commit on an old base and a second marker never count. */
+/**
+ * What the lines say. Their order decides: a commit on an old base and a second marker never count.
+ */
 function replay(text: string) {
   const state = {
     store: '',
@@ -76,7 +82,10 @@ function replay(text: string) {
   return state;
 }
 
-/** Checks everything and copies it. `canonical` refuses whatever is not plain data, and runs none of it. */
+/**
+ * Checks everything and copies it. `canonical` refuses whatever is not plain data, and runs none of
+ * it.
+ */
 function parseAction(input: unknown): KvAction {
   try {
     const { set, ...unknown } = JSON.parse(canonical(input));
@@ -97,9 +106,15 @@ function readEntries({ entries }: State, reads: readonly StateRead[]) {
   });
 }
 
-/** Protects a file that exists, at first empty. Everything that writes to it must go through this adapter. */
+/**
+ * Protects a file that exists, at first empty. Everything that writes to it must go through this
+ * adapter.
+ */
 export function keyValue({ file }: { readonly file: string }): AdapterFactory<KvAction> {
-  /** The commit point: one flushed write at the end. The newline before it ends a line that was cut off. */
+  /**
+   * The commit point: one flushed write at the end. The newline before it ends a line that was cut
+   * off.
+   */
   const append = (line: Line): void => {
     const text = JSON.stringify(line);
     appendFileSync(file, `\n${sha256(text)} ${text}\n`, { flush: true });

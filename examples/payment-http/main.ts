@@ -70,7 +70,9 @@ const runtime = await createRuntime({
 // Try the service before anything is lost on purpose; the first execution would do the same.
 await runtime.prove('bank');
 
-/** One payment, and nothing else. The request is built from this alone; the agent only asks for it. */
+/**
+ * One payment, and nothing else. The request is built from this alone; the agent only asks for it.
+ */
 const payment = (memo: string, planRevision = 1): PrepareRequest => ({
   adapter: 'bank',
   task: memo,

@@ -44,7 +44,9 @@ export interface Draft {
   readonly orders: readonly Order[];
 }
 
-/** What stands under a publication key: the draft that was published under it, or nothing for ever. */
+/**
+ * What stands under a publication key: the draft that was published under it, or nothing for ever.
+ */
 export interface Publication {
   readonly key: string;
   readonly disposition: 'published' | 'void';

@@ -113,7 +113,10 @@ export function paymentOptions(place: Place): MediatedOptions {
   };
 }
 
-/** The same service, as one that others write to as well: the agent says what to pay, within these fields. */
+/**
+ * The same service, as one that others write to as well: the agent says what to pay, within these
+ * fields.
+ */
 export function opaquePaymentOptions(place: Place): OpaqueOptions {
   return {
     service: serviceOf(place),
@@ -157,7 +160,10 @@ interface DraftBody {
 
 const PROBE = 'probe-';
 
-/** The same service by its drafts: orders are drafted, compared, and paid only if they are what was approved. */
+/**
+ * The same service by its drafts: orders are drafted, compared, and paid only if they are what was
+ * approved.
+ */
 export function draftPaymentOptions(place: Place): DraftOptions {
   return {
     service: { ...serviceOf(place), backend: `payments of ${place.account}` },

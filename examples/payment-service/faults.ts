@@ -25,7 +25,9 @@ export const FAULTS: readonly Fault[] = [
   'truncate-answer',
 ];
 
-/** The faults of one account. A test or an example arms them; each occurs as often as it was armed. */
+/**
+ * The faults of one account. A test or an example arms them; each occurs as often as it was armed.
+ */
 export class Faults {
   readonly #armed: Fault[] = [];
   /** While set, everything that only reads is answered with 503. */

@@ -5,10 +5,15 @@ import { Account, type Entry } from './account.ts';
 import { Faults } from './faults.ts';
 import { answer, type Inbound } from './routes.ts';
 
-/** A running service. The credential of an account is `<token>.<account>`; the account is created on first use. */
+/**
+ * A running service. The credential of an account is `<token>.<account>`; the account is created on
+ * first use.
+ */
 export interface PaymentService extends AsyncDisposable {
   readonly origin: string;
-  /** The secret part of every credential that the service accepts, for the `Authorization` header. */
+  /**
+   * The secret part of every credential that the service accepts, for the `Authorization` header.
+   */
   readonly token: string;
   /** How many requests arrived without a valid credential. */
   readonly strangers: number;
@@ -23,7 +28,10 @@ export interface PaymentServiceOptions {
   readonly token?: string;
   readonly honoursKeys?: boolean;
   readonly open?: boolean;
-  /** A file to which every change is added as it happens, one line each: what remains when the service has ended. */
+  /**
+   * A file to which every change is added as it happens, one line each: what remains when the
+   * service has ended.
+   */
   readonly book?: string;
 }
 

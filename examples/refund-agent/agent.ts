@@ -16,7 +16,10 @@ export type ToolCall =
   /** Any other SQL. A person first sees what it would do. */
   | { readonly tool: 'sql'; readonly statements: readonly Statement[] };
 
-/** One turn: what the agent reads, what it then does, and what happens elsewhere while its approval is on the way. */
+/**
+ * One turn: what the agent reads, what it then does, and what happens elsewhere while its approval
+ * is on the way.
+ */
 export interface Turn {
   readonly title: string;
   readonly message: string;
@@ -30,8 +33,9 @@ const cleo = { purchase: 103, amount: 1500 };
 const dana = { purchase: 104, amount: 4900 };
 
 /**
- * The agent. **This is a script, not a model**: the same turns on every run, so that the example needs no key and
- * no network. In production each `call` is what your model returns for the `message`; nothing else changes.
+ * The agent. **This is a script, not a model**: the same turns on every run, so that the example
+ * needs no key and no network. In production each `call` is what your model returns for the
+ * `message`; nothing else changes.
  */
 export const TURNS: readonly Turn[] = [
   {

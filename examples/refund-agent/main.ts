@@ -25,8 +25,8 @@ using workplace = openWorkplace();
 const at = (name: string) => join(workplace.folder, name);
 const shop = new Shop(at('shop.db'));
 
-// Two approvers. The desk is a program that signs every proposal, so only its limits restrict it. The lead is a person who
-// signs what she has read, in production with a key on her own machine.
+// Two approvers. The desk is a program that signs every proposal, so only its limits restrict it.
+// The lead is a person who signs what she has read, in production with a key on her own machine.
 const desk = approver(generateApprover('desk'));
 saveApproverKey(at('lead.key.json'), generateApprover('lead'));
 const lead = approver(loadApproverKey(at('lead.key.json')));

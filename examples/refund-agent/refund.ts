@@ -2,9 +2,9 @@ import { defineOperation, generated, insert, read, update } from 'effectmatch';
 import { z } from 'zod';
 
 /**
- * The business rule: computes the approved outcome from the agent's request and the shop's data. The last update is made by
- * the trigger, and is approved because this rule includes it. The agent is free to choose its SQL (`bindAction: false`): the
- * outcome is approved, not the SQL.
+ * The business rule: computes the approved outcome from the agent's request and the shop's data.
+ * The last update is made by the trigger, and is approved because this rule includes it. The agent
+ * is free to choose its SQL (`bindAction: false`): the outcome is approved, not the SQL.
  */
 export const refund = defineOperation({
   name: 'refund',

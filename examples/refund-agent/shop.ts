@@ -1,6 +1,9 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** A small shop. A trigger keeps the sum of refunds in the purchase, as triggers in real databases do. */
+/**
+ * A small shop. A trigger keeps the sum of refunds in the purchase, as triggers in real databases
+ * do.
+ */
 const SCHEMA = `
   create table purchase (
     id integer primary key, customer text not null, paid integer not null, refunded integer not null default 0);

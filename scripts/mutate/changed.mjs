@@ -5,7 +5,10 @@ import { readFileSync } from 'node:fs';
 const git = (...args) =>
   execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 256 * 1024 * 1024 });
 
-/** Changed lines by file, from 1: committed or not, and every line of a file that git does not know yet. */
+/**
+ * Changed lines by file, from 1: committed or not, and every line of a file that git does not know
+ * yet.
+ */
 export function changedLines(ref) {
   const changed = new Map();
   let lines;

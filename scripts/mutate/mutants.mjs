@@ -20,8 +20,8 @@ const CHECKING_CALL =
   /^#?(invariant|assert\w*|demand|(?:admit|check|refuse|require)[A-Z]\w*|\w*[pP]robe[A-Z]?\w*|discard|acknowledge)$/;
 
 /**
- * The mutants of one file. Types are stripped first, which keeps every position, so that a mutant is plain
- * JavaScript and a broken type never counts as a killed mutant.
+ * The mutants of one file. Types are stripped first, which keeps every position, so that a mutant
+ * is plain JavaScript and a broken type never counts as a killed mutant.
  */
 export function findMutants(file, source) {
   const text = stripTypeScriptTypes(source);
@@ -63,7 +63,8 @@ export function findMutants(file, source) {
       add(kind, index + 1, operandEnd(tokens, index, binding), neutral);
     }
   });
-  // Last, because most comparisons are a whole condition, operand or invariant, which has its mutants already.
+  // Last, because most comparisons are a whole condition, operand or invariant, which has its
+  // mutants already.
   const ranges = new Set([...mutants.values()].map(({ start, end }) => `${start}:${end}`));
   tokens.forEach((token, index) => {
     if (!COMPARISONS.includes(token.value)) return;
@@ -140,7 +141,10 @@ function arrowBody(tokens, open) {
   return [arrow + 1, operandEnd(tokens, arrow, 0)];
 }
 
-/** The first token of the statement that calls the name at `index`, if the call is all the statement does. */
+/**
+ * The first token of the statement that calls the name at `index`, if the call is all the statement
+ * does.
+ */
 function statementStart(tokens, index) {
   let at = index;
   while (tokens[at - 1]?.value === '.') at -= 2;

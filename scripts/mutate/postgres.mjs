@@ -1,4 +1,5 @@
-// The PostgreSQL server of one workshop: started once, used by every test that runs there, cleared after each of them.
+// The PostgreSQL server of one workshop: started once, used by every test that runs there, cleared
+// after each of them.
 import pg from 'pg';
 import { environmentOf, startServer } from '../../test/postgres/server.ts';
 

@@ -1,4 +1,5 @@
-// What is mutated, and which tests are tried on it. Slow tests that only repeat what quick ones show are left out.
+// What is mutated, and which tests are tried on it. Slow tests that only repeat what quick ones
+// show are left out.
 import { globSync } from 'node:fs';
 
 const RUNTIME = [
@@ -66,7 +67,10 @@ const LEFT_OUT = [
   'test/adapters/postgres/large-answers.test.ts',
 ];
 
-/** PostgreSQL tests of whole executions, races and lost connections: tried only on the files that these go through. */
+/**
+ * PostgreSQL tests of whole executions, races and lost connections: tried only on the files that
+ * these go through.
+ */
 const POSTGRES_EXECUTIONS = [
   ...['concurrency', 'conformance', 'control', 'cut-promotion', 'late-writes', 'marker-required'],
   ...['session-state', 'witness'],

@@ -1,4 +1,5 @@
-// Splits JavaScript into tokens with positions: as much of a scanner as finding conditions and their operands takes.
+// Splits JavaScript into tokens with positions: as much of a scanner as finding conditions and
+// their operands takes.
 const PUNCTUATORS = [
   ['>>>=', '...', '===', '!==', '**=', '<<=', '>>=', '>>>', '&&=', '||=', '??='],
   [
@@ -26,7 +27,10 @@ const PUNCTUATORS = [
 const CLOSER = { '(': ')', '[': ']', '{': '}' };
 const BEFORE_REGEX = new Set(['return', 'case', 'typeof', 'await', 'throw', 'in', 'of', 'void']);
 
-/** Tokens of `text`; brackets know the index of their partner. Comments are left out, a template is one token. */
+/**
+ * Tokens of `text`; brackets know the index of their partner. Comments are left out, a template is
+ * one token.
+ */
 export function tokenize(text) {
   const tokens = [];
   const open = [];

@@ -18,7 +18,9 @@ import { fileURLToPath } from 'node:url';
 const running = new Set();
 let stopped = false;
 
-/** A copy of the sources and tests in the temporary folder; the working tree is never written to. */
+/**
+ * A copy of the sources and tests in the temporary folder; the working tree is never written to.
+ */
 export function openWorkshop() {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-mutate-'));
   chmodSync(folder, 0o711); // A PostgreSQL server that root starts in here runs as an account that must get in.
@@ -63,8 +65,8 @@ function killGroup(child) {
 }
 
 /**
- * Runs one test file until its first failure: 'passed', 'failed' or 'timeout'. What tests leave behind when they
- * are cut short lies in a temporary folder of this run.
+ * Runs one test file until its first failure: 'passed', 'failed' or 'timeout'. What tests leave
+ * behind when they are cut short lies in a temporary folder of this run.
  */
 async function runTest(folder, file, { timeoutMs, coverage, environment }) {
   if (stopped) throw new Error('stopped');

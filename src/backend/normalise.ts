@@ -16,9 +16,9 @@ import {
 } from './manifest-schema.ts';
 
 /**
- * The manifest with every value as its column stores it and every effect with exactly the columns that the profile
- * reports: omitted columns of an insert get what the backend stores, unstated old values become "any". Idempotent, so
- * what was signed can be normalised again and stays the same.
+ * The manifest with every value as its column stores it and every effect with exactly the columns
+ * that the profile reports: omitted columns of an insert get what the backend stores, unstated old
+ * values become "any". Idempotent, so what was signed can be normalised again and stays the same.
  */
 export function normaliseManifest<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
@@ -258,7 +258,10 @@ class EffectRows<Column extends ColumnShape> {
   }
 }
 
-/** A label needs one cell whose value the backend assigns itself; elsewhere there is no evidence for it. */
+/**
+ * A label needs one cell whose value the backend assigns itself; elsewhere there is no evidence for
+ * it.
+ */
 function checkLabels<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   effects: readonly ApprovedEffect[],

@@ -1,7 +1,10 @@
 import type { Promotion } from '../contract/adapter.ts';
 import type { Certificate, Claim, ConsumedPermit } from '../contract/proof.ts';
 
-/** What the core hands over with an action: the stage that comes of it is promoted under nothing else. */
+/**
+ * What the core hands over with an action: the stage that comes of it is promoted under nothing
+ * else.
+ */
 export interface StagedUnder {
   readonly claim: Claim;
   readonly certificate: Certificate;
@@ -10,8 +13,9 @@ export interface StagedUnder {
 type Refused = Extract<Promotion, { readonly kind: 'refused' }>;
 
 /**
- * An adapter's own check of a permit, whatever the core has checked: the permit must name the claim and certificate
- * under which its stage was opened, its candidate, and the evidence that it reported last.
+ * An adapter's own check of a permit, whatever the core has checked: the permit must name the claim
+ * and certificate under which its stage was opened, its candidate, and the evidence that it
+ * reported last.
  */
 export class PermitCheck {
   readonly #under: StagedUnder;
@@ -28,12 +32,18 @@ export class PermitCheck {
     this.#evidence = evidence;
   }
 
-  /** Takes note of a recheck. If it found something else, only another observation can lead to a promotion. */
+  /**
+   * Takes note of a recheck. If it found something else, only another observation can lead to a
+   * promotion.
+   */
   rechecked(evidence: string): void {
     if (evidence !== this.#evidence) this.#evidence = undefined;
   }
 
-  /** The refusal of a permit that is not for this stage. The stage must be discarded before it is returned. */
+  /**
+   * The refusal of a permit that is not for this stage. The stage must be discarded before it is
+   * returned.
+   */
   refusalOf(permit: ConsumedPermit): Refused | undefined {
     const what = this.#findMismatch(permit);
     if (what === undefined) return undefined;

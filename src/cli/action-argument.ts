@@ -18,14 +18,20 @@ export const ACTION_FLAGS = {
   values: { value: 'JSON', about: 'values for its parameters, as a JSON list or object' },
 } satisfies Flags;
 
-/** What a command line asks for: an action, or an operation that computes one. What it says is checked where it is used. */
+/**
+ * What a command line asks for: an action, or an operation that computes one. What it says is
+ * checked where it is used.
+ */
 export type Asked =
   | { readonly kind: 'action'; readonly action: unknown }
   | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
 
 const INPUT = `--input '{"invoice": 4711}'`;
 
-/** One statement, a file, or an operation with its input: exactly one of them, with only the flags that belong to it. */
+/**
+ * One statement, a file, or an operation with its input: exactly one of them, with only the flags
+ * that belong to it.
+ */
 export function readAsked(args: Arguments, verb: string): Asked {
   const { sql, action, operation } = {
     sql: args.value('sql'),
@@ -60,7 +66,10 @@ export function readAsked(args: Arguments, verb: string): Asked {
   };
 }
 
-/** The action that is asked for; an operation's is computed from its checked input, as when it was proposed. */
+/**
+ * The action that is asked for; an operation's is computed from its checked input, as when it was
+ * proposed.
+ */
 export async function actionOf(config: RuntimeConfig, asked: Asked): Promise<unknown> {
   if (asked.kind === 'action') return asked.action;
   const operation = operationNamed(config, asked.name);

@@ -18,7 +18,10 @@ import type { Verb } from './verb.ts';
 const EXPIRES = '10m';
 const ASK_HELP = 'run `effectmatch approve --help`; nothing was signed';
 
-/** Shows what a proposal says and signs it. It needs the key alone: no configuration, store, database or network. */
+/**
+ * Shows what a proposal says and signs it. It needs the key alone: no configuration, store,
+ * database or network.
+ */
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',

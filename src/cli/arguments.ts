@@ -25,7 +25,9 @@ export const CONFIG_FLAG = {
   },
 } satisfies Flags;
 
-/** What a verb was called with: every flag is known, given once, and has a value where it takes one. */
+/**
+ * What a verb was called with: every flag is known, given once, and has a value where it takes one.
+ */
 export interface Arguments {
   readonly positionals: readonly string[];
   has(flag: string): boolean;
@@ -34,7 +36,10 @@ export interface Arguments {
   count(flag: string, least: number): number | undefined;
 }
 
-/** Reads a verb's arguments strictly: anything unknown, doubled or incomplete is refused before anything is done. */
+/**
+ * Reads a verb's arguments strictly: anything unknown, doubled or incomplete is refused before
+ * anything is done.
+ */
 export function readArguments(
   verb: string,
   argv: readonly string[],
@@ -138,7 +143,10 @@ export function unknownWord(what: string, word: string, known: readonly string[]
   return `unknown ${what} "${word}"${near ? `; did you mean "${nearest.candidate}"?` : ''}`;
 }
 
-/** How many slips lie between two words: a letter too many, too few or wrong, or two neighbours swapped. */
+/**
+ * How many slips lie between two words: a letter too many, too few or wrong, or two neighbours
+ * swapped.
+ */
 function countSlips(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
   const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;

@@ -1,12 +1,18 @@
 import { createInterface } from 'node:readline/promises';
 import type { Output } from './output.ts';
 
-/** Whether a person is there to answer: both ends are a terminal, and no document for a program is asked for. */
+/**
+ * Whether a person is there to answer: both ends are a terminal, and no document for a program is
+ * asked for.
+ */
 export function canAsk({ json }: Output): boolean {
   return !json && process.stdin.isTTY === true && process.stdout.isTTY === true;
 }
 
-/** Asks one question on the terminal; an empty answer is the one that is offered. Ctrl-C and the end of input are none. */
+/**
+ * Asks one question on the terminal; an empty answer is the one that is offered. Ctrl-C and the end
+ * of input are none.
+ */
 export async function ask(question: string, offered = ''): Promise<string | undefined> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
@@ -27,7 +33,10 @@ export async function confirm(question: string): Promise<boolean> {
   return /^(?:y|yes)$/i.test((await ask(`${question} [y/N]`)) ?? '');
 }
 
-/** The same about something that was shortened: `all` shows the whole of it, and the question comes again. */
+/**
+ * The same about something that was shortened: `all` shows the whole of it, and the question comes
+ * again.
+ */
 export async function confirmShortened(
   question: string,
   showAll: () => Promise<void>,

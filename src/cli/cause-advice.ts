@@ -1,4 +1,7 @@
-/** What to do about the usual ways in which a server, a file or a package is not there, by the code of the cause. */
+/**
+ * What to do about the usual ways in which a server, a file or a package is not there, by the code
+ * of the cause.
+ */
 const ADVICE: Readonly<Record<string, string>> = {
   '28000':
     'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',

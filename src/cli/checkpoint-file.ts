@@ -8,7 +8,9 @@ import { readTextFile } from './text-file.ts';
 
 const WANTED = 'name a file that `effectmatch journal --checkpoint --export FILE` wrote';
 
-/** An exported checkpoint as a file: the sealed text and its seal, everything a later check needs. */
+/**
+ * An exported checkpoint as a file: the sealed text and its seal, everything a later check needs.
+ */
 export function formatCheckpoint({ text, seal }: Sealed<Checkpoint>): string {
   return `${JSON.stringify({ text, seal }, null, 2)}\n`;
 }
@@ -19,8 +21,8 @@ export function formatSignedCheckpoint(keyring: Keyring, { record }: Sealed<Chec
 }
 
 /**
- * Reads an exported checkpoint and checks its seal or its signature: a file that this deployment did not write proves
- * nothing.
+ * Reads an exported checkpoint and checks its seal or its signature: a file that this deployment
+ * did not write proves nothing.
  */
 export function readCheckpoint({ sealer, keyring }: Keys, file: string): Sealed<Checkpoint> {
   const text = readTextFile(file, WANTED);

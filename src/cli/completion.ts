@@ -3,7 +3,10 @@ import { EXIT } from './exit-code.ts';
 import { usageError } from './guided-error.ts';
 import type { Verb } from './verb.ts';
 
-/** Prints a script that teaches a shell to complete verbs and flags. It is made from the same table as the help. */
+/**
+ * Prints a script that teaches a shell to complete verbs and flags. It is made from the same table
+ * as the help.
+ */
 export function completionOf(verbs: () => readonly Verb[]): Verb {
   const shells: Readonly<Record<string, () => string>> = {
     bash: () => bashScript(verbs()),

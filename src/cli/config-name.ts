@@ -7,8 +7,9 @@ export const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map(
 );
 
 /**
- * What a configuration is called in a folder: as the one that is there, or else so that Node takes it for the ES module
- * it is. In a package that does not say "type": "module", Node takes `.ts` for CommonJS, or warns at every command.
+ * What a configuration is called in a folder: as the one that is there, or else so that Node takes
+ * it for the ES module it is. In a package that does not say "type": "module", Node takes `.ts` for
+ * CommonJS, or warns at every command.
  */
 export function configNameIn(folder: string): string {
   const existing = CONFIG_NAMES.find((name) => existsSync(join(folder, name)));

@@ -6,7 +6,10 @@ import { openStore } from './open-store.ts';
 import { printableLine } from './output.ts';
 import type { Verb } from './verb.ts';
 
-/** Lists work that was released and never completed. It opens keyring and store only, never a backend. */
+/**
+ * Lists work that was released and never completed. It opens keyring and store only, never a
+ * backend.
+ */
 export const continuations: Verb = {
   name: 'continuations',
   summary: 'list work that was released and has not completed',

@@ -14,8 +14,8 @@ export interface Found {
 }
 
 /**
- * The documents of a file, one per line as an export writes them, or one that is laid out over several lines. A file
- * may be as long as it likes: at most one document is held at a time.
+ * The documents of a file, one per line as an export writes them, or one that is laid out over
+ * several lines. A file may be as long as it likes: at most one document is held at a time.
  */
 export function* readDocuments(file: string): Generator<Found> {
   let line = 0;

@@ -5,9 +5,10 @@ import { readSecretFile } from '../crypto/secret-file.ts';
 import { EffectMatchError } from '../errors.ts';
 
 /**
- * A setting that does not belong into a configuration file, such as an address with a password: from the environment,
- * or else from a file of `NAME=value` lines that only its owner can read. A missing one is named instead of being taken
- * for nothing, because an empty address would quietly lead to another server.
+ * A setting that does not belong into a configuration file, such as an address with a password:
+ * from the environment, or else from a file of `NAME=value` lines that only its owner can read. A
+ * missing one is named instead of being taken for nothing, because an empty address would quietly
+ * lead to another server.
  */
 export function fromEnvironment(name: string, { file }: { readonly file?: string } = {}): string {
   const given = process.env[name] ?? '';

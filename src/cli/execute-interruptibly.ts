@@ -8,8 +8,9 @@ import { catchInterrupt, showProgress } from './progress.ts';
 import { openRuntime } from './unchanged.ts';
 
 /**
- * Executes an action; Ctrl-C settles it as recovery settles an attempt whose process died, and its verdict is recorded. An
- * execution that reaches its own end first keeps its own verdict: whichever is recorded first is the one.
+ * Executes an action; Ctrl-C settles it as recovery settles an attempt whose process died, and its
+ * verdict is recorded. An execution that reaches its own end first keeps its own verdict: whichever
+ * is recorded first is the one.
  */
 export async function executeInterruptibly(
   config: RuntimeConfig,
@@ -30,13 +31,17 @@ export async function executeInterruptibly(
     await runtime.close();
     return first;
   }
-  // Not closed: a session that still waits for the backend would keep us waiting. It ends with the process.
+  // Not closed: a session that still waits for the backend would keep us waiting. It ends with the
+  // process.
   const ended = executing.catch(() => undefined);
   const terminal = await Promise.race([settleInterrupted(config, license), ended]);
   return terminal ?? (await ended) ?? (await reportUnsettled(runtime, license));
 }
 
-/** Settles what this license claimed, over connections of its own; undefined where that is not possible now. */
+/**
+ * Settles what this license claimed, over connections of its own; undefined where that is not
+ * possible now.
+ */
 async function settleInterrupted(
   config: RuntimeConfig,
   license: string,

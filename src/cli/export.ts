@@ -22,7 +22,10 @@ import type { Verb } from './verb.ts';
 const FORMATS = ['jsonl', 'cloudevents'] as const;
 type Format = (typeof FORMATS)[number];
 
-/** Hands out signed receipts, or the public keys that verify them. It opens keyring and store only, never a backend. */
+/**
+ * Hands out signed receipts, or the public keys that verify them. It opens keyring and store only,
+ * never a backend.
+ */
 export const exportReceipts: Verb = {
   name: 'export',
   summary: 'write signed receipts of what was decided, for people who cannot see this store',

@@ -84,7 +84,10 @@ export function describeFault(error: unknown): {
   };
 }
 
-/** By name and code, not by class: a configuration file may have loaded its own copy of this package. */
+/**
+ * By name and code, not by class: a configuration file may have loaded its own copy of this
+ * package.
+ */
 function hasOurCode(error: unknown): error is EffectMatchError {
   return (
     error instanceof Error &&
@@ -95,7 +98,10 @@ function hasOurCode(error: unknown): error is EffectMatchError {
   );
 }
 
-/** Does something of which a verb knows better than the table what to do next when it fails with this code. */
+/**
+ * Does something of which a verb knows better than the table what to do next when it fails with
+ * this code.
+ */
 export function withNext<T>(code: ErrorCode, next: string, work: () => T): T {
   try {
     return work();

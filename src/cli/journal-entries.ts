@@ -20,8 +20,9 @@ const PAGE = 500;
 export type Matcher = (entry: JournalEntry) => Promise<boolean>;
 
 /**
- * The rows asked for, in order. With `after` they are the first that follow it, else the newest. Reads page by page
- * when only some rows are asked for, because how many lie between two of them is not known.
+ * The rows asked for, in order. With `after` they are the first that follow it, else the newest.
+ * Reads page by page when only some rows are asked for, because how many lie between two of them is
+ * not known.
  */
 export async function readEntries(
   ledgers: Ledgers,

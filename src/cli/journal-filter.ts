@@ -72,7 +72,10 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/;
 const AGO_MAX_MS = 100 * 365 * 86_400_000;
 
-/** A day in UTC, an instant that says its zone, or a duration back from now. A time without a zone would mean two things. */
+/**
+ * A day in UTC, an instant that says its zone, or a duration back from now. A time without a zone
+ * would mean two things.
+ */
 function readTime(args: Arguments, flag: string, nowMs: number): number | undefined {
   const text = args.value(flag);
   if (text === undefined) return undefined;
@@ -89,12 +92,18 @@ function readTime(args: Arguments, flag: string, nowMs: number): number | undefi
   }
 }
 
-/** Whether a calendar has this day: the thirtieth of February would silently be read as one in March. */
+/**
+ * Whether a calendar has this day: the thirtieth of February would silently be read as one in
+ * March.
+ */
 function isDay(text: string): boolean {
   return new Date(Date.parse(text)).toISOString().startsWith(text);
 }
 
-/** Decides about rows; undefined where every row will do. What a row does not say itself is asked of its occurrence's claim. */
+/**
+ * Decides about rows; undefined where every row will do. What a row does not say itself is asked of
+ * its occurrence's claim.
+ */
 export function createMatcher(
   ledgers: Pick<Ledgers, 'holder'>,
   filter: Filter,

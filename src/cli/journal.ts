@@ -79,7 +79,10 @@ type Request =
   | { readonly mode: 'checkpoint'; readonly file: string | undefined; readonly signed: boolean }
   | ({ readonly mode: 'list' } & Listing);
 
-/** One mode, with only the flags that belong to it. File names count from where the command was called. */
+/**
+ * One mode, with only the flags that belong to it. File names count from where the command was
+ * called.
+ */
 function readRequest(args: Arguments): Request {
   const mode = args.has('verify') ? 'verify' : args.has('checkpoint') ? 'checkpoint' : 'list';
   const belongs = {
@@ -141,7 +144,10 @@ function createPrinter(ledgers: Ledgers, output: Output): (entry: JournalEntry) 
 
 const FOLLOW_MS = 500;
 
-/** Asks for what is new twice a second until somebody interrupts; rows are never missed, because they are numbered. */
+/**
+ * Asks for what is new twice a second until somebody interrupts; rows are never missed, because
+ * they are numbered.
+ */
 async function follow(
   ledgers: Ledgers,
   asked: { readonly after: number; readonly matches: Asked['matches'] },

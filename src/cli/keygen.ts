@@ -6,7 +6,9 @@ import { EXIT } from './exit-code.ts';
 import { GuidedError, usageError } from './guided-error.ts';
 import type { Verb } from './verb.ts';
 
-/** A new key for a person who approves. It needs no configuration: it runs on that person's machine. */
+/**
+ * A new key for a person who approves. It needs no configuration: it runs on that person's machine.
+ */
 export const keygen: Verb = {
   name: 'keygen',
   summary: 'make a key for an approver',

@@ -13,9 +13,9 @@ const AS_MODULE =
   'rename it to effectmatch.config.mts, or write "type": "module" into package.json';
 
 /**
- * The deployment that `--config` names, or the one of the current folder. From here on the process works in the
- * folder of that file, so that every relative path in it (of the store, of the keyring, inside an adapter) counts
- * from there, wherever the command was called.
+ * The deployment that `--config` names, or the one of the current folder. From here on the process
+ * works in the folder of that file, so that every relative path in it (of the store, of the
+ * keyring, inside an adapter) counts from there, wherever the command was called.
  */
 export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
   const file = findConfig(args.value('config'));

@@ -16,13 +16,19 @@ export interface Store extends AsyncDisposable {
   readonly keyring: Keyring;
 }
 
-/** Opens keyring and store and nothing else: no adapter is opened, and what does not exist is not created. */
+/**
+ * Opens keyring and store and nothing else: no adapter is opened, and what does not exist is not
+ * created.
+ */
 export async function openStore(config: RuntimeConfig): Promise<Store> {
   assertPresent(config);
   return await openOrMakeStore(config);
 }
 
-/** The same for verbs that begin a deployment's records: a store that does not exist is made, a keyring is not. */
+/**
+ * The same for verbs that begin a deployment's records: a store that does not exist is made, a
+ * keyring is not.
+ */
 export async function openOrMakeStore(config: RuntimeConfig): Promise<Store> {
   assertKeyring(config);
   const keyring = openPresentKeyring(config);
@@ -32,14 +38,20 @@ export async function openOrMakeStore(config: RuntimeConfig): Promise<Store> {
   return { ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
 }
 
-/** A deployment that has run once has a keyring and a store. Without them a path is wrong, or nothing ever ran. */
+/**
+ * A deployment that has run once has a keyring and a store. Without them a path is wrong, or
+ * nothing ever ran.
+ */
 export function assertPresent(config: RuntimeConfig): void {
   assertKeyring(config);
   const store = typeof config.store === 'string' ? config.store : config.store.file;
   if (store !== undefined && !existsSync(store)) throw absent('store', store);
 }
 
-/** Verbs that begin a deployment's records make the store, but no keys: a second keyring could not read the first's. */
+/**
+ * Verbs that begin a deployment's records make the store, but no keys: a second keyring could not
+ * read the first's.
+ */
 export function assertKeyring({ keyring }: RuntimeConfig): void {
   if (typeof keyring === 'string' && !existsSync(keyring)) throw absent('keyring', keyring);
 }

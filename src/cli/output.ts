@@ -17,7 +17,10 @@ export interface Output {
   line(text?: string): void;
   /** The one document of JSON mode; nothing otherwise. */
   document(value: unknown): void;
-  /** One of many documents in JSON mode, on a line of its own, for what has no end; nothing otherwise. */
+  /**
+   * One of many documents in JSON mode, on a line of its own, for what has no end; nothing
+   * otherwise.
+   */
   row(value: unknown): void;
   /** Text in a colour, where colour is wanted. */
   paint(tone: Tone, text: string): string;
@@ -51,13 +54,16 @@ export function createOutput(
   };
 }
 
-/** What a terminal acts on or does not show: controls, marks that reorder text, invisible characters, other line ends. */
+/**
+ * What a terminal acts on or does not show: controls, marks that reorder text, invisible
+ * characters, other line ends.
+ */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Text from records as a terminal may show it: control characters, marks that reorder text and what cannot be seen
- * become visible escapes, so that nothing stored in a journal can repaint or imitate what stands beside it. Line
- * breaks stay.
+ * Text from records as a terminal may show it: control characters, marks that reorder text and what
+ * cannot be seen become visible escapes, so that nothing stored in a journal can repaint or imitate
+ * what stands beside it. Line breaks stay.
  */
 export function printable(text: string): string {
   return text.replace(HIDDEN, (char) =>
@@ -65,7 +71,10 @@ export function printable(text: string): string {
   );
 }
 
-/** The same for JSON, which escapes only the oldest controls by itself. Whoever parses it gets the same value. */
+/**
+ * The same for JSON, which escapes only the oldest controls by itself. Whoever parses it gets the
+ * same value.
+ */
 function escapeHidden(json: string): string {
   return json.replace(HIDDEN, (char) =>
     char === '\n'
@@ -74,7 +83,9 @@ function escapeHidden(json: string): string {
   );
 }
 
-/** The same on one line: a line break in a record must not start what looks like a row of its own. */
+/**
+ * The same on one line: a line break in a record must not start what looks like a row of its own.
+ */
 export function printableLine(text: string): string {
   return printable(text).replaceAll('\n', '\\n');
 }
@@ -84,7 +95,10 @@ export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));
 }
 
-/** Lines of at most `width` characters, broken at spaces where there are any; what is broken goes on indented. */
+/**
+ * Lines of at most `width` characters, broken at spaces where there are any; what is broken goes on
+ * indented.
+ */
 export function wrap(text: string, width: number): string[] {
   return text.split('\n').flatMap((line) => {
     const lines: string[] = [];

@@ -3,9 +3,10 @@ import { spawn } from 'node:child_process';
 const DEFAULT = 'less';
 
 /**
- * Shows lines in the program that `PAGER` names, `less` unless it says otherwise, and waits until the reader is done. False
- * where nobody sits at a terminal, where `PAGER` is empty or `cat`, or where the program failed or there is none: then print
- * them, because nobody may be asked to sign what was perhaps not shown.
+ * Shows lines in the program that `PAGER` names, `less` unless it says otherwise, and waits until
+ * the reader is done. False where nobody sits at a terminal, where `PAGER` is empty or `cat`, or
+ * where the program failed or there is none: then print them, because nobody may be asked to sign
+ * what was perhaps not shown.
  */
 export async function readInPager(lines: readonly string[]): Promise<boolean> {
   const command = process.env.PAGER ?? DEFAULT;
@@ -17,7 +18,8 @@ export async function readInPager(lines: readonly string[]): Promise<boolean> {
   )
     return false;
   if (lines.length < (process.stdout.rows ?? 24)) return false;
-  // As a shell would read it, because PAGER may hold flags; and with colours, ending by itself where all of it fits.
+  // As a shell would read it, because PAGER may hold flags; and with colours, ending by itself
+  // where all of it fits.
   const child = spawn(command, {
     shell: true,
     stdio: ['pipe', 'inherit', 'inherit'],

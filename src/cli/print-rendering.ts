@@ -2,12 +2,18 @@ import { usageError } from './guided-error.ts';
 import { type Output, printable } from './output.ts';
 import { readInPager } from './pager.ts';
 
-/** Prints what there is to approve like a diff: additions, changes and removals in their colours, cautions marked. */
+/**
+ * Prints what there is to approve like a diff: additions, changes and removals in their colours,
+ * cautions marked.
+ */
 export function printRendering(rendering: string, output: Output): void {
   for (const line of paintLines(rendering, output)) output.line(line);
 }
 
-/** The same, in the reader's pager where a person sits at a terminal: fifty thousand lines are for leafing through. */
+/**
+ * The same, in the reader's pager where a person sits at a terminal: fifty thousand lines are for
+ * leafing through.
+ */
 export async function leafThrough(rendering: string, output: Output): Promise<void> {
   const lines = paintLines(rendering, output);
   if (output.json || (await readInPager(lines))) return;

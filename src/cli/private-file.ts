@@ -14,9 +14,9 @@ import { basename, dirname, join } from 'node:path';
 import { GuidedError } from './guided-error.ts';
 
 /**
- * Writes a file that only its owner can read, whole and flushed, or not at all: it is written aside and then given its
- * name. A file of that name is replaced only when that was asked for, because an earlier export is evidence.
- * Returns how many lines were written.
+ * Writes a file that only its owner can read, whole and flushed, or not at all: it is written aside
+ * and then given its name. A file of that name is replaced only when that was asked for, because an
+ * earlier export is evidence. Returns how many lines were written.
  */
 export async function writePrivateFile(
   file: string,
@@ -55,7 +55,10 @@ function writeAll(descriptor: number, bytes: Buffer): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
 }
 
-/** Faults of the file system are the caller's to mend; whatever the lines throw passes through as it is. */
+/**
+ * Faults of the file system are the caller's to mend; whatever the lines throw passes through as it
+ * is.
+ */
 function attempt<T>(file: string, step: () => T): T {
   try {
     return step();

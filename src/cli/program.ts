@@ -35,7 +35,10 @@ const VERBS: readonly Verb[] = [
 /** What may stand before the verb: it changes how things are printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 
-/** Runs one command line to its end, and ends the process with its exit code once everything is printed. */
+/**
+ * Runs one command line to its end, and ends the process with its exit code once everything is
+ * printed.
+ */
 export async function runProgram(argv: readonly string[]): Promise<void> {
   const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const noColor = flags.includes('--no-color');
@@ -47,11 +50,15 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   process.exitCode = await runCommand(argv, output).catch((error: unknown) =>
     reportFault(error, output, complaints),
   );
-  // Said explicitly, because a configuration file may have opened something that would keep the process alive.
+  // Said explicitly, because a configuration file may have opened something that would keep the
+  // process alive.
   process.stdout.write('', () => process.exit());
 }
 
-/** A reader that has seen enough (`| head`) changes neither what a verb does nor what its exit code says. */
+/**
+ * A reader that has seen enough (`| head`) changes neither what a verb does nor what its exit code
+ * says.
+ */
 function ignoreAbsentReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exit(EXIT.fault);
 }
@@ -112,7 +119,10 @@ function printVersion(words: readonly string[], output: Output): ExitCode {
   return EXIT.done;
 }
 
-/** Code, sentence and next step; on stdout as a document in JSON mode, else on stderr. A stack only when asked for. */
+/**
+ * Code, sentence and next step; on stdout as a document in JSON mode, else on stderr. A stack only
+ * when asked for.
+ */
 function reportFault(error: unknown, output: Output, { line, paint }: Output): ExitCode {
   const { code, message, next } = describeFault(error);
   output.document({ error: { code, message, next } });

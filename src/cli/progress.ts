@@ -20,12 +20,18 @@ export function silenceProgress(): void {
   silenced = true;
 }
 
-/** Says on a terminal that something is under way once it takes over a second, on stderr so that output stays clean. */
+/**
+ * Says on a terminal that something is under way once it takes over a second, on stderr so that
+ * output stays clean.
+ */
 export function showProgress(what: string): Progress {
   return openProgress(what, { stream: process.stderr, nowMs: () => performance.now() }, silenced);
 }
 
-/** The same at a chosen place. Nothing is written before a second has passed, and nothing of it stays. */
+/**
+ * The same at a chosen place. Nothing is written before a second has passed, and nothing of it
+ * stays.
+ */
 export function openProgress(
   what: string,
   { stream, nowMs }: ProgressSite,

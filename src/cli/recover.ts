@@ -60,7 +60,9 @@ function describe(result: Recovered, { paint }: Output): string {
   }
 }
 
-/** Only an interrupted attempt is proof for the occurrence: what another attempt did may be durable. */
+/**
+ * Only an interrupted attempt is proof for the occurrence: what another attempt did may be durable.
+ */
 function explain(terminal: Terminal): string {
   if (terminal.kind !== 'rejected') return '';
   const { reason, detail } = terminal;

@@ -13,7 +13,10 @@ import { loadConfig } from './load-config.ts';
 import { openStore } from './open-store.ts';
 import type { Verb } from './verb.ts';
 
-/** An operator's decision about what nothing could establish. It opens keyring and store only, never a backend. */
+/**
+ * An operator's decision about what nothing could establish. It opens keyring and store only, never
+ * a backend.
+ */
 export const resolve: Verb = {
   name: 'resolve',
   summary: 'record what an operator found out about an indeterminate occurrence',

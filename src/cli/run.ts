@@ -49,8 +49,9 @@ no data changed (sequences that moved are listed), ${EXIT.diverged} diverged, ${
 const AGAIN = 'nothing was changed; plan it again and have it approved again';
 
 /**
- * What to do after a refusal, by its reason. Where the action may have run, only data is said to be unchanged: sequences
- * do not roll back, and the verdict lists those that moved. Whatever is not here is explained by its own detail.
+ * What to do after a refusal, by its reason. Where the action may have run, only data is said to be
+ * unchanged: sequences do not roll back, and the verdict lists those that moved. Whatever is not
+ * here is explained by its own detail.
  */
 const ADVICE: Readonly<Record<string, string>> = {
   'action-failed':

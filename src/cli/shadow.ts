@@ -13,8 +13,10 @@ import { readTextFile } from './text-file.ts';
 import { openRuntime } from './unchanged.ts';
 import type { Verb } from './verb.ts';
 
-/** Says what `run` would have decided, beside production and without deciding anything. A verb of its own: a flag that is
- * forgotten or misspelt must not turn a look into an execution. */
+/**
+ * Says what `run` would have decided, beside production and without deciding anything. A verb of
+ * its own: a flag that is forgotten or misspelt must not turn a look into an execution.
+ */
 export const shadow: Verb = {
   name: 'shadow',
   summary: 'say what `run` would decide about an action, without deciding anything',

@@ -3,7 +3,10 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { toneOf } from './journal-entries.ts';
 import { indent, type Output } from './output.ts';
 
-/** How one attempt ended, in a few lines: when, whose, the verdict with its differences, and the certificate. */
+/**
+ * How one attempt ended, in a few lines: when, whose, the verdict with its differences, and the
+ * certificate.
+ */
 export function describeAttempt(terminal: Terminal, replay: boolean, { paint }: Output): string {
   const { kind, execution, recordedAt } = terminal;
   const role = replay ? '  (another attempt holds the claim)' : '';

@@ -19,7 +19,10 @@ import { shadowTone } from './shadow.ts';
 import { describeAttempt } from './show-attempt.ts';
 import type { Verb } from './verb.ts';
 
-/** Everything that is recorded about one occurrence. It opens keyring and store only, never a backend. */
+/**
+ * Everything that is recorded about one occurrence. It opens keyring and store only, never a
+ * backend.
+ */
 export const show: Verb = {
   name: 'show',
   summary: 'show one occurrence: what was approved, what came of it, and why',
@@ -76,7 +79,10 @@ async function findShadow(ledgers: Ledgers, occurrence: OccurrenceId): Promise<S
   return undefined;
 }
 
-/** A claim without a verdict halts. Attempts that never claimed were all refused, which is a verdict about them. */
+/**
+ * A claim without a verdict halts. Attempts that never claimed were all refused, which is a verdict
+ * about them.
+ */
 function verdictCode({ holder, terminal, attempts }: Found): ExitCode {
   if (holder === undefined && attempts.length > 0) return EXIT.rejected;
   return exitCodeOf(terminal);

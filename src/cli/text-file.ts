@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { GuidedError } from './guided-error.ts';
 
-/** The text of a file that was named on the command line; `next` says what to name instead when there is none. */
+/**
+ * The text of a file that was named on the command line; `next` says what to name instead when
+ * there is none.
+ */
 export function readTextFile(file: string, next: string): string {
   let bytes: Buffer;
   try {

@@ -12,7 +12,9 @@ import type { Verb } from './verb.ts';
 const OUT = 'effectmatch.types.ts';
 const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 
-/** Writes the types of a database's tables, so that a manifest with a wrong column does not compile. */
+/**
+ * Writes the types of a database's tables, so that a manifest with a wrong column does not compile.
+ */
 export const types: Verb = {
   name: 'types',
   summary: 'write TypeScript types of the tables, for manifests that the compiler checks',

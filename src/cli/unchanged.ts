@@ -1,7 +1,9 @@
 import { createRuntime, type Runtime, type RuntimeConfig } from '../runtime/runtime.ts';
 import { describeFault, GuidedError } from './guided-error.ts';
 
-/** Adds to whatever goes wrong in `work`, which only looks or opens, that nothing was changed by it. */
+/**
+ * Adds to whatever goes wrong in `work`, which only looks or opens, that nothing was changed by it.
+ */
 export async function sayUnchanged<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -34,7 +34,10 @@ const NOT_PROVED = {
 const KEY_HELP =
   'give --key what `effectmatch export --public-key` printed, or a file with it; an approver key is something else';
 
-/** Verifies receipts and signed checkpoints with a public key alone: no configuration, store, keyring or network. */
+/**
+ * Verifies receipts and signed checkpoints with a public key alone: no configuration, store,
+ * keyring or network.
+ */
 export const verify: Verb = {
   name: 'verify',
   summary: 'verify receipts or a signed checkpoint with a public key alone',
@@ -107,7 +110,10 @@ const EVENT_FIELDS = [
   'data',
 ] as const;
 
-/** The envelope inside an event that `export --format cloudevents` wrote; what is around it is not signed. */
+/**
+ * The envelope inside an event that `export --format cloudevents` wrote; what is around it is not
+ * signed.
+ */
 function unwrap(text: string): unknown {
   return /^\s*\{\s*"specversion"/.test(text) ? readFields('event', text, EVENT_FIELDS).data : text;
 }

@@ -4,7 +4,10 @@ import { describeRounded, findRounded } from '../protocol/value.ts';
 /** Names and values of an object that was taken apart once. */
 export type Fields = { readonly [name: string]: unknown };
 
-/** The own fields of untrusted input, read once: nothing that it still holds can change or answer for them later. */
+/**
+ * The own fields of untrusted input, read once: nothing that it still holds can change or answer
+ * for them later.
+ */
 export function readFields(input: unknown, where: string): Fields {
   const prototype: unknown =
     typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
@@ -26,7 +29,10 @@ export function refuseUnknown(object: object, known: readonly string[], where: s
   throw refuseAction(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
 }
 
-/** Refuses integers that may have been rounded, wherever they stand in an action. `instead` says what to write. */
+/**
+ * Refuses integers that may have been rounded, wherever they stand in an action. `instead` says
+ * what to write.
+ */
 export function refuseRounded(value: unknown, where: string, instead: string): void {
   const rounded = findRounded(value);
   if (rounded !== undefined)

@@ -23,16 +23,24 @@ export type { Assigned, CandidateFacts, ChannelReport, Evidence, Outlet, Survey,
 export interface AdapterContext {
   readonly name: string;
   readonly clock: Clock;
-  /** How long a silent attempt counts as alive; absent outside a runtime. A request must not take longer than that. */
+  /**
+   * How long a silent attempt counts as alive; absent outside a runtime. A request must not take
+   * longer than that.
+   */
   readonly leaseMs?: number;
   /** An adapter calls this at its own steps (`adapter:…`), so that crash tests can stop there. */
   readonly reached: Reached;
 }
 
-/** What `sqlite({...})` and its siblings return: configuration that the runtime opens and admits. */
+/**
+ * What `sqlite({...})` and its siblings return: configuration that the runtime opens and admits.
+ */
 export interface AdapterFactory<Action = unknown> {
   open(context: AdapterContext): Promise<Adapter<Action>>;
-  /** Where a backend must be prepared before it can be protected: what an administrator's login has to do. */
+  /**
+   * Where a backend must be prepared before it can be protected: what an administrator's login has
+   * to do.
+   */
   readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
 }
 
@@ -47,17 +55,22 @@ export interface Provisioning {
   /** The statements in order, for people to read. Passwords are left out. */
   print(): string;
   /**
-   * Runs all of them or none; `report` is called after each. Returns what was left out because the administrator's
-   * login may not do it: a survey will find what that leaves open.
+   * Runs all of them or none; `report` is called after each. Returns what was left out because the
+   * administrator's login may not do it: a survey will find what that leaves open.
    */
   apply(report?: (statement: string) => void): Promise<readonly LeftOut[]>;
 }
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */
 export interface AdapterIdentity {
-  /** For example `sqlite`, or `postgresql 17` where what the backend does may depend on its version. */
+  /**
+   * For example `sqlite`, or `postgresql 17` where what the backend does may depend on its version.
+   */
   readonly kind: string;
-  /** The backend instance: a random id kept in the backend itself, so that a license does not fit another database. */
+  /**
+   * The backend instance: a random id kept in the backend itself, so that a license does not fit
+   * another database.
+   */
   readonly backend: string;
   /** Package version and digest of the adapter's modules. */
   readonly code: string;
@@ -72,25 +85,29 @@ interface AdapterBase<Action> {
   readonly channels: readonly string[];
 
   /**
-   * Canonicalises the manifest's values by the backend's own types, splits keys, fills constant defaults. Throws
-   * `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code; a backend where that needs a closed boundary
-   * throws `ERR_EM_BOUNDARY_OPEN` while an outlet is open.
+   * Canonicalises the manifest's values by the backend's own types, splits keys, fills constant
+   * defaults. Throws `ERR_EM_MANIFEST_INVALID` with what to change. Runs no application code; a
+   * backend where that needs a closed boundary throws `ERR_EM_BOUNDARY_OPEN` while an outlet is
+   * open.
    */
   normalise(manifest: Manifest): Promise<Manifest>;
   /**
-   * Reads declared state outside any stage, in the order asked; `key` comes back normalised as asked. Runs no
-   * application code, and throws `ERR_EM_BOUNDARY_OPEN` like `normalise`.
+   * Reads declared state outside any stage, in the order asked; `key` comes back normalised as
+   * asked. Runs no application code, and throws `ERR_EM_BOUNDARY_OPEN` like `normalise`.
    */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
-  /** Checks an untrusted action completely; throws `ERR_EM_ACTION_INVALID`. Called before the claim. */
+  /**
+   * Checks an untrusted action completely; throws `ERR_EM_ACTION_INVALID`. Called before the claim.
+   */
   parseAction(input: unknown): Action;
   /** The action as plain canonical data, for the digest that a license may be bound to. */
   describeAction(action: Action): Value;
   /** Lists every reachable outlet, fresh, with the trusted connection. */
   survey(): Promise<Survey>;
   /**
-   * What became different between two surveys, for the administrator who has to act on it: the object, what it was and
-   * what it is. Whether anything did is decided by the certificates. Runs no application code.
+   * What became different between two surveys, for the administrator who has to act on it: the
+   * object, what it was and what it is. Whether anything did is decided by the certificates. Runs
+   * no application code.
    */
   explainChange?(before: Survey, after: Survey): Promise<readonly string[]>;
   /** Ends what is still held, without a trace. Idempotent. */
@@ -101,8 +118,9 @@ interface AdapterBase<Action> {
 export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action> {
   readonly capability: 'PROMOTABLE';
   /**
-   * Runs the action once in a private candidate. `failed` means that nothing of it remains. `reads` is the declared
-   * state that the stage will be asked for: an adapter that protects it by locks takes them before the action runs.
+   * Runs the action once in a private candidate. `failed` means that nothing of it remains. `reads`
+   * is the declared state that the stage will be asked for: an adapter that protects it by locks
+   * takes them before the action runs.
    */
   stage(
     claim: Claim,
@@ -131,37 +149,46 @@ export interface Stage extends AsyncDisposable {
   /** Identity of the candidate (transaction, version): the permit is bound to it. */
   readonly candidate: string;
   /**
-   * Declared state beneath the candidate, without what its own action wrote (an approval may depend on the very row
-   * that it changes), protected against change until the stage ends.
+   * Declared state beneath the candidate, without what its own action wrote (an approval may depend
+   * on the very row that it changes), protected against change until the stage ends.
    */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /** Records and channels; the core's `establish` decides completeness. */
   observe(): Promise<Evidence>;
-  /** The candidate and its evidence as they are now, for the final gate: must equal what was observed. */
+  /**
+   * The candidate and its evidence as they are now, for the final gate: must equal what was
+   * observed.
+   */
   recheck(): Promise<CandidateFacts>;
   /**
-   * Writes the permit's marker inside the candidate and makes both durable in one commit. `refused` only with proof
-   * that nothing became durable and nothing can any more; everything else that is not `confirmed` is `unknown`, and so
-   * is whatever it throws.
+   * Writes the permit's marker inside the candidate and makes both durable in one commit. `refused`
+   * only with proof that nothing became durable and nothing can any more; everything else that is
+   * not `confirmed` is `unknown`, and so is whatever it throws.
    */
   promote(permit: ConsumedPermit): Promise<Promotion>;
   /** Idempotent. Returns when nothing of the candidate remains. */
   discard(): Promise<void>;
 }
 
-/** What became of a promotion. `refused` is proof that nothing became durable; without proof it is `unknown`. */
+/**
+ * What became of a promotion. `refused` is proof that nothing became durable; without proof it is
+ * `unknown`.
+ */
 export type Promotion =
   | { readonly kind: 'confirmed' }
   | { readonly kind: 'refused'; readonly reason: string; readonly detail: string }
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
-/** The marker table of a backend, reached with trusted rights only. Adapters store markers; the core reads them. */
+/**
+ * The marker table of a backend, reached with trusted rights only. Adapters store markers; the core
+ * reads them.
+ */
 export interface Markers {
   /** What is durable under this occurrence. */
   find(occurrence: OccurrenceId): Promise<MarkerText | undefined>;
   /**
-   * Inserts a void marker in its own transaction. `busy` when a live transaction is in the way: whether that is
-   * the attempt itself cannot be told from a lock, so the occurrence is left alone.
+   * Inserts a void marker in its own transaction. `busy` when a live transaction is in the way:
+   * whether that is the attempt itself cannot be told from a lock, so the occurrence is left alone.
    */
   void(marker: MarkerText): Promise<VoidResult>;
   /** Removes a marker whose terminal is durable and checkpointed. */
@@ -177,40 +204,45 @@ export type VoidResult =
 /** Lets admission try what the adapter declares, on a control object of the adapter's own. */
 export interface PromotableProbe<Action> {
   /**
-   * Writes something distinctive for this token, visible to `observe` as a record on `target`. It goes to `stage` as it
-   * is: `parseAction` refuses to let anybody else name that target.
+   * Writes something distinctive for this token, visible to `observe` as a record on `target`. It
+   * goes to `stage` as it is: `parseAction` refuses to let anybody else name that target.
    */
   action(token: string): Action;
   readonly target: string;
   /** Looks with an independent connection whether that write is durable. */
   durable(token: string): Promise<boolean>;
   /**
-   * Present if the probe reaches a live service. The probe then runs once per fingerprint, on request or before the first
-   * use, and not every time a runtime opens. See {@link RemoteProbe}.
+   * Present if the probe reaches a live service. The probe then runs once per fingerprint, on
+   * request or before the first use, and not every time a runtime opens. See {@link RemoteProbe}.
    */
   readonly fingerprint?: Fingerprint;
 }
 
 /**
- * Names the service and the credential with which it is spoken to; identity and code of the adapter are added to it. The
- * credential goes in through `digest` only, which is keyed.
+ * Names the service and the credential with which it is spoken to; identity and code of the adapter
+ * are added to it. The credential goes in through `digest` only, which is keyed.
  */
 export type Fingerprint = (digest: (secret: string) => string) => string;
 
-/** Owns the only request path, or constrains one it does not own. The request is derived, never taken from the agent. */
+/**
+ * Owns the only request path, or constrains one it does not own. The request is derived, never
+ * taken from the agent.
+ */
 export interface RemoteAdapter<Action = unknown> extends AdapterBase<Action> {
   readonly capability: 'MEDIATED' | 'OPAQUE';
-  /** MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O. */
+  /**
+   * MEDIATED derives the request from A alone; OPAQUE constrains the action. Deterministic, no I/O.
+   */
   buildRequest(approved: Approval, action: Action): RemoteRequest;
   /**
-   * Sends once, never again. `occurrence` is the idempotency key. Check the permit's credentials and deadline last, when
-   * the connection is open and before the first byte is written.
+   * Sends once, never again. `occurrence` is the idempotency key. Check the permit's credentials
+   * and deadline last, when the connection is open and before the first byte is written.
    */
   dispatch(permit: RequestPermit, request: RemoteRequest): Promise<Dispatch>;
   /**
-   * Independent read-back. Recovery may know only the occurrence, which was the idempotency key. A request that is not
-   * found may still be on its way: its channels are then `silent`, because an empty outcome would be a verdict.
-   * `approved` says where to look, never what to see.
+   * Independent read-back. Recovery may know only the occurrence, which was the idempotency key. A
+   * request that is not found may still be on its way: its channels are then `silent`, because an
+   * empty outcome would be a verdict. `approved` says where to look, never what to see.
    */
   readBack(
     occurrence: OccurrenceId,
@@ -225,26 +257,43 @@ export type Approval = import('../protocol/manifest.ts').Approved;
 
 /** A request as it will be sent: what a permit binds. */
 export interface RemoteRequest {
-  /** Everything that will be sent, as canonical data without credentials: the permit binds its digest. */
+  /**
+   * Everything that will be sent, as canonical data without credentials: the permit binds its
+   * digest.
+   */
   readonly content: Value;
-  /** A's salt, which the core adds: a permit is stored, and its digest must not let anybody try values out. */
+  /**
+   * A's salt, which the core adds: a permit is stored, and its digest must not let anybody try
+   * values out.
+   */
   readonly salt?: string;
 }
 
-/** `mayHaveSent: false` only when provably nothing left this process. `why` is stored as it is, so it quotes no values. */
+/**
+ * `mayHaveSent: false` only when provably nothing left this process. `why` is stored as it is, so
+ * it quotes no values.
+ */
 export type Dispatch =
   | { readonly mayHaveSent: false; readonly why: string }
   | { readonly mayHaveSent: true };
 
-/** Named facts that admission demands of a MEDIATED adapter, each shown against the real service. */
+/**
+ * Named facts that admission demands of a MEDIATED adapter, each shown against the real service.
+ */
 export interface RemoteProbe {
-  /** An approved outcome for every operation: requests built from reordered copies of it must be the same. */
+  /**
+   * An approved outcome for every operation: requests built from reordered copies of it must be the
+   * same.
+   */
   samples(): readonly Approval[];
   /** The same request without the gateway's credential is refused by the service. */
   exclusiveCredential(): Promise<boolean>;
   /** The service honours the idempotency key. */
   idempotent(): Promise<boolean>;
-  /** The service is tried once per fingerprint, on request or before the first claim; the result is kept. */
+  /**
+   * The service is tried once per fingerprint, on request or before the first claim; the result is
+   * kept.
+   */
   readonly fingerprint: Fingerprint;
 }
 

@@ -2,7 +2,10 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds on a clock that cannot be set. It has no fixed start, and may stop while the machine is suspended. */
+  /**
+   * Milliseconds on a clock that cannot be set. It has no fixed start, and may stop while the
+   * machine is suspended.
+   */
   monotonic(): number;
 }
 
@@ -10,8 +13,8 @@ export interface Clock {
 export type WallClock = Pick<Clock, 'now'>;
 
 /**
- * A moment on both clocks. It is over as soon as either clock has passed it: the wall clock can be set back, and the
- * monotonic one may stop while the machine is suspended.
+ * A moment on both clocks. It is over as soon as either clock has passed it: the wall clock can be
+ * set back, and the monotonic one may stop while the machine is suspended.
  */
 export interface Deadline {
   readonly atMs: number;
@@ -40,7 +43,10 @@ export const systemClock: Clock = { now: () => Date.now(), monotonic: () => perf
 let second = Number.NaN;
 let untilSecond = '';
 
-/** The only form in which records carry time. Everything but the milliseconds is formatted once a second. */
+/**
+ * The only form in which records carry time. Everything but the milliseconds is formatted once a
+ * second.
+ */
 export function instant(ms: number): string {
   if (!Number.isSafeInteger(ms)) return new Date(ms).toISOString();
   const since = Math.floor(ms / 1000);

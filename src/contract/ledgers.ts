@@ -19,14 +19,18 @@ export interface LedgerContext {
 
 /** A ledger that is not open yet; {@link LedgerContext} opens it. */
 export interface LedgersFactory {
-  /** The file it lives in, where it is one: who only reads looks there first, because opening creates it. */
+  /**
+   * The file it lives in, where it is one: who only reads looks there first, because opening
+   * creates it.
+   */
   readonly file?: string;
   open(context: LedgerContext): Promise<Ledgers>;
 }
 
 /**
- * The durable memory of a deployment. Claims, permit consumption and acknowledgements are single atomic steps decided
- * by unique keys; a result is returned only once it is as durable as its comment says.
+ * The durable memory of a deployment. Claims, permit consumption and acknowledgements are single
+ * atomic steps decided by unique keys; a result is returned only once it is as durable as its
+ * comment says.
  */
 export interface Ledgers {
   /** What the conformance suite may test: survives a process kill, shared by several processes. */
@@ -34,24 +38,34 @@ export interface Ledgers {
   readonly shared: boolean;
 
   /**
-   * Announces a plan revision for a task, flushed. Licenses of lower revisions no longer claim. Returns the highest that
-   * was announced: a lower one changes nothing.
+   * Announces a plan revision for a task, flushed. Licenses of lower revisions no longer claim.
+   * Returns the highest that was announced: a lower one changes nothing.
    */
   announcePlan(task: string, planRevision: number): Promise<number>;
   /**
-   * Records the binding if absent (the same content is agreement) and spends the first of its occurrences that is
-   * unspent, in one flushed transaction. `claim(occurrence)` makes the claim to store for the occurrence chosen.
+   * Records the binding if absent (the same content is agreement) and spends the first of its
+   * occurrences that is unspent, in one flushed transaction. `claim(occurrence)` makes the claim to
+   * store for the occurrence chosen.
    */
   claim(request: ClaimRequest): Promise<ClaimResult>;
-  /** Extends the lease of a live attempt on the store's clock; false when the claim is not this execution's. */
+  /**
+   * Extends the lease of a live attempt on the store's clock; false when the claim is not this
+   * execution's.
+   */
   renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
-  /** Ends the lease of an attempt that this execution has given up, so that recovery need not wait for it. */
+  /**
+   * Ends the lease of an attempt that this execution has given up, so that recovery need not wait
+   * for it.
+   */
   abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void>;
   /** What the final gate asks, with one look; `holder` says more about the claim and costs more. */
   standing(task: string, attempt: AttemptName): Promise<Standing>;
   /** Who holds the occurrence, whatever became of it. */
   holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
-  /** Claims without a conclusive terminal (none, or `indeterminate`) that nobody resolved, oldest first. */
+  /**
+   * Claims without a conclusive terminal (none, or `indeterminate`) that nobody resolved, oldest
+   * first.
+   */
   unsettled(options?: { readonly includeLeased?: boolean }): Promise<readonly ClaimEntry[]>;
 
   /** Remote fence: consuming and voiding compete for one key. Flushed before it returns. */
@@ -63,38 +77,47 @@ export interface Ledgers {
   permit(occurrence: OccurrenceId): Promise<PermitState | undefined>;
 
   /**
-   * Inserts a terminal if absent. The same verdict from a second writer is agreement and returns what is stored;
-   * another verdict throws `ERR_EM_TERMINAL_CONFLICT`, except that a conclusive terminal may settle an
-   * `indeterminate` one, once. `durability: 'relaxed'` is only for what recovery would rebuild.
+   * Inserts a terminal if absent. The same verdict from a second writer is agreement and returns
+   * what is stored; another verdict throws `ERR_EM_TERMINAL_CONFLICT`, except that a conclusive
+   * terminal may settle an `indeterminate` one, once. `durability: 'relaxed'` is only for what
+   * recovery would rebuild.
    */
   record(terminal: Sealed<Terminal>, durability: 'flushed' | 'relaxed'): Promise<Terminal>;
-  /** The terminal of the attempt that holds the claim; the settlement, where an indeterminate one was settled. */
+  /**
+   * The terminal of the attempt that holds the claim; the settlement, where an indeterminate one
+   * was settled.
+   */
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
   /** Every attempt's terminal for an occurrence, in order of recording. */
   attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]>;
 
   /**
-   * Records an operator's decision if absent, flushed; the same again is agreement. Throws `ERR_EM_RESOLUTION_REFUSED`
-   * where another was recorded, or where the attempt that holds the claim has a conclusive terminal or no consumed permit.
+   * Records an operator's decision if absent, flushed; the same again is agreement. Throws
+   * `ERR_EM_RESOLUTION_REFUSED` where another was recorded, or where the attempt that holds the
+   * claim has a conclusive terminal or no consumed permit.
    */
   resolve(resolution: Sealed<Resolution>): Promise<Resolution>;
   resolution(occurrence: OccurrenceId): Promise<Resolution | undefined>;
 
   /**
-   * Keeps what would have been decided, under an occurrence that nothing else is recorded under. It decides nothing, so
-   * it need not be flushed; it is read from the journal and by no other method.
+   * Keeps what would have been decided, under an occurrence that nothing else is recorded under. It
+   * decides nothing, so it need not be flushed; it is read from the journal and by no other method.
    */
   recordShadow(shadow: Sealed<Shadow>): Promise<void>;
 
   /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
   acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]>;
-  /** Releases that no completion followed, oldest first: the work is under way, or it was interrupted. */
+  /**
+   * Releases that no completion followed, oldest first: the work is under way, or it was
+   * interrupted.
+   */
   uncompleted(): Promise<readonly Acknowledgement[]>;
 
   /**
-   * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked. `occurrence` narrows them; a
-   * ledger that cannot do that quickly may leave it out of account, so whoever asks for it filters as well.
+   * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked.
+   * `occurrence` narrows them; a ledger that cannot do that quickly may leave it out of account, so
+   * whoever asks for it filters as well.
    */
   journal(options?: {
     readonly afterSeq?: number;
@@ -104,9 +127,15 @@ export interface Ledgers {
   }): Promise<readonly JournalEntry[]>;
   /** Finds occurrences by a prefix of their id, at most 10. */
   search(prefix: string): Promise<readonly OccurrenceId[]>;
-  /** Seals the rows since the last checkpoint. Returns the newest checkpoint, undefined for an empty journal. */
+  /**
+   * Seals the rows since the last checkpoint. Returns the newest checkpoint, undefined for an empty
+   * journal.
+   */
   checkpoint(): Promise<Sealed<Checkpoint> | undefined>;
-  /** Recomputes every row and checkpoint; reports the first thing that is wrong. `exported`: one kept elsewhere. */
+  /**
+   * Recomputes every row and checkpoint; reports the first thing that is wrong. `exported`: one
+   * kept elsewhere.
+   */
   verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict>;
 
   /** Keeps a document under its digest (a certificate's outlets, a frame), once. */
@@ -115,14 +144,20 @@ export interface Ledgers {
   close(): Promise<void>;
 }
 
-/** What a claim needs: the license, its binding, and how to make the record once an occurrence was chosen. */
+/**
+ * What a claim needs: the license, its binding, and how to make the record once an occurrence was
+ * chosen.
+ */
 export interface ClaimRequest {
   readonly license: License;
   /** The claim, which is sealed, names its digest. */
   readonly binding: Binding;
   readonly leaseMs: number;
   readonly claim: (occurrence: OccurrenceId) => Sealed<ClaimRecord>;
-  /** The approved outcome as it may be stored (plain or with digested values), for people to read later. */
+  /**
+   * The approved outcome as it may be stored (plain or with digested values), for people to read
+   * later.
+   */
   readonly approvedText: string;
 }
 
@@ -154,7 +189,10 @@ export interface ClaimEntry {
   readonly claim: Sealed<ClaimRecord>;
   readonly license: License;
   readonly approvedText: string;
-  /** Milliseconds since the epoch on the store's clock; 0 once the claim is settled and nobody waits for it. */
+  /**
+   * Milliseconds since the epoch on the store's clock; 0 once the claim is settled and nobody waits
+   * for it.
+   */
   readonly leaseUntilMs: number;
   readonly leaseExpired: boolean;
 }

@@ -1,11 +1,14 @@
 import { suggest } from '../protocol/nearest.ts';
 
-/** The names that options may have, each once; typed, so that a new option cannot be forgotten here. */
+/**
+ * The names that options may have, each once; typed, so that a new option cannot be forgotten here.
+ */
 export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>>;
 
 /**
- * What is wrong with the names in options; undefined where nothing is. Options are closed: one that is misspelt would be
- * passed over, and what it should restrict would be open. So would what is inherited, wherever options are copied.
+ * What is wrong with the names in options; undefined where nothing is. Options are closed: one that
+ * is misspelt would be passed over, and what it should restrict would be open. So would what is
+ * inherited, wherever options are copied.
  */
 export function misnamedOption(
   options: unknown,

@@ -6,7 +6,10 @@ import type { Deadline } from './clock.ts';
 import type { Sealed } from './seal.ts';
 
 declare const proof: unique symbol;
-/** Facts that only one step can establish. Order is a type: each step takes the proof of the step before. */
+/**
+ * Facts that only one step can establish. Order is a type: each step takes the proof of the step
+ * before.
+ */
 export type Proof<Step extends string, Facts> = Facts & { readonly [proof]: Step };
 
 /** The occurrence is durably spent by this execution. Minted by `runtime/authority.ts`. */
@@ -16,8 +19,8 @@ export type Claim = Proof<
 >;
 
 /**
- * Every outlet is observed or denied. Minted by `runtime/boundary.ts`. `credentials` is what the survey said about the
- * credentials: an adapter sends nothing for this attempt with others.
+ * Every outlet is observed or denied. Minted by `runtime/boundary.ts`. `credentials` is what the
+ * survey said about the credentials: an adapter sends nothing for this attempt with others.
  */
 export type Certificate = Proof<
   'certificate',
@@ -30,17 +33,23 @@ interface Usable {
   readonly digest: Digest;
   /** What the gate's survey said about the credentials: nothing may be sent with others. */
   readonly credentials: string;
-  /** When the attempt's lease runs out. Recovery or an operator may close the attempt after that, so nothing may be sent. */
+  /**
+   * When the attempt's lease runs out. Recovery or an operator may close the attempt after that, so
+   * nothing may be sent.
+   */
   readonly deadline: Deadline;
 }
 
 /**
- * The final gate was passed for one held candidate. Minted by `runtime/gate.ts`. `marker` is what the adapter
- * stores, unread, under the occurrence, in the same commit as the candidate.
+ * The final gate was passed for one held candidate. Minted by `runtime/gate.ts`. `marker` is what
+ * the adapter stores, unread, under the occurrence, in the same commit as the candidate.
  */
 export type ConsumedPermit = Proof<'permit', Usable & { readonly marker: MarkerText }>;
 
-/** The final gate was passed for one request, and its permit is durably consumed. Minted by `runtime/gate.ts`. */
+/**
+ * The final gate was passed for one request, and its permit is durably consumed. Minted by
+ * `runtime/gate.ts`.
+ */
 export type RequestPermit = Proof<'request-permit', Usable>;
 
 /** A sealed marker as the adapter keeps it: opaque text keyed by occurrence. */

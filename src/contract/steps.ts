@@ -1,6 +1,6 @@
 /**
- * Every point of the execution path and of recovery at which a process may die. Crash tests iterate over this list;
- * a test compares it with the calls of `reached` in the source.
+ * Every point of the execution path and of recovery at which a process may die. Crash tests iterate
+ * over this list; a test compares it with the calls of `reached` in the source.
  */
 export const STEPS = [
   'path:validated',
@@ -36,7 +36,10 @@ export const STEPS = [
 /** One of {@link STEPS}. */
 export type Step = (typeof STEPS)[number];
 
-/** Called when a step has been completed. Production uses {@link unobserved}; crash tests kill the process in it. */
+/**
+ * Called when a step has been completed. Production uses {@link unobserved}; crash tests kill the
+ * process in it.
+ */
 export type Reached = (step: Step) => void;
 
 /** Does nothing: what runs outside of tests. */

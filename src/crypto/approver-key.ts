@@ -11,8 +11,9 @@ const PARSED_LIMIT = 1000;
 const parsed = new Map<string, PublicKey>();
 
 /**
- * The encodings of points of small order, sign bit cleared. Under such a key anybody can make signatures that some
- * versions of OpenSSL verify, so none of them is ever accepted as an approver's key.
+ * The encodings of points of small order, sign bit cleared. Under such a key anybody can make
+ * signatures that some versions of OpenSSL verify, so none of them is ever accepted as an
+ * approver's key.
  */
 const SMALL_ORDER = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -24,7 +25,10 @@ const SMALL_ORDER = new Set([
   'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
 ]);
 
-/** An approver's public key, checked: its one-line form, the digest that licenses name it by, and the key itself. */
+/**
+ * An approver's public key, checked: its one-line form, the digest that licenses name it by, and
+ * the key itself.
+ */
 export interface PublicKey {
   readonly text: string;
   readonly id: Digest;
@@ -32,8 +36,9 @@ export interface PublicKey {
 }
 
 /**
- * Reads a public key: `ed25519:` and 32 bytes in base64url (the form we print), the same without the prefix, or an
- * SPKI PEM. Throws `ERR_EM_CONFIG_INVALID`, because public keys come from configuration.
+ * Reads a public key: `ed25519:` and 32 bytes in base64url (the form we print), the same without
+ * the prefix, or an SPKI PEM. Throws `ERR_EM_CONFIG_INVALID`, because public keys come from
+ * configuration.
  */
 export function parsePublicKey(input: string): PublicKey {
   const known = parsed.get(input);
@@ -60,7 +65,9 @@ export function parsePublicKey(input: string): PublicKey {
   return key;
 }
 
-/** What a license and a policy name an approver's key by; the same for every way of writing the key. */
+/**
+ * What a license and a policy name an approver's key by; the same for every way of writing the key.
+ */
 export function keyId(publicKey: string): Digest {
   return parsePublicKey(publicKey).id;
 }
@@ -70,7 +77,10 @@ export function formatPrivateKey(key: KeyObject): string {
   return `${PRIVATE_PREFIX}${key.export({ format: 'jwk' }).d}`;
 }
 
-/** Reads a private key in our one-line form or as PKCS #8 PEM. No message contains any part of the input. */
+/**
+ * Reads a private key in our one-line form or as PKCS #8 PEM. No message contains any part of the
+ * input.
+ */
 export function parsePrivateKey(input: string): {
   readonly key: KeyObject;
   readonly publicKey: PublicKey;
@@ -98,7 +108,8 @@ function isSmallOrder(point: Buffer): boolean {
 }
 
 function pointOfPem(pem: string): Buffer | undefined {
-  // Node would derive a public key from a private one: a private key pasted into a configuration must not pass.
+  // Node would derive a public key from a private one: a private key pasted into a configuration
+  // must not pass.
   if (!pem.trimStart().startsWith('-----BEGIN PUBLIC KEY-----')) return undefined;
   try {
     const key = createPublicKey(pem);

@@ -13,10 +13,16 @@ import { signLicense } from './signature.ts';
 
 export { randomIds } from './random-ids.ts';
 
-/** A license that is valid for longer than this is a standing permission, which is not what an approval is. */
+/**
+ * A license that is valid for longer than this is a standing permission, which is not what an
+ * approval is.
+ */
 export const MAX_VALID_MS = 30 * 86_400_000;
 const LATEST_MS = Date.UTC(9999, 0);
-/** The clocks of two machines differ. A license cannot be used before it exists, so backdating gives nothing away. */
+/**
+ * The clocks of two machines differ. A license cannot be used before it exists, so backdating gives
+ * nothing away.
+ */
 const CLOCK_SKEW_MS = 60_000;
 
 /** An approver's identity and key pair, in one-line forms that can be pasted. */
@@ -54,7 +60,9 @@ export function saveApproverKey(
     throw invalidKeyFile(file, 'it exists already and is never overwritten');
 }
 
-/** Reads a key file under the same rules as a keyring, and checks that both halves belong together. */
+/**
+ * Reads a key file under the same rules as a keyring, and checks that both halves belong together.
+ */
 export function loadApproverKey(file: string): ApproverKey {
   return parseKeyFile(file, readSecretFile(file));
 }
@@ -65,7 +73,10 @@ export interface SignOptions {
   readonly expiresIn: string | number;
   /** Milliseconds since the epoch; a minute ago unless told otherwise. */
   readonly notBefore?: number;
-  /** 16 to 64 characters of base64url. A nonce buys its occurrences once, whatever is signed with it later. */
+  /**
+   * 16 to 64 characters of base64url. A nonce buys its occurrences once, whatever is signed with it
+   * later.
+   */
   readonly nonce?: string;
 }
 
@@ -74,15 +85,19 @@ export interface Approver {
   readonly issuer: string;
   readonly publicKey: string;
   /**
-   * Signs what the proposal shows. The outcome is rendered again from the bytes that the license will name; throws
-   * `ERR_EM_MANIFEST_INVALID` when that is not the text in the proposal, or when a digest in the draft is not of
-   * what the proposal carries. So a person who read the rendering has read what they sign; of an outcome of more than
-   * 200 changes the rendering is a summary that says so, and the signature covers all of it.
+   * Signs what the proposal shows. The outcome is rendered again from the bytes that the license
+   * will name; throws `ERR_EM_MANIFEST_INVALID` when that is not the text in the proposal, or when
+   * a digest in the draft is not of what the proposal carries. So a person who read the rendering
+   * has read what they sign; of an outcome of more than 200 changes the rendering is a summary that
+   * says so, and the signature covers all of it.
    */
   sign(proposal: Proposal, options: SignOptions): SignedLicense;
 }
 
-/** An approver that holds its private key. It runs where the runtime need not be: on the approving person's side. */
+/**
+ * An approver that holds its private key. It runs where the runtime need not be: on the approving
+ * person's side.
+ */
 export function approver(options: {
   readonly issuer: string;
   readonly privateKey: string;
@@ -151,7 +166,10 @@ function belongTogether(publicKey: string, privateKey: string): boolean {
   }
 }
 
-/** Times that a record can carry end with the year 9999; the end of validity still has to fit behind this one. */
+/**
+ * Times that a record can carry end with the year 9999; the end of validity still has to fit behind
+ * this one.
+ */
 function checkTime(ms: number): number {
   if (!Number.isSafeInteger(ms) || ms < 0 || ms > LATEST_MS) {
     throw new EffectMatchError(

@@ -10,9 +10,10 @@ const DECLARATION = /\.d\.[cm]?ts$/;
 const identities = new Map<string, string>();
 
 /**
- * Who the code in a folder is: the version of its package, a colon, and a digest over the names and bytes of its
- * modules. The same release gives the same identity on every machine; source and build differ, because they are
- * different bytes. The first answer is kept for the life of the process, as the loaded code is.
+ * Who the code in a folder is: the version of its package, a colon, and a digest over the names and
+ * bytes of its modules. The same release gives the same identity on every machine; source and build
+ * differ, because they are different bytes. The first answer is kept for the life of the process,
+ * as the loaded code is.
  */
 export function codeIdentity(folder: URL): string {
   const root = folder.href.endsWith('/') ? folder : new URL(`${folder.href}/`);
@@ -33,7 +34,10 @@ export function digestFolders(folders: readonly URL[]): Digest {
   return digestText('effectmatch/folders/v1', folders.map(codeIdentity).join('\n'));
 }
 
-/** Relative names with forward slashes. Dependencies of a package are packages of their own and are left out. */
+/**
+ * Relative names with forward slashes. Dependencies of a package are packages of their own and are
+ * left out.
+ */
 function listModules(root: URL, prefix: string): string[] {
   return readdirSync(moduleUrl(root, prefix), { withFileTypes: true }).flatMap((entry) => {
     const name = `${prefix}${entry.name}`;
@@ -45,12 +49,18 @@ function listModules(root: URL, prefix: string): string[] {
   });
 }
 
-/** Names go into the URL escaped, so that a `#` or `%` in a file name does not change which file is read. */
+/**
+ * Names go into the URL escaped, so that a `#` or `%` in a file name does not change which file is
+ * read.
+ */
 function moduleUrl(root: URL, name: string): URL {
   return new URL(name.split('/').map(encodeURIComponent).join('/'), root);
 }
 
-/** The nearest package.json that names a version; a bare `{"type": "module"}` beside a build does not count. */
+/**
+ * The nearest package.json that names a version; a bare `{"type": "module"}` beside a build does
+ * not count.
+ */
 function packageVersion(root: URL): string {
   for (let at = root; ; at = new URL('..', at)) {
     const file = new URL('package.json', at);

@@ -8,9 +8,10 @@ import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
 const COPY_LIMIT = 1 << 20;
 
 /**
- * SHA-256 over `domain + "\n" + text`, lower-case hex. The label keeps digests of different kinds of text apart: no
- * text of one kind has the digest of a text of another kind. Text that UTF-8 cannot carry (a lone surrogate) is
- * refused, because the encoder would replace it and two different texts would share a digest.
+ * SHA-256 over `domain + "\n" + text`, lower-case hex. The label keeps digests of different kinds
+ * of text apart: no text of one kind has the digest of a text of another kind. Text that UTF-8
+ * cannot carry (a lone surrogate) is refused, because the encoder would replace it and two
+ * different texts would share a digest.
  */
 export function digestText(domain: string, text: string): Digest {
   invariant(!domain.includes('\n'), 'a domain label is one line');
@@ -31,12 +32,18 @@ export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
   return digest.digest('hex') as Digest;
 }
 
-/** The content address of a record: what other records and licenses name it by. The record is checked first. */
+/**
+ * The content address of a record: what other records and licenses name it by. The record is
+ * checked first.
+ */
 export function digestRecord<T>(kind: RecordKind<T>, record: T): Digest {
   return digestText(kind.domain, kind.text(record));
 }
 
-/** The digest of any plain value under a label of the caller's, for what is bound by digest but is no record. */
+/**
+ * The digest of any plain value under a label of the caller's, for what is bound by digest but is
+ * no record.
+ */
 export function digestValueOf(domain: string, value: unknown): Digest {
   return digestText(domain, canonical(value));
 }
@@ -52,20 +59,26 @@ export interface OccurrenceSource {
 }
 
 /**
- * The id of one occurrence. It is derived and never drawn, so two machines with separate stores, or a restored
- * store, arrive at the same marker key and the same idempotency key.
+ * The id of one occurrence. It is derived and never drawn, so two machines with separate stores, or
+ * a restored store, arrive at the same marker key and the same idempotency key.
  */
 export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource): OccurrenceId {
   const digest = digestValueOf('effectmatch/occurrence/v1', { issuer, nonce, license, index });
   return `occ_${digest.slice(0, 40)}` as OccurrenceId;
 }
 
-/** Digest of the text that an approver reads. Salted with A's salt, so that it does not betray the values shown. */
+/**
+ * Digest of the text that an approver reads. Salted with A's salt, so that it does not betray the
+ * values shown.
+ */
 export function renderingDigest(salt: string, rendering: string): Digest {
   return digestText('effectmatch/rendering/v1', `${salt}\n${rendering}`);
 }
 
-/** What a permit binds of a request. Salted with A's salt, so that a stored permit does not betray the values sent. */
+/**
+ * What a permit binds of a request. Salted with A's salt, so that a stored permit does not betray
+ * the values sent.
+ */
 export function requestDigest({ content, salt = '' }: RemoteRequest): Digest {
   return digestValueOf('effectmatch/request/v2', { content, salt });
 }

@@ -6,8 +6,9 @@ import { approvedRecord } from '../protocol/manifest.ts';
 const MAX_BYTES = approvedRecord.maxBytes;
 
 /**
- * The named fields of a document that was handed over between people or machines, as a plain object or as JSON text.
- * Exactly these fields must be there. The values are still unchecked; that they are own data fields is not.
+ * The named fields of a document that was handed over between people or machines, as a plain object
+ * or as JSON text. Exactly these fields must be there. The values are still unchecked; that they
+ * are own data fields is not.
  */
 export function readFields<F extends string>(
   what: string,
@@ -32,7 +33,10 @@ export function readFields<F extends string>(
   return found;
 }
 
-/** JSON with a repeated key is refused: two readers could take different values from it, and only one was shown. */
+/**
+ * JSON with a repeated key is refused: two readers could take different values from it, and only
+ * one was shown.
+ */
 function parseJson(what: string, text: string): unknown {
   if (Buffer.byteLength(text) > MAX_BYTES) {
     throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${what}: more than ${MAX_BYTES} bytes`);
@@ -49,7 +53,10 @@ function parseJson(what: string, text: string): unknown {
   return value;
 }
 
-/** Members of all objects in data that was read from JSON; NaN where there is something that `canonical` refuses. */
+/**
+ * Members of all objects in data that was read from JSON; NaN where there is something that
+ * `canonical` refuses.
+ */
 function countKeys(value: unknown, depth: number): number {
   if (typeof value === 'string') return value.isWellFormed() ? 0 : Number.NaN;
   if (typeof value === 'number')

@@ -4,7 +4,9 @@ import { EffectMatchError } from '../errors.ts';
 import { decodeBase64url } from './base64url.ts';
 import { createSecretFile, readSecretFile, reviseSecretFile } from './secret-file.ts';
 
-/** One root secret. Everything the runtime seals uses keys derived from it, never the secret itself. */
+/**
+ * One root secret. Everything the runtime seals uses keys derived from it, never the secret itself.
+ */
 export interface Generation {
   /** Stands beside every seal, so that a verifier finds the secret again after a rotation. */
   readonly id: string;
@@ -23,8 +25,9 @@ const fileSchema = z.strictObject({
 });
 
 /**
- * The root secrets of a deployment, newest first: the first seals, all verify. The secrets live in private fields,
- * so neither `util.inspect` nor `JSON.stringify` nor an error that carries a keyring can print them.
+ * The root secrets of a deployment, newest first: the first seals, all verify. The secrets live in
+ * private fields, so neither `util.inspect` nor `JSON.stringify` nor an error that carries a
+ * keyring can print them.
  */
 export class Keyring {
   readonly #secrets = new Map<string, Buffer>();
@@ -34,7 +37,10 @@ export class Keyring {
 
   readonly #reread: (() => readonly Generation[]) | undefined;
 
-  /** `reread` is asked for the generations again when an unknown id turns up; those found then only verify. */
+  /**
+   * `reread` is asked for the generations again when an unknown id turns up; those found then only
+   * verify.
+   */
   constructor(generations: readonly Generation[], reread?: () => readonly Generation[]) {
     const first = generations[0];
     if (first === undefined) throw invalidKeyring('it holds no key');
@@ -58,8 +64,9 @@ export class Keyring {
   }
 
   /**
-   * The key of one purpose (a record kind, or `value`), derived by HKDF-SHA-256 and kept; undefined for an id that
-   * is not in the ring. Separate keys mean that a seal of one kind says nothing about any other kind.
+   * The key of one purpose (a record kind, or `value`), derived by HKDF-SHA-256 and kept; undefined
+   * for an id that is not in the ring. Separate keys mean that a seal of one kind says nothing
+   * about any other kind.
    */
   derive(id: string, purpose: string): KeyObject | undefined {
     const secret = this.#secrets.get(id) ?? this.#find(id);
@@ -87,7 +94,10 @@ export class Keyring {
   }
 }
 
-/** Where the keys come from: the path of a keyring file, the name of an environment variable, or a ring at hand. */
+/**
+ * Where the keys come from: the path of a keyring file, the name of an environment variable, or a
+ * ring at hand.
+ */
 export type KeyringSource = string | { readonly env: string } | Keyring;
 
 /** The keyring of a deployment. A file that does not exist yet is created in a folder that does. */
@@ -100,7 +110,10 @@ export function openKeyring(source: KeyringSource): Keyring {
   return keyringFromEnv(value);
 }
 
-/** Writes a new keyring with one fresh key, mode 0600, flushed. Never overwrites: a lost key cannot be made again. */
+/**
+ * Writes a new keyring with one fresh key, mode 0600, flushed. Never overwrites: a lost key cannot
+ * be made again.
+ */
 export function createKeyring(file: string): Keyring {
   const generations = [freshGeneration()];
   if (!createSecretFile(file, formatFile(generations))) {
@@ -110,14 +123,17 @@ export function createKeyring(file: string): Keyring {
 }
 
 /**
- * Reads a keyring file. A ring that comes from a file looks there again when it meets an id that it does not know,
- * so a running process can read what a process started after a rotation has sealed.
+ * Reads a keyring file. A ring that comes from a file looks there again when it meets an id that it
+ * does not know, so a running process can read what a process started after a rotation has sealed.
  */
 export function loadKeyring(file: string): Keyring {
   return keyringOfFile(file, parseFile(readSecretFile(file)));
 }
 
-/** Puts a fresh key first and keeps the old ones for reading. Processes seal with it once they are restarted. */
+/**
+ * Puts a fresh key first and keeps the old ones for reading. Processes seal with it once they are
+ * restarted.
+ */
 export function rotateKeyring(file: string): Keyring {
   reviseSecretFile(file, (text) => {
     const generations = [freshGeneration(), ...parseFile(text)];
@@ -145,7 +161,8 @@ function openOrCreate(file: string): Keyring {
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_NOT_FOUND') throw error;
   }
-  // Another process may create it at the same moment: whoever was first, its keys are the ones to use.
+  // Another process may create it at the same moment: whoever was first, its keys are the ones to
+  // use.
   createSecretFile(file, formatFile([freshGeneration()]));
   return loadKeyring(file);
 }
@@ -154,7 +171,10 @@ function keyringOfFile(file: string, generations: readonly Generation[]): Keyrin
   return new Keyring(generations, () => parseFile(readSecretFile(file)));
 }
 
-/** Parser messages quote their input, and the input is secret: they are dropped, not kept as the cause. */
+/**
+ * Parser messages quote their input, and the input is secret: they are dropped, not kept as the
+ * cause.
+ */
 function parseFile(text: string): readonly Generation[] {
   let content: unknown;
   try {
@@ -187,7 +207,10 @@ function decodeSecret(text: string | undefined): Buffer {
   return secret;
 }
 
-/** A keyring that cannot be used, and what to do about it. The message never contains any part of the content. */
+/**
+ * A keyring that cannot be used, and what to do about it. The message never contains any part of
+ * the content.
+ */
 function invalidKeyring(why: string): EffectMatchError<'ERR_EM_KEYRING_INVALID'> {
   return new EffectMatchError(
     'ERR_EM_KEYRING_INVALID',

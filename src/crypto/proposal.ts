@@ -17,9 +17,10 @@ const DECIDED_BY_APPROVER = {
 };
 
 /**
- * Checks a proposal, as an object or as JSON text, and that its parts belong together: outcome and terms render to
- * the text shown, and the draft names outcome and text by their digests. Throws `ERR_EM_MANIFEST_INVALID` when they do
- * not, and when the outcome has a constraint that cannot be evaluated.
+ * Checks a proposal, as an object or as JSON text, and that its parts belong together: outcome and
+ * terms render to the text shown, and the draft names outcome and text by their digests. Throws
+ * `ERR_EM_MANIFEST_INVALID` when they do not, and when the outcome has a constraint that cannot be
+ * evaluated.
  */
 export function parseProposal(input: unknown): Proposal {
   const fields = readFields('proposal', input, ['draft', 'approved', 'rendering']);
@@ -38,7 +39,10 @@ export function parseProposal(input: unknown): Proposal {
   return { draft, approved, rendering };
 }
 
-/** The draft is a license without what the approver decides; one that already says any of it is refused. */
+/**
+ * The draft is a license without what the approver decides; one that already says any of it is
+ * refused.
+ */
 function parseDraft(input: unknown): Proposal['draft'] {
   canonical(input);
   if (typeof input !== 'object' || input === null) {

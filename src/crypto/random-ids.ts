@@ -1,7 +1,9 @@
 import { randomFillSync } from 'node:crypto';
 import type { IdSource } from '../contract/clock.ts';
 
-/** Enough for some dozens of ids. A call to the generator costs far more than the bytes it returns. */
+/**
+ * Enough for some dozens of ids. A call to the generator costs far more than the bytes it returns.
+ */
 const POOL_BYTES = 1024;
 
 let pool = Buffer.alloc(0);

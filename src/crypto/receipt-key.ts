@@ -19,15 +19,19 @@ export interface ReceiptKey {
 }
 
 /**
- * The private half that signs receipts: an Ed25519 key whose seed is derived from the current generation's root
- * secret. So there is nothing more to keep or to back up, and rotating the keyring rotates it too.
+ * The private half that signs receipts: an Ed25519 key whose seed is derived from the current
+ * generation's root secret. So there is nothing more to keep or to back up, and rotating the
+ * keyring rotates it too.
  */
 export function signingKey(keyring: Keyring): { readonly keyid: Digest; readonly key: KeyObject } {
   const { key, publicKey } = deriveKey(keyring, keyring.current);
   return { keyid: parseReceiptKey(publicKey).keyid, key };
 }
 
-/** The public halves of all generations, newest first: whoever has these can verify every receipt, old or new. */
+/**
+ * The public halves of all generations, newest first: whoever has these can verify every receipt,
+ * old or new.
+ */
 export function receiptKeys(
   keyring: Keyring,
 ): readonly (ReceiptKey & { readonly generation: string })[] {
@@ -37,7 +41,10 @@ export function receiptKeys(
   }));
 }
 
-/** Reads a public key as people hand it over: `ed25519:…`, or an SPKI PEM. Throws `ERR_EM_CONFIG_INVALID`. */
+/**
+ * Reads a public key as people hand it over: `ed25519:…`, or an SPKI PEM. Throws
+ * `ERR_EM_CONFIG_INVALID`.
+ */
 export function parseReceiptKey(text: string): ReceiptKey {
   try {
     const { text: publicKey, key } = parsePublicKey(text);
@@ -51,7 +58,10 @@ export function parseReceiptKey(text: string): ReceiptKey {
   }
 }
 
-/** Reads a file of public keys: one PEM, or one key per line; empty lines and lines that begin with # are skipped. */
+/**
+ * Reads a file of public keys: one PEM, or one key per line; empty lines and lines that begin with
+ * # are skipped.
+ */
 export function parseReceiptKeys(text: string): readonly ReceiptKey[] {
   const lines = text.includes('-----BEGIN')
     ? [text]

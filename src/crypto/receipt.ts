@@ -28,7 +28,10 @@ export interface Signer {
   shadow(shadow: Shadow, position: number): Envelope;
 }
 
-/** The signer of a deployment. It signs only what it is given: that it is recorded is for the caller to see to. */
+/**
+ * The signer of a deployment. It signs only what it is given: that it is recorded is for the caller
+ * to see to.
+ */
 export function createSigner(keyring: Keyring): Signer {
   const key = signingKey(keyring);
   const seal = (statement: Statement) => signEnvelope(key, statementRecord.text(statement));
@@ -51,9 +54,9 @@ export type Verified =
     };
 
 /**
- * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public keys: no store, no
- * keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` when none of the keys vouches for it, and
- * `ERR_EM_RECORD_INVALID` when what they vouch for contradicts itself.
+ * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public
+ * keys: no store, no keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` when none of the keys
+ * vouches for it, and `ERR_EM_RECORD_INVALID` when what they vouch for contradicts itself.
  */
 export function verifyReceipt(
   publicKeys: readonly (string | ReceiptKey)[],
@@ -121,7 +124,9 @@ function plainDigest(text: string): Digest {
   return hash('sha256', text, 'hex') as Digest;
 }
 
-/** Everything around the record follows from it, so the whole statement is made again and compared. */
+/**
+ * Everything around the record follows from it, so the whole statement is made again and compared.
+ */
 function assertSame(text: string, again: Statement): void {
   if (statementRecord.text(again) === text) return;
   throw new EffectMatchError(

@@ -9,7 +9,10 @@ import { digestText } from './digest.ts';
 
 const SIGNATURE_BYTES = 64;
 
-/** Who may say what became of an effect: an operator with a key pair of the same form as an approver's. */
+/**
+ * Who may say what became of an effect: an operator with a key pair of the same form as an
+ * approver's.
+ */
 export interface OperatorOptions {
   readonly operator: string;
   readonly privateKey: string;
@@ -22,7 +25,9 @@ export interface Decision {
   readonly execution: ExecutionId;
   readonly lineage: Digest;
   readonly finding: Finding;
-  /** What the operator relies on, as text: an export, a letter of the bank, a query and its result. */
+  /**
+   * What the operator relies on, as text: an export, a letter of the bank, a query and its result.
+   */
   readonly evidence: string;
 }
 

@@ -8,17 +8,22 @@ import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
 
-/** How much of what was sealed lately is remembered: more than one execution seals, and never much memory. */
+/**
+ * How much of what was sealed lately is remembered: more than one execution seals, and never much
+ * memory.
+ */
 const RECENT = 256;
 const RECENT_CHARACTERS_MAX = 16 * 1024;
 
 /**
- * Seals with HMAC-SHA-256 over `domain + "\n" + text`, under a key that belongs to one record kind. Opening checks
- * the seal before anything is parsed, so the parser only ever sees text that this deployment wrote.
+ * Seals with HMAC-SHA-256 over `domain + "\n" + text`, under a key that belongs to one record kind.
+ * Opening checks the seal before anything is parsed, so the parser only ever sees text that this
+ * deployment wrote.
  */
 export function createSealer(keyring: Keyring): Sealer {
-  // What was sealed here lately, by its MAC. Record, text and seal are frozen and still fit each other; and a MAC depends
-  // on nothing but kind, key and text, so where those are the same it holds, and the record is the one at hand.
+  // What was sealed here lately, by its MAC. Record, text and seal are frozen and still fit each
+  // other; and a MAC depends on nothing but kind, key and text, so where those are the same it
+  // holds, and the record is the one at hand.
   const recent = new Map<string, { readonly kind: unknown; readonly sealed: Sealed<unknown> }>();
   const remember = <T>(kind: RecordKind<T>, sealed: Sealed<T>): void => {
     if (sealed.text.length > RECENT_CHARACTERS_MAX) return;
@@ -75,9 +80,10 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
 }
 
 /**
- * Stands for values that must not be stored: equal values of one column have equal digests, and without the key
- * nobody can find a value by trying candidates. Target and column are part of it, so equal values in different
- * columns do not show that they are equal. Digests of different key generations cannot be compared.
+ * Stands for values that must not be stored: equal values of one column have equal digests, and
+ * without the key nobody can find a value by trying candidates. Target and column are part of it,
+ * so equal values in different columns do not show that they are equal. Digests of different key
+ * generations cannot be compared.
  */
 export function keyedDigest(
   keyring: Keyring,
@@ -87,7 +93,10 @@ export function keyedDigest(
     computeMac(key, 'effectmatch/value/v1', canonical([target, column, value]));
 }
 
-/** The same for a text in pieces, such as the observed outcome of a deployment that does not store values. */
+/**
+ * The same for a text in pieces, such as the observed outcome of a deployment that does not store
+ * values.
+ */
 export function keyedTextDigest(
   keyring: Keyring,
 ): (domain: string, pieces: Iterable<string>) => Digest {
@@ -103,7 +112,10 @@ function computeMac(key: KeyObject, domain: string, text: string): string {
   return createHmac('sha256', key).update(`${domain}\n${text}`).digest('hex');
 }
 
-/** Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply does not hold. */
+/**
+ * Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply
+ * does not hold.
+ */
 function holds(key: KeyObject, domain: string, text: unknown, mac: unknown): text is string {
   if (typeof text !== 'string' || !text.isWellFormed()) return false;
   if (typeof mac !== 'string' || !MAC.test(mac)) return false;

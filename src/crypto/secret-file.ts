@@ -18,8 +18,9 @@ import { EffectMatchError } from '../errors.ts';
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Reads a file that holds secrets, or refuses: it must be a regular file (no symbolic link, so that what is checked
- * is what is read) that group and others cannot touch. The checks look at the opened file, not at its name.
+ * Reads a file that holds secrets, or refuses: it must be a regular file (no symbolic link, so that
+ * what is checked is what is read) that group and others cannot touch. The checks look at the
+ * opened file, not at its name.
  */
 export function readSecretFile(file: string): string {
   const descriptor = openSecret(file);
@@ -40,8 +41,9 @@ export function readSecretFile(file: string): string {
 }
 
 /**
- * Creates a file of secrets with mode 0600, whole and flushed, or not at all: the text is written under another name
- * and then linked, which fails when the name is taken. Nothing is ever overwritten. Returns false when it is taken.
+ * Creates a file of secrets with mode 0600, whole and flushed, or not at all: the text is written
+ * under another name and then linked, which fails when the name is taken. Nothing is ever
+ * overwritten. Returns false when it is taken.
  */
 export function createSecretFile(file: string, text: string): boolean {
   const draft = join(dirname(file), `.${basename(file)}.${randomBytes(8).toString('hex')}.tmp`);
@@ -59,8 +61,9 @@ export function createSecretFile(file: string, text: string): boolean {
 }
 
 /**
- * Replaces a file of secrets by what `revise` makes of its text, in one flushed rename. The draft has a fixed name
- * and doubles as the lock: of two revisions at once one is refused, so neither can undo the other.
+ * Replaces a file of secrets by what `revise` makes of its text, in one flushed rename. The draft
+ * has a fixed name and doubles as the lock: of two revisions at once one is refused, so neither can
+ * undo the other.
  */
 export function reviseSecretFile(file: string, revise: (text: string) => string): void {
   const draft = `${file}.next`;

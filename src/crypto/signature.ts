@@ -16,9 +16,10 @@ export function signLicense(key: KeyObject, license: License): string {
 }
 
 /**
- * Whether one of these public keys, the one that the license itself names, signed this license. A signature that is
- * not exactly 64 bytes in canonical base64url is no signature. It covers the license alone: that `approved` is the
- * outcome whose digest the license carries is a comparison of its own.
+ * Whether one of these public keys, the one that the license itself names, signed this license. A
+ * signature that is not exactly 64 bytes in canonical base64url is no signature. It covers the
+ * license alone: that `approved` is the outcome whose digest the license carries is a comparison of
+ * its own.
  */
 export function verifyLicense(publicKeys: readonly string[], signed: SignedLicense): boolean {
   const key = publicKeys.map(parsePublicKey).find(({ id }) => id === signed.license.key);
@@ -28,9 +29,10 @@ export function verifyLicense(publicKeys: readonly string[], signed: SignedLicen
 }
 
 /**
- * Checks the form of what was handed over, as an object or as JSON text: exactly `license`, `approved` and
- * `signature`, each in its own form and size. Says nothing about who signed it; `verifyLicense` does. Whether its
- * constraints can be evaluated is asked after that: finding it out costs something, and anybody can hand something over.
+ * Checks the form of what was handed over, as an object or as JSON text: exactly `license`,
+ * `approved` and `signature`, each in its own form and size. Says nothing about who signed it;
+ * `verifyLicense` does. Whether its constraints can be evaluated is asked after that: finding it
+ * out costs something, and anybody can hand something over.
  */
 export function parseSignedLicense(input: unknown): SignedLicense {
   const { license, approved, signature } = readFields('signed license', input, [

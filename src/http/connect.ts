@@ -13,15 +13,17 @@ export type Connection =
   | { readonly kind: 'failed'; readonly why: string };
 
 /**
- * Opens a connection and writes nothing to it. That the connection stands before the first byte of a request is
- * written is what makes "nothing was sent" provable: name look-up, connect and TLS handshake all come before it.
+ * Opens a connection and writes nothing to it. That the connection stands before the first byte of
+ * a request is written is what makes "nothing was sent" provable: name look-up, connect and TLS
+ * handshake all come before it.
  */
 export function connect({ url, timeoutMs, ca }: Target): Promise<Connection> {
   const secure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (secure ? 443 : 80));
   return new Promise((resolve) => {
-    // Said explicitly, because an environment variable could otherwise switch the check of certificates off.
+    // Said explicitly, because an environment variable could otherwise switch the check of
+    // certificates off.
     const socket = secure
       ? connectSecure({
           host,

@@ -37,7 +37,10 @@ const RESERVED = [
   'trailer',
 ];
 
-/** Puts a request together from fixed and varying parts. Throws `ERR_EM_MANIFEST_INVALID` with what is missing. */
+/**
+ * Puts a request together from fixed and varying parts. Throws `ERR_EM_MANIFEST_INVALID` with what
+ * is missing.
+ */
 export function buildContent(
   operation: string,
   fixed: { readonly method: string; readonly path: string; readonly idempotency: string | null },
@@ -84,7 +87,9 @@ export function buildContent(
   }
 }
 
-/** Fills `{name}`. A value can never become more than one segment, so it cannot lead anywhere else. */
+/**
+ * Fills `{name}`. A value can never become more than one segment, so it cannot lead anywhere else.
+ */
 export function fillPath(
   template: string,
   parameters: Readonly<Record<string, Value>>,

@@ -2,9 +2,10 @@ import { EffectMatchError } from '../errors.ts';
 import { isObject, readTag, type Value } from '../protocol/value.ts';
 
 /**
- * Approved values as the JSON that a service is sent: keys that start with `$$` lose one, as they do not have it outside
- * of an approval. Tagged scalars have no JSON form that would not be a guess, and are refused: an operation that takes
- * such a number says itself how it is written, for example as text.
+ * Approved values as the JSON that a service is sent: keys that start with `$$` lose one, as they
+ * do not have it outside of an approval. Tagged scalars have no JSON form that would not be a
+ * guess, and are refused: an operation that takes such a number says itself how it is written, for
+ * example as text.
  */
 export function decodeData(value: Value): Value {
   if (Array.isArray(value)) return (value as readonly Value[]).map(decodeData);

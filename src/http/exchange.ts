@@ -11,8 +11,8 @@ export interface Outgoing {
 }
 
 /**
- * What became of a request. `not-sent` only where no connection was established in time, so that provably no
- * byte of it left; `lost` whenever it may have left and no complete response came back.
+ * What became of a request. `not-sent` only where no connection was established in time, so that
+ * provably no byte of it left; `lost` whenever it may have left and no complete response came back.
  */
 export type Exchanged =
   | { readonly kind: 'not-sent'; readonly why: string }
@@ -25,21 +25,25 @@ export type Exchanged =
     };
 
 export interface ExchangeLimits {
-  /** For everything together, from the look-up of the name to the last byte: a response that drips does not get more. */
+  /**
+   * For everything together, from the look-up of the name to the last byte: a response that drips
+   * does not get more.
+   */
   readonly timeoutMs: number;
   /** Of the response body. */
   readonly maxBytes: number;
   readonly ca?: string | undefined;
   /**
-   * Called when the connection stands and nothing was written to it. What it returns is why nothing may be written any
-   * more; undefined lets the request go.
+   * Called when the connection stands and nothing was written to it. What it returns is why nothing
+   * may be written any more; undefined lets the request go.
    */
   readonly connected?: (() => string | undefined) | undefined;
 }
 
 /**
- * Sends one request over a connection of its own, once. No agent, no reuse of connections, no redirect is followed and
- * nothing is tried again, so a request that arrives twice was sent twice by somebody else.
+ * Sends one request over a connection of its own, once. No agent, no reuse of connections, no
+ * redirect is followed and nothing is tried again, so a request that arrives twice was sent twice
+ * by somebody else.
  */
 export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Promise<Exchanged> {
   const deadline = performance.now() + limits.timeoutMs;
@@ -51,7 +55,8 @@ export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Prom
   const why =
     forbidden ?? (leftMs <= 0 ? 'the time was up before anything was written' : undefined);
   if (why !== undefined) {
-    // A process that slept until now may have been given up on, and nothing of the request has left yet.
+    // A process that slept until now may have been given up on, and nothing of the request has left
+    // yet.
     connection.socket.destroy();
     return { kind: 'not-sent', why };
   }
@@ -97,7 +102,10 @@ function converse(
   });
 }
 
-/** A response counts only when it is complete: neither cut off, nor larger than it may be, nor in another encoding. */
+/**
+ * A response counts only when it is complete: neither cut off, nor larger than it may be, nor in
+ * another encoding.
+ */
 async function collect(response: IncomingMessage, maxBytes: number): Promise<Exchanged> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -92,8 +92,9 @@ export class Gateway {
   }
 
   /**
-   * Sends an effectful request once. `key` goes where the operation says. `warrant`: only with the credential that the
-   * attempt was certified with, because another one may be that of another account, and only while its lease lasts.
+   * Sends an effectful request once. `key` goes where the operation says. `warrant`: only with the
+   * credential that the attempt was certified with, because another one may be that of another
+   * account, and only while its lease lasts.
    */
   async send(
     content: Content,
@@ -194,7 +195,9 @@ export class Gateway {
     return `${this.credentialHeader} ${hash('sha256', `${SALT}${credential}`, 'hex').slice(0, 32)}`;
   }
 
-  /** Without a credential nothing of an attempt's request leaves, which is worth more than an error. */
+  /**
+   * Without a credential nothing of an attempt's request leaves, which is worth more than an error.
+   */
   #tryCredential(): string | { readonly why: string } {
     try {
       return this.#credential();
@@ -226,7 +229,10 @@ function askFor(credential: () => string): string {
   }
 }
 
-/** A response that repeats the credential is not used: what is read from it could end in the journal. */
+/**
+ * A response that repeats the credential is not used: what is read from it could end in the
+ * journal.
+ */
 function withhold(exchanged: Exchanged, credential: string): Exchanged {
   if (exchanged.kind !== 'response') return exchanged;
   const secret = secretOf(credential);
@@ -243,7 +249,10 @@ function secretOf(credential: string): string {
   return credential.replace(/^[A-Za-z][A-Za-z0-9-]* +/, '');
 }
 
-/** A JSON text with its escapes resolved: `\/` and `\u0070` are how some services write plain characters. */
+/**
+ * A JSON text with its escapes resolved: `\/` and `\u0070` are how some services write plain
+ * characters.
+ */
 function unescapeJson(text: string): string {
   return text.replace(
     /\\(?:u([0-9a-fA-F]{4})|(["\\/]))/g,
@@ -252,7 +261,10 @@ function unescapeJson(text: string): string {
   );
 }
 
-/** A request that may take longer than the lease could still be sent after recovery or an operator closed the attempt. */
+/**
+ * A request that may take longer than the lease could still be sent after recovery or an operator
+ * closed the attempt.
+ */
 function checkLease(timeoutMs: number, leaseMs: number | undefined): void {
   if (leaseMs === undefined || timeoutMs < leaseMs) return;
   throw new EffectMatchError(

@@ -3,9 +3,10 @@ import { encodeNumber } from './number.ts';
 import { hasRepeatedKey } from './repeated-key.ts';
 
 /**
- * JSON as values: whole numbers beyond the safe range and decimals that no double carries keep their digits in a tag
- * rather than becoming their neighbours, and keys that start with `$` are doubled, so that a text cannot contain tags.
- * Undefined where the bytes are not JSON in UTF-8, or say two things under one key: that is then no answer at all.
+ * JSON as values: whole numbers beyond the safe range and decimals that no double carries keep
+ * their digits in a tag rather than becoming their neighbours, and keys that start with `$` are
+ * doubled, so that a text cannot contain tags. Undefined where the bytes are not JSON in UTF-8, or
+ * say two things under one key: that is then no answer at all.
  */
 export function parseJson(bytes: Buffer): Value | undefined {
   const text = bytes.toString('utf8');

@@ -4,9 +4,10 @@ import { encodeInteger, isObject, readDecimal, readTag, type Value } from '../pr
 const NUMBER_LENGTH_MAX = 1000;
 
 /**
- * The value of a JSON number, which depends on the number alone and not on how it is written. A whole number is a JSON
- * number in the safe range and an integer tag beyond it. Another one is the double whose shortest text has its digits,
- * and an exact decimal where there is no such double. Undefined for a number that is longer than any that is compared.
+ * The value of a JSON number, which depends on the number alone and not on how it is written. A
+ * whole number is a JSON number in the safe range and an integer tag beyond it. Another one is the
+ * double whose shortest text has its digits, and an exact decimal where there is no such double.
+ * Undefined for a number that is longer than any that is compared.
  */
 export function encodeNumber(source: string): Value | undefined {
   if (source.length > NUMBER_LENGTH_MAX) return undefined;
@@ -25,7 +26,10 @@ export function encodeNumber(source: string): Value | undefined {
 /** Every whole number that is safe has at most so many characters. */
 const SAFE_LENGTH_MAX = String(Number.MIN_SAFE_INTEGER).length;
 
-/** A service chooses how many numbers it writes, and to convert a long one takes longer than to copy it. */
+/**
+ * A service chooses how many numbers it writes, and to convert a long one takes longer than to copy
+ * it.
+ */
 function encodeWhole(text: string): Value {
   return text.length > SAFE_LENGTH_MAX ? { $int: text } : encodeInteger(BigInt(text));
 }
@@ -39,8 +43,9 @@ function isShortestText(
 }
 
 /**
- * A value as it would come back in JSON: numbers of every kind in the form that {@link encodeNumber} gives them, so
- * that what was approved and what is read are compared as numbers. JSON knows no minus zero.
+ * A value as it would come back in JSON: numbers of every kind in the form that {@link
+ * encodeNumber} gives them, so that what was approved and what is read are compared as numbers.
+ * JSON knows no minus zero.
  */
 export function normaliseNumbers(value: Value): Value {
   if (typeof value === 'number')
@@ -61,7 +66,10 @@ export function normaliseRow<R extends { readonly [column: string]: Value }>(row
   ) as R;
 }
 
-/** The digits of a number that is too large or too exact for a double; undefined for every other value. */
+/**
+ * The digits of a number that is too large or too exact for a double; undefined for every other
+ * value.
+ */
 export function digitsOf(value: Value): string | undefined {
   const tagged = readTag(value);
   return tagged?.tag === '$int' || tagged?.tag === '$dec' ? tagged.text : undefined;

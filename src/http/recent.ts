@@ -1,6 +1,9 @@
 const KEPT = 10_000;
 
-/** What a process knows about the requests it sent last. Nothing may depend on it: a later process knows none of it. */
+/**
+ * What a process knows about the requests it sent last. Nothing may depend on it: a later process
+ * knows none of it.
+ */
 export class Recent<V> {
   readonly #entries = new Map<string, V>();
 

@@ -1,6 +1,6 @@
 /**
- * Whether an object in this JSON names a key twice. `JSON.parse` keeps the last one, other readers the first: what such
- * a text says depends on who reads it, so it proves nothing.
+ * Whether an object in this JSON names a key twice. `JSON.parse` keeps the last one, other readers
+ * the first: what such a text says depends on who reads it, so it proves nothing.
  */
 export function hasRepeatedKey(json: string): boolean {
   const open: (Set<string> | undefined)[] = [];

@@ -10,7 +10,9 @@ import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 
-/** One journal row as a store keeps it. (occurrence, slot) is unique: it is what decides every race. */
+/**
+ * One journal row as a store keeps it. (occurrence, slot) is unique: it is what decides every race.
+ */
 export interface JournalRow {
   readonly seq: number;
   readonly kind: JournalEntry['kind'];
@@ -51,8 +53,9 @@ export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continu
   `${of.state}:${of.continuation}`;
 
 /**
- * Covers position, kind, slot and, through its seal, the content, so that a row that moves no longer fits. Keyed, so that
- * whoever can write the file but has no key cannot close the gap that a removed row leaves.
+ * Covers position, kind, slot and, through its seal, the content, so that a row that moves no
+ * longer fits. Keyed, so that whoever can write the file but has no key cannot close the gap that a
+ * removed row leaves.
  */
 export function rowDigest(
   { sealer }: LedgerContext,
@@ -65,8 +68,9 @@ export function rowDigest(
 export const CHAIN_START = '0'.repeat(64) as Digest;
 
 /**
- * Continues the chain by one row. Folding row by row makes the chain at a position depend on the rows alone and not
- * on where checkpoints were taken, so processes that checkpoint at the same time need no coordination.
+ * Continues the chain by one row. Folding row by row makes the chain at a position depend on the
+ * rows alone and not on where checkpoints were taken, so processes that checkpoint at the same time
+ * need no coordination.
  */
 export function extendChain(context: LedgerContext, chain: Digest, row: Digest): Digest {
   return context.digest('effectmatch/journal-chain/v1', `${chain}${row}`);
@@ -90,8 +94,8 @@ export function entryOf(opened: OpenedRow): JournalEntry {
 }
 
 /**
- * Something stored is not what was written: a journal row by its position, anything else by its name. The remedy is
- * the operator's: nothing is repaired automatically.
+ * Something stored is not what was written: a journal row by its position, anything else by its
+ * name. The remedy is the operator's: nothing is repaired automatically.
  */
 export function tampered(
   where: number | string,

@@ -22,7 +22,10 @@ import {
 } from './journal.ts';
 import type { Known } from './rules.ts';
 
-/** A journal that is an array. Everything it answers is found by looking through all rows, and checked. */
+/**
+ * A journal that is an array. Everything it answers is found by looking through all rows, and
+ * checked.
+ */
 export class MemoryJournal {
   readonly #context: LedgerContext;
   readonly #rows: JournalRow[];

@@ -48,9 +48,9 @@ import {
 } from './rules.ts';
 
 /**
- * Ledgers in the memory of this process, for tests and as the reference that other stores are compared with. What
- * was recorded lives as long as the factory, so that opening it again stands for a restart; nothing survives the
- * process.
+ * Ledgers in the memory of this process, for tests and as the reference that other stores are
+ * compared with. What was recorded lives as long as the factory, so that opening it again stands
+ * for a restart; nothing survives the process.
  */
 export function memoryLedgers(clock: WallClock = systemClock): LedgersFactory {
   const memory: Memory = {

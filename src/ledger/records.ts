@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { defineRecord, digestSchema } from '../protocol/record.ts';
 
-/** Ties a kept document to the digest it was kept under: the ledger does not know the label that digest was made with. */
+/**
+ * Ties a kept document to the digest it was kept under: the ledger does not know the label that
+ * digest was made with.
+ */
 export const documentRecord = defineRecord(
   'document',
   1,

@@ -20,7 +20,9 @@ export interface CheckedRequest {
   readonly approvedText: string;
 }
 
-/** Checks everything about a request that does not depend on the store, before any lock is taken. */
+/**
+ * Checks everything about a request that does not depend on the store, before any lock is taken.
+ */
 export function checkRequest(context: LedgerContext, request: ClaimRequest): CheckedRequest {
   const { license, approvedText } = request;
   const licenseText = licenseRecord.text(license);
@@ -45,9 +47,10 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
 }
 
 /**
- * Ties the text of A that is kept for people to read to the binding it was kept for, under the key generation that sealed
- * the first claim. With digested values that text no longer has the digest that was signed, so without this it could be
- * exchanged. A binding is one line, so the two cannot run into each other.
+ * Ties the text of A that is kept for people to read to the binding it was kept for, under the key
+ * generation that sealed the first claim. With digested values that text no longer has the digest
+ * that was signed, so without this it could be exchanged. A binding is one line, so the two cannot
+ * run into each other.
  */
 export function macIssuance(
   { sealer }: LedgerContext,
@@ -94,7 +97,9 @@ export type Recording =
   /** `settles`: the claim has found its conclusive end and leaves the list of unsettled ones. */
   | { readonly kind: 'insert'; readonly slot: string; readonly settles: boolean };
 
-/** Whether a terminal is new, agreement, the settlement of an `indeterminate` one, or a conflict. */
+/**
+ * Whether a terminal is new, agreement, the settlement of an `indeterminate` one, or a conflict.
+ */
 export function decideRecording(
   context: LedgerContext,
   known: Known,
@@ -121,8 +126,8 @@ export function decideRecording(
 }
 
 /**
- * Why a terminal cannot belong to what is stored, if so: only the attempt that holds the claim may say more than
- * `rejected`, and what it says names that claim and the permit that was consumed.
+ * Why a terminal cannot belong to what is stored, if so: only the attempt that holds the claim may
+ * say more than `rejected`, and what it says names that claim and the permit that was consumed.
  */
 export function findMisfit(
   context: LedgerContext,
@@ -176,7 +181,10 @@ export function assertPermitFits(
   );
 }
 
-/** A permit is voided for the claim in force, and never once its attempt may have made something durable. */
+/**
+ * A permit is voided for the claim in force, and never once its attempt may have made something
+ * durable.
+ */
 export function assertVoidable(
   { claim, permit, first, settlement }: Known,
   execution: ExecutionId,
@@ -191,7 +199,10 @@ export function assertVoidable(
   );
 }
 
-/** Nothing is released before the holder's `committed` terminal, and nothing completes before it was released. */
+/**
+ * Nothing is released before the holder's `committed` terminal, and nothing completes before it was
+ * released.
+ */
 export function assertReleasable(
   known: {
     readonly claim: Sealed<ClaimRecord> | undefined;
@@ -220,8 +231,9 @@ export function assertReleasable(
 }
 
 /**
- * Whether a decision may be recorded about what is known: the attempt that holds the claim may have made something
- * durable, and nothing says conclusively whether it did. Answers with what is stored where the same was decided before.
+ * Whether a decision may be recorded about what is known: the attempt that holds the claim may have
+ * made something durable, and nothing says conclusively whether it did. Answers with what is stored
+ * where the same was decided before.
  */
 export function decideResolution(
   known: Known,
@@ -249,7 +261,10 @@ export function decideResolution(
   return undefined;
 }
 
-/** A shadow stands under an occurrence of its own: nothing that was claimed, decided or released shares it. */
+/**
+ * A shadow stands under an occurrence of its own: nothing that was claimed, decided or released
+ * shares it.
+ */
 export function assertUnused(used: boolean): void {
   invariant(!used, 'a shadow has an occurrence of its own');
 }

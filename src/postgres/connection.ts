@@ -13,12 +13,18 @@ import type { ConnectionOptions } from './options.ts';
 
 export type { Answer, Bound, ConnectionOptions, Reply, Statement, TextRow };
 
-/** SQLSTATE of an error that the server reported; undefined for a lost connection and everything else. */
+/**
+ * SQLSTATE of an error that the server reported; undefined for a lost connection and everything
+ * else.
+ */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
-/** Server errors as they read in refusals: message, state, and the hint where there is one. Never the statement. */
+/**
+ * Server errors as they read in refusals: message, state, and the hint where there is one. Never
+ * the statement.
+ */
 export function describeError(error: unknown): string {
   // Where a host has several addresses, the error about all of them says nothing itself.
   if (error instanceof AggregateError && error.message === '')
@@ -84,8 +90,9 @@ interface Stream {
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 
 /**
- * One session. What is asked is sent at once and answered in order. An error skips the rest of the same message and
- * nothing that was sent after it, so whoever sends several must not let a later one matter after an earlier one failed.
+ * One session. What is asked is sent at once and answered in order. An error skips the rest of the
+ * same message and nothing that was sent after it, so whoever sends several must not let a later
+ * one matter after an earlier one failed.
  */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.Client;
@@ -103,8 +110,9 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Connects as one login. A query that has no answer within `deadlineMs` fails and cuts the connection: a server that
-   * stands still, or a host that is gone, must not hold the caller for ever. Without it a query may take any time.
+   * Connects as one login. A query that has no answer within `deadlineMs` fails and cuts the
+   * connection: a server that stands still, or a host that is gone, must not hold the caller for
+   * ever. Without it a query may take any time.
    */
   static async open(
     options: ConnectionOptions,
@@ -125,8 +133,9 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Cuts the session when the answer to what was sent last grows too large. The driver keeps an answer in memory and
-   * makes texts of it, and where that fails it takes the process along: a statement of an agent must not do that.
+   * Cuts the session when the answer to what was sent last grows too large. The driver keeps an
+   * answer in memory and makes texts of it, and where that fails it takes the process along: a
+   * statement of an agent must not do that.
    */
   #boundAnswers(): void {
     const stream = this.#stream();
@@ -149,14 +158,20 @@ export class Connection implements AsyncDisposable {
     return this.#broken === undefined;
   }
 
-  /** One statement over the extended protocol: text that follows the first statement is an error of the server. */
+  /**
+   * One statement over the extended protocol: text that follows the first statement is an error of
+   * the server.
+   */
   async query(text: string, values: readonly Bound[] = []): Promise<Reply> {
     const { replies, failure } = await this.run([{ text, values }]);
     if (failure !== undefined) throw failure.error;
     return replies[0] ?? { command: '', rows: [] };
   }
 
-  /** Several statements of the extended protocol as one message: the first error ends it. Never throws. */
+  /**
+   * Several statements of the extended protocol as one message: the first error ends it. Never
+   * throws.
+   */
   async run(statements: readonly Statement[]): Promise<Answer> {
     return await this.#exchange(writeStatements(statements));
   }
@@ -167,7 +182,10 @@ export class Connection implements AsyncDisposable {
     if (failure !== undefined) throw failure.error;
   }
 
-  /** Statements of our own over the simple protocol, one after another in one message. Never agent text. */
+  /**
+   * Statements of our own over the simple protocol, one after another in one message. Never agent
+   * text.
+   */
   async script(text: string): Promise<readonly Reply[]> {
     const { replies, failure } = await this.#exchange(writeScript(text));
     if (failure !== undefined) throw failure.error;
@@ -181,7 +199,10 @@ export class Connection implements AsyncDisposable {
     return await exchange.answer;
   }
 
-  /** What is sent in `send` leaves in one write: a write of its own for every message costs more than its content. */
+  /**
+   * What is sent in `send` leaves in one write: a write of its own for every message costs more
+   * than its content.
+   */
   together<T>(send: () => T): T {
     const stream = this.#stream();
     stream.cork();
@@ -192,7 +213,10 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  /** Ends the session; what it held is rolled back by the server. A server that does not answer is left. */
+  /**
+   * Ends the session; what it held is rolled back by the server. A server that does not answer is
+   * left.
+   */
   async close(): Promise<void> {
     this.#broken ??= new Error('the connection was closed');
     const timer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);

@@ -9,9 +9,10 @@ interface Wire {
 }
 
 /**
- * One message to the server and all answers up to its next readiness. The driver takes it for one of its queries: it
- * keeps the order of what is sent and answered, reads the messages and watches the time; what a query of the driver does
- * besides, once for every statement, costs more than what we need of it.
+ * One message to the server and all answers up to its next readiness. The driver takes it for one
+ * of its queries: it keeps the order of what is sent and answered, reads the messages and watches
+ * the time; what a query of the driver does besides, once for every statement, costs more than what
+ * we need of it.
  */
 export class Exchange extends pg.Query {
   readonly #message: Buffer;
@@ -50,7 +51,10 @@ export class Exchange extends pg.Query {
     this.#reply('');
   }
 
-  /** While it expects rows the server overlooks a Sync, and takes any other statement for the end of the session. */
+  /**
+   * While it expects rows the server overlooks a Sync, and takes any other statement for the end of
+   * the session.
+   */
   handleCopyInResponse(connection: Wire): void {
     connection.sendCopyFail('there is nothing to copy from');
     connection.sync();

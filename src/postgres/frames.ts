@@ -1,14 +1,20 @@
-/** A value of a parameter: text as the server reads it, a list of texts, or bytes in the type's binary form. */
+/**
+ * A value of a parameter: text as the server reads it, a list of texts, or bytes in the type's
+ * binary form.
+ */
 export type Bound = string | readonly (string | null)[] | Uint8Array | null;
 
-/** One statement over the extended protocol: its text, or the name under which its text was prepared. */
+/**
+ * One statement over the extended protocol: its text, or the name under which its text was
+ * prepared.
+ */
 export type Statement = ({ readonly text: string } | { readonly prepared: string }) & {
   readonly values?: readonly Bound[];
 };
 
 /**
- * Statements as one message: parsed, bound and executed in order, and one Sync after the last. The server leaves out
- * everything between an error and the Sync.
+ * Statements as one message: parsed, bound and executed in order, and one Sync after the last. The
+ * server leaves out everything between an error and the Sync.
  */
 export function writeStatements(statements: readonly Statement[]): Buffer {
   const frames = new Frames();

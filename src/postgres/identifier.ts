@@ -1,4 +1,7 @@
-/** An identifier as SQL text, always quoted: mixed case, spaces, quotes and reserved words need no special case. */
+/**
+ * An identifier as SQL text, always quoted: mixed case, spaces, quotes and reserved words need no
+ * special case.
+ */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
@@ -23,15 +26,18 @@ export interface QualifiedName {
 const PLAIN = /^[a-z_][a-z0-9_]*$/;
 
 /**
- * The name under which people and records know a relation: as they would write it in SQL, with the schema left out
- * where it is `public`, and quotes only where they are needed.
+ * The name under which people and records know a relation: as they would write it in SQL, with the
+ * schema left out where it is `public`, and quotes only where they are needed.
  */
 export function nameTarget({ schema, name }: QualifiedName): string {
   const shown = (part: string) => (PLAIN.test(part) ? part : quoteName(part));
   return schema === 'public' ? shown(name) : `${shown(schema)}.${shown(name)}`;
 }
 
-/** Reads what {@link nameTarget} writes; undefined where the text is no such name. Unquoted parts are folded as SQL folds them. */
+/**
+ * Reads what {@link nameTarget} writes; undefined where the text is no such name. Unquoted parts
+ * are folded as SQL folds them.
+ */
 export function parseTarget(text: string): QualifiedName | undefined {
   const parts = [...text.matchAll(/(?:^|\.)(?:"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*))/gu)];
   if (parts.length === 0 || parts.length > 2 || parts.map(([whole]) => whole).join('') !== text)

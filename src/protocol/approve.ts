@@ -7,8 +7,9 @@ import { approvedRecord } from './manifest.ts';
 import type { Registration } from './registration.ts';
 
 /**
- * A = canon_p(M) for a manifest that the backend has normalised: equal effects are merged with their counts, and the
- * order is that of their canonical text, so that the same approval always has the same bytes.
+ * A = canon_p(M) for a manifest that the backend has normalised: equal effects are merged with
+ * their counts, and the order is that of their canonical text, so that the same approval always has
+ * the same bytes.
  */
 export function approvedOutcome(
   manifest: Manifest,
@@ -56,9 +57,9 @@ function refuseUnchanged(
 }
 
 /**
- * Refuses constraints that no comparison could evaluate. Checked after normalisation, which may change the kind of a
- * range's ends, and again on everything handed over, which may never have been normalised: found only when the
- * candidate is compared, it would have cost the occurrence.
+ * Refuses constraints that no comparison could evaluate. Checked after normalisation, which may
+ * change the kind of a range's ends, and again on everything handed over, which may never have been
+ * normalised: found only when the candidate is compared, it would have cost the occurrence.
  */
 export function checkCells(effects: readonly ApprovedEffect[]): void {
   const patterns = new Set<string>();

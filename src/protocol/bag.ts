@@ -4,8 +4,9 @@ import type { Effect } from './effect.ts';
 import type { Row, Value } from './value.ts';
 
 /**
- * An injective text of a value, far cheaper than canonical JSON: lengths instead of escapes. For keys in memory and
- * for the text of E; never stored on its own. Whatever is not plain data is a bug of the caller.
+ * An injective text of a value, far cheaper than canonical JSON: lengths instead of escapes. For
+ * keys in memory and for the text of E; never stored on its own. Whatever is not plain data is a
+ * bug of the caller.
  */
 export function valueText(value: Value | undefined): string {
   switch (typeof value) {
@@ -35,7 +36,10 @@ export function rowText(row: Row): string {
   return columnsText(row);
 }
 
-/** The number that is the whole key; undefined where the key is something else. Cheaper to look up than a text. */
+/**
+ * The number that is the whole key; undefined where the key is something else. Cheaper to look up
+ * than a text.
+ */
 export function numberOf(key: Row | undefined): number | undefined {
   const found = scalarOf(key);
   return typeof found === 'number' ? found : undefined;
@@ -67,8 +71,8 @@ export function effectKey(effect: Effect): string {
 }
 
 /**
- * The key under which effects are compared: `skip` leaves out volatile columns, and an absent image counts as one
- * without columns, because the operation already says which images there are.
+ * The key under which effects are compared: `skip` leaves out volatile columns, and an absent image
+ * counts as one without columns, because the operation already says which images there are.
  */
 export function comparisonKey(effect: Effect, skip: ReadonlySet<string> | undefined): string {
   const { op, target, key, before, after } = effect;
@@ -91,7 +95,10 @@ function columnsText(columns: Row | undefined, skip?: ReadonlySet<string>): stri
   return `r${count}:${text}`;
 }
 
-/** Whether the columns are in the order of their UTF-16 code units; in rows made by this package they usually are. */
+/**
+ * Whether the columns are in the order of their UTF-16 code units; in rows made by this package
+ * they usually are.
+ */
 function isSorted(columns: object): boolean {
   let last = '';
   for (const column in columns) {
@@ -139,7 +146,10 @@ export class EffectBag {
     return sum;
   }
 
-  /** What remains of this bag when the other's effects are taken out, as many times as they occur there. */
+  /**
+   * What remains of this bag when the other's effects are taken out, as many times as they occur
+   * there.
+   */
   subtract(other: EffectBag): EffectBag {
     const rest = new EffectBag();
     for (const [key, effect] of this.#counted) {

@@ -10,7 +10,10 @@ import {
   occurrenceSchema,
 } from './record.ts';
 
-/** B_A: one per (issuer, nonce). The occurrence ids are derived, so every store arrives at the same ones. */
+/**
+ * B_A: one per (issuer, nonce). The occurrence ids are derived, so every store arrives at the same
+ * ones.
+ */
 export const bindingRecord = defineRecord(
   'binding',
   1,

@@ -5,7 +5,10 @@ import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
 export interface Outlet {
   readonly outlet: string;
   readonly disposition: 'observed' | 'denied' | 'unclassified';
-  /** What observes or denies it; for an unclassified outlet why it is reachable and what would close it. */
+  /**
+   * What observes or denies it; for an unclassified outlet why it is reachable and what would close
+   * it.
+   */
   readonly by: string;
 }
 
@@ -15,13 +18,22 @@ export interface Survey {
   /** The credential or connection that runs the agent's operation. */
   readonly executor: string;
   readonly outlets: readonly Outlet[];
-  /** Fingerprints of live configuration, credential provisioning, and declared host and network restrictions. */
+  /**
+   * Fingerprints of live configuration, credential provisioning, and declared host and network
+   * restrictions.
+   */
   readonly configuration: string;
   readonly credentials: string;
   readonly enforcement: string;
-  /** What would close the outlets that are open, where the adapter knows. For people; not part of a certificate. */
+  /**
+   * What would close the outlets that are open, where the adapter knows. For people; not part of a
+   * certificate.
+   */
   readonly remedies?: readonly Remedy[];
-  /** Restrictions that the deployment declares and the backend cannot confirm; their digest is in `enforcement`. */
+  /**
+   * Restrictions that the deployment declares and the backend cannot confirm; their digest is in
+   * `enforcement`.
+   */
   readonly declared?: readonly string[];
 }
 

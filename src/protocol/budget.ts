@@ -1,6 +1,7 @@
 /**
- * Counts the steps of a search. Once it is exhausted every loop ends at once and whatever was computed so far means
- * nothing: the caller asks {@link Budget.exhausted} first and reads a result only when it is false.
+ * Counts the steps of a search. Once it is exhausted every loop ends at once and whatever was
+ * computed so far means nothing: the caller asks {@link Budget.exhausted} first and reads a result
+ * only when it is false.
  */
 export class Budget {
   readonly #limit: number;

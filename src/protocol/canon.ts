@@ -3,16 +3,20 @@ import { EffectMatchError } from '../errors.ts';
 /** How deep a plain value may be nested. */
 export const MAX_DEPTH = 64;
 
-/** Printable ASCII without quote and backslash: its JSON form is itself, and most names and many values are this. */
+/**
+ * Printable ASCII without quote and backslash: its JSON form is itself, and most names and many
+ * values are this.
+ */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** More characters than any record may have bytes. */
 export const MAX_LENGTH = 2 ** 28;
 
 /**
- * In memory one object can stand in many places, and a small graph of such objects has a text that doubles with every
- * level. From this many objects on their texts are kept, so that each is written once per level and the length of the
- * whole is known before it exists. Almost nothing is that large, and keeping costs time.
+ * In memory one object can stand in many places, and a small graph of such objects has a text that
+ * doubles with every level. From this many objects on their texts are kept, so that each is written
+ * once per level and the length of the whole is known before it exists. Almost nothing is that
+ * large, and keeping costs time.
  */
 export const KEPT_AFTER = 2 ** 20;
 
@@ -29,9 +33,10 @@ interface Walk {
 }
 
 /**
- * The one text of a plain value (RFC 8785: keys by UTF-16 code units, ECMAScript numbers and strings). Two different
- * plain values never share a text, and whatever JSON cannot carry without loss is refused with its path, because
- * these texts are digested, sealed and used as keys of multisets. Accessors are never called.
+ * The one text of a plain value (RFC 8785: keys by UTF-16 code units, ECMAScript numbers and
+ * strings). Two different plain values never share a text, and whatever JSON cannot carry without
+ * loss is refused with its path, because these texts are digested, sealed and used as keys of
+ * multisets. Accessors are never called.
  */
 export function canonical(value: unknown): string {
   return write(value, { path: [], objects: 0, kept: undefined }, 0);
@@ -102,7 +107,10 @@ const KEYS_KEPT = 1000;
 const KEPT_KEY_MAX = 64;
 const keyTexts = new Map<string, string>();
 
-/** The same for a key, with the colon behind it. Kept for short ones, because the same columns and fields come again. */
+/**
+ * The same for a key, with the colon behind it. Kept for short ones, because the same columns and
+ * fields come again.
+ */
 export function writeKey(key: string): string | undefined {
   const known = keyTexts.get(key);
   if (known !== undefined) return known;
@@ -139,8 +147,9 @@ function writeArray(value: readonly unknown[], walk: Walk, depth: number): strin
 }
 
 /**
- * A text that was joined holds on to all its parts until it is needed as one. The items of a long array would leave
- * millions of parts to the garbage collector, which copies them again and again; measuring an item makes it one piece.
+ * A text that was joined holds on to all its parts until it is needed as one. The items of a long
+ * array would leave millions of parts to the garbage collector, which copies them again and again;
+ * measuring an item makes it one piece.
  */
 export function settleItem(item: string, items: number): string {
   if (items > LONG_ARRAY) Buffer.byteLength(item);
@@ -175,7 +184,9 @@ function writeObject(value: object, walk: Walk, depth: number): string {
   return `${text}}`;
 }
 
-/** Reads a property once and without running code: a getter could answer differently the next time. */
+/**
+ * Reads a property once and without running code: a getter could answer differently the next time.
+ */
 function readProperty(owner: object, key: string | number, walk: Walk, depth: number): unknown {
   const property = Object.getOwnPropertyDescriptor(owner, key);
   if (property?.enumerable !== true) return refuse(walk, depth, 'a hole');
@@ -184,7 +195,10 @@ function readProperty(owner: object, key: string | number, walk: Walk, depth: nu
   return property.value;
 }
 
-/** Insertion sort up to the usual width of a row, in place; `<` on strings compares UTF-16 code units. */
+/**
+ * Insertion sort up to the usual width of a row, in place; `<` on strings compares UTF-16 code
+ * units.
+ */
 export function sortKeys(keys: string[]): string[] {
   if (keys.length > 24) return keys.sort();
   for (let end = 1; end < keys.length; end += 1) {

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { defineRecord, digestSchema, instantSchema } from './record.ts';
 
-/** Covers journal rows 1..throughSeq: a chain over their digests, in order, continued from the one before. */
+/**
+ * Covers journal rows 1..throughSeq: a chain over their digests, in order, continued from the one
+ * before.
+ */
 export const checkpointRecord = defineRecord(
   'checkpoint',
   1,

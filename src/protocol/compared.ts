@@ -7,8 +7,9 @@ import type { Row } from './value.ts';
 type Skip = ReadonlySet<string>;
 
 /**
- * The part of E that comparison looks at: without volatile columns, and without updates that touched nothing else and may
- * be left over. Two observations that differ in nothing but those have the same.
+ * The part of E that comparison looks at: without volatile columns, and without updates that
+ * touched nothing else and may be left over. Two observations that differ in nothing but those have
+ * the same.
  */
 export function comparedEffects(
   registration: Registration,

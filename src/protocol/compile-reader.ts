@@ -22,9 +22,10 @@ export interface Read {
 }
 
 /**
- * Does in one pass what `canonical`, the schema and freezing do one after another. It never says why it refuses: whoever
- * gets undefined asks those. Undefined in place of a reader means that the schema has a part that is not known here. More
- * objects than `maxObjects` are refused, because an object that stands in many places is copied for each of them.
+ * Does in one pass what `canonical`, the schema and freezing do one after another. It never says
+ * why it refuses: whoever gets undefined asks those. Undefined in place of a reader means that the
+ * schema has a part that is not known here. More objects than `maxObjects` are refused, because an
+ * object that stands in many places is copied for each of them.
  */
 export function compileReader(
   schema: z.ZodType,
@@ -146,7 +147,10 @@ function compileInteger(def: DefOf<'number'>): Reader | undefined {
       : undefined;
 }
 
-/** One of some texts, truth values or positive integers; zero has a negative twin that is no plain value. */
+/**
+ * One of some texts, truth values or positive integers; zero has a negative twin that is no plain
+ * value.
+ */
 function compileChoice(values: readonly unknown[]): Reader | undefined {
   const isChoice = (value: unknown) =>
     typeof value === 'string' ||
@@ -211,7 +215,10 @@ function compileUnion(def: DefOf<'union'>): Reader | undefined {
   };
 }
 
-/** A union whose variants are told apart by one field. The variant checks that field once more with all the others. */
+/**
+ * A union whose variants are told apart by one field. The variant checks that field once more with
+ * all the others.
+ */
 function compileVariants(def: z.core.$ZodDiscriminatedUnionDef): Reader | undefined {
   const variants = new Map<unknown, Reader>();
   for (const option of def.options) {

@@ -14,7 +14,9 @@ export interface ConstraintContext {
   readonly budget?: Budget;
 }
 
-/** Backend evidence about the values it assigned in one column: a range, or the values themselves. */
+/**
+ * Backend evidence about the values it assigned in one column: a range, or the values themselves.
+ */
 export type AssignedValues =
   | { readonly above: string; readonly upTo: string }
   | { readonly fresh: readonly Value[] };
@@ -25,8 +27,8 @@ export function isExact(cell: Cell): cell is { readonly is: Value } {
 }
 
 /**
- * Whether an observed value is what the cell approves. `generated` is not decided here: it relates several cells of
- * an outcome to each other, which only the matcher can see.
+ * Whether an observed value is what the cell approves. `generated` is not decided here: it relates
+ * several cells of an outcome to each other, which only the matcher can see.
  */
 export function satisfies(cell: Cell, value: Value, context: ConstraintContext): boolean {
   if ('is' in cell) return sameValue(cell.is, value);
@@ -43,7 +45,10 @@ export function satisfies(cell: Cell, value: Value, context: ConstraintContext):
 /** An integer that a double holds exactly, as text. */
 const SMALL_INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
 
-/** Whether the backend may have assigned this value itself, by the evidence it gives about the column. */
+/**
+ * Whether the backend may have assigned this value itself, by the evidence it gives about the
+ * column.
+ */
 export function withinAssigned(assigned: AssignedValues, value: Value): boolean {
   if ('fresh' in assigned) return freshTexts(assigned.fresh).has(canonical(value));
   if (!isInteger(value)) return false;
@@ -57,8 +62,8 @@ export function withinAssigned(assigned: AssignedValues, value: Value): boolean 
 }
 
 /**
- * Refuses a cell that no value could satisfy or that cannot be evaluated, with what to change. Belongs before
- * signing: after staging it would be too late to tell the approver.
+ * Refuses a cell that no value could satisfy or that cannot be evaluated, with what to change.
+ * Belongs before signing: after staging it would be too late to tell the approver.
  */
 export function checkCell(cell: Cell, where: string): void {
   if ('matches' in cell) patternOf(cell.matches);
@@ -81,7 +86,10 @@ export function checkCell(cell: Cell, where: string): void {
 /** Longer texts match no pattern: the agent chooses the text, and with it the cost. */
 const MATCHED_LENGTH_MAX = 4096;
 
-/** A state of a pattern is visited so much faster than a pair is looked at that so many count as one step. */
+/**
+ * A state of a pattern is visited so much faster than a pair is looked at that so many count as one
+ * step.
+ */
 const STATES_PER_STEP = 16;
 
 function matchesWhole(source: string, text: string, { budget }: ConstraintContext): boolean {
@@ -92,7 +100,10 @@ function matchesWhole(source: string, text: string, { budget }: ConstraintContex
   return matched;
 }
 
-/** The texts of a value that is no scalar are made once: the list can be long, and the agent chooses the value. */
+/**
+ * The texts of a value that is no scalar are made once: the list can be long, and the agent chooses
+ * the value.
+ */
 function isOneOf(allowed: readonly Value[], value: Value, { budget }: ConstraintContext): boolean {
   budget?.spend(Math.floor(allowed.length / STATES_PER_STEP));
   if (typeof value !== 'object' || value === null) return allowed.includes(value);
@@ -103,7 +114,9 @@ function isOneOf(allowed: readonly Value[], value: Value, { budget }: Constraint
 /** How many states the patterns of one outcome may need together; equal patterns count once. */
 const STATES_TOGETHER_MAX = 65_536;
 
-/** Refuses patterns that need too many states together, so that compiling them takes bounded time. */
+/**
+ * Refuses patterns that need too many states together, so that compiling them takes bounded time.
+ */
 export function checkPatterns(sources: ReadonlySet<string>): void {
   let states = 0;
   for (const source of sources) {
@@ -122,7 +135,10 @@ function sameValue(a: Value, b: Value): boolean {
   return !scalar && canonical(a) === canonical(b);
 }
 
-/** Dates with four digits for the year have the order of their texts; those beyond and before Christ have not. */
+/**
+ * Dates with four digits for the year have the order of their texts; those beyond and before Christ
+ * have not.
+ */
 const DATE = /^\d{4}-\d\d-\d\d(?:[ T][\d:.]+(?:Z|[-+][\d:]+)?)?$/;
 const FAR_DATE = /^\d{5,}-\d\d-\d\d|^\d{4,}-\d\d-\d\d.* BC$/;
 const ENDLESS = /^-?infinity$/;
@@ -157,7 +173,8 @@ function isNow(now: Now, value: Value, { window }: ConstraintContext): boolean {
   const instant = instantOf(now.unit, value);
   if (instant === undefined) return false;
   const { earliestMs, latestMs } = instant;
-  // A text or number without milliseconds was cut off, or rounded up by at most half of what it leaves out.
+  // A text or number without milliseconds was cut off, or rounded up by at most half of what it
+  // leaves out.
   const roundedMs = Math.floor((latestMs + 1 - earliestMs) / 2);
   return (
     latestMs >= window.fromMs - now.withinMs && earliestMs - roundedMs <= window.toMs + now.withinMs
@@ -192,7 +209,10 @@ function secondsOf(value: Value): Instant | undefined {
 
 const freshKnown = new WeakMap<readonly Value[], ReadonlySet<string>>();
 
-/** The texts of fresh values, made once per list: every generated row asks, and lists can be as long as the rows. */
+/**
+ * The texts of fresh values, made once per list: every generated row asks, and lists can be as long
+ * as the rows.
+ */
 function freshTexts(fresh: readonly Value[]): ReadonlySet<string> {
   const known = freshKnown.get(fresh);
   if (known !== undefined) return known;
@@ -204,7 +224,10 @@ function freshTexts(fresh: readonly Value[]): ReadonlySet<string> {
 const PATTERNS_KEPT = 64;
 const patterns = new Map<string, Pattern>();
 
-/** Compiled patterns, kept because one pattern is usually tried on many rows. Compiling costs like running. */
+/**
+ * Compiled patterns, kept because one pattern is usually tried on many rows. Compiling costs like
+ * running.
+ */
 function patternOf(source: string, budget?: Budget): Pattern {
   const known = patterns.get(source);
   if (known !== undefined) return known;

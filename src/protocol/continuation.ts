@@ -9,7 +9,10 @@ import {
 } from './record.ts';
 import type { Terminal, TerminalOf } from './terminal.ts';
 
-/** One release per (occurrence, continuation): `released` before the dependent work runs, `completed` after it. */
+/**
+ * One release per (occurrence, continuation): `released` before the dependent work runs,
+ * `completed` after it.
+ */
 export const acknowledgementRecord = defineRecord(
   'acknowledgement',
   1,
@@ -44,9 +47,10 @@ export type Continuation =
   | { readonly kind: 'halt'; readonly why: Halt };
 
 /**
- * Whether dependent work may run, from what is durable. A missing terminal halts: absence of a decision is never
- * permission. `registered` are the continuations the license names, `fieldMatch` those of them that a match of
- * registered fields is enough for; `lineage` is what the asking worker presents.
+ * Whether dependent work may run, from what is durable. A missing terminal halts: absence of a
+ * decision is never permission. `registered` are the continuations the license names, `fieldMatch`
+ * those of them that a match of registered fields is enough for; `lineage` is what the asking
+ * worker presents.
  */
 export function continuationOf(
   terminal: Terminal | undefined,

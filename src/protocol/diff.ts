@@ -8,7 +8,10 @@ export interface CountedEffect extends Effect {
   readonly count: number;
 }
 
-/** How E differs from A. `altered` pairs what was approved with what was observed for the same target and key. */
+/**
+ * How E differs from A. `altered` pairs what was approved with what was observed for the same
+ * target and key.
+ */
 export interface Diff {
   readonly extra: readonly CountedEffect[];
   readonly missing: readonly ApprovedEffect[];
@@ -21,8 +24,9 @@ export interface Diff {
 }
 
 /**
- * The difference as people read it: what is missing and what is extra about one row is one altered row, first where
- * the operation is the same, then where it is another one. The order does not depend on that of the arguments.
+ * The difference as people read it: what is missing and what is extra about one row is one altered
+ * row, first where the operation is the same, then where it is another one. The order does not
+ * depend on that of the arguments.
  */
 export function diffOf(missing: readonly ApprovedEffect[], extra: readonly CountedEffect[]): Diff {
   const start = { missing: sortByText(missing, approvedText), extra: sortByText(extra, effectKey) };

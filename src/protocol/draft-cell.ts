@@ -3,7 +3,10 @@ import { checkCell } from './constraint.ts';
 import type { Cell } from './effect.ts';
 import { encodeReal, fromJs } from './value.ts';
 
-/** Registered globally, so that a configuration file and the command line may load their own copies of this package. */
+/**
+ * Registered globally, so that a configuration file and the command line may load their own copies
+ * of this package.
+ */
 const constraintBrand: unique symbol = Symbol.for('effectmatch/constraint');
 const changeBrand: unique symbol = Symbol.for('effectmatch/change');
 
@@ -18,7 +21,10 @@ export type Plain =
   | readonly Plain[]
   | { readonly [key: string]: Plain };
 
-/** A constraint on one column. Branded by a symbol, so that data such as `{ any: true }` is never read as one. */
+/**
+ * A constraint on one column. Branded by a symbol, so that data such as `{ any: true }` is never
+ * read as one.
+ */
 export interface Constraint {
   readonly [constraintBrand]: Cell;
 }
@@ -36,7 +42,10 @@ export function generated(label: string): Constraint {
   return constrain({ generated: label });
 }
 
-/** A floating-point number as such, also beyond 2^53, where a plain number is refused: it may be a rounded integer. */
+/**
+ * A floating-point number as such, also beyond 2^53, where a plain number is refused: it may be a
+ * rounded integer.
+ */
 export function real(value: number): Constraint {
   if (typeof value !== 'number') throw refuse('real needs a number');
   return constrain({ is: encodeReal(value) });
@@ -57,7 +66,10 @@ export function between(low: Plain, high: Plain): Constraint {
   return constrain(cell);
 }
 
-/** Text of at most 4,096 characters that matches as a whole, in the small language of `compilePattern`. */
+/**
+ * Text of at most 4,096 characters that matches as a whole, in the small language of
+ * `compilePattern`.
+ */
 export function matches(pattern: string): Constraint {
   if (typeof pattern !== 'string' || pattern === '')
     throw refuse('matches needs a pattern, as text');
@@ -71,7 +83,10 @@ export function any(): Constraint {
   return constrain({ any: true });
 }
 
-/** The time at which the operation runs, give or take `within`: UTC text, or seconds or milliseconds since 1970. */
+/**
+ * The time at which the operation runs, give or take `within`: UTC text, or seconds or milliseconds
+ * since 1970.
+ */
 export function now(options: {
   readonly within: number | string;
   readonly unit?: 'iso' | 's' | 'ms' | undefined;
@@ -82,12 +97,17 @@ export function now(options: {
   return constrain({ now: { withinMs, unit } });
 }
 
-/** Sets a column to a value that would otherwise be read as [from, to], or to a constraint, whatever it was before. */
+/**
+ * Sets a column to a value that would otherwise be read as [from, to], or to a constraint, whatever
+ * it was before.
+ */
 export function to(after: Plain | Constraint): Change {
   return { [changeBrand]: { before: { any: true }, after: readCell(after, 'to') } };
 }
 
-/** Changes a column from one value or constraint to another; the long form of a two-element array. */
+/**
+ * Changes a column from one value or constraint to another; the long form of a two-element array.
+ */
 export function from(before: Plain | Constraint, after: Plain | Constraint): Change {
   return { [changeBrand]: { before: readCell(before, 'from'), after: readCell(after, 'from') } };
 }
@@ -101,7 +121,10 @@ export function readCell(input: unknown, where: string): Cell {
     : { is: fromJs(input, where) };
 }
 
-/** Both sides of a change: [from, to], `to`, `from`, or a plain value or constraint for the new side alone. */
+/**
+ * Both sides of a change: [from, to], `to`, `from`, or a plain value or constraint for the new side
+ * alone.
+ */
 export function readChange(
   input: unknown,
   where: string,

@@ -50,14 +50,17 @@ export interface ManifestDraft {
   readonly watch?: readonly StateRead[] | undefined;
 }
 
-/** A new row. Columns left out get their constant default when the backend normalises the manifest. */
+/**
+ * A new row. Columns left out get their constant default when the backend normalises the manifest.
+ */
 export function insert(target: string, row: DraftRow): ApprovedEffect {
   return { op: 'insert', target, after: readCells(row, `insert ${target}`), count: 1 };
 }
 
 /**
- * A changed row: only the columns that change, everything else of it must stay as it is. No column at all is a write
- * that changes nothing, such as an upsert of equal values: an effect under the profile `row-event` alone.
+ * A changed row: only the columns that change, everything else of it must stay as it is. No column
+ * at all is a write that changes nothing, such as an upsert of equal values: an effect under the
+ * profile `row-event` alone.
  */
 export function update(target: string, key: DraftRow, changes: DraftChanges): ApprovedEffect {
   const where = `update ${target}`;
@@ -74,7 +77,10 @@ export function update(target: string, key: DraftRow, changes: DraftChanges): Ap
   };
 }
 
-/** A removed row. `before` states what the row held, as far as it matters; `key` is null where the target has none. */
+/**
+ * A removed row. `before` states what the row held, as far as it matters; `key` is null where the
+ * target has none.
+ */
 export function remove(target: string, key: DraftRow | null, before?: DraftRow): ApprovedEffect {
   const where = `remove ${target}`;
   if (key === null && before === undefined)
@@ -96,8 +102,9 @@ export function count(effect: ApprovedEffect, times: number): ApprovedEffect {
 }
 
 /**
- * Numbers that the operation takes from a sequence and that no row has in the end: those of rows that a conflict kept out
- * (`on conflict do nothing`), that were rolled back, or that were removed again.
+ * Numbers that the operation takes from a sequence and that no row has in the end: those of rows
+ * that a conflict kept out (`on conflict do nothing`), that were rolled back, or that were removed
+ * again.
  */
 export function unused(sequence: string, numbers: Plain | Constraint): ApprovedEffect {
   const where = `unused ${sequence}`;
@@ -110,12 +117,18 @@ export function unused(sequence: string, numbers: Plain | Constraint): ApprovedE
   };
 }
 
-/** So many writes of one kind to a relation, for the `relation-write` profile, which does not look at rows. */
+/**
+ * So many writes of one kind to a relation, for the `relation-write` profile, which does not look
+ * at rows.
+ */
 export function writes(op: Op, target: string, times: number): ApprovedEffect {
   return count({ op, target, count: 1 }, times);
 }
 
-/** A row that must exist with these values when the operation runs; without columns it must merely exist. */
+/**
+ * A row that must exist with these values when the operation runs; without columns it must merely
+ * exist.
+ */
 export function row(
   target: string,
   key: { readonly [column: string]: Plain },
@@ -133,7 +146,9 @@ export function absent(target: string, key: { readonly [column: string]: Plain }
   return { target, key: readExactKey(key, `absent ${target}`), row: null };
 }
 
-/** A row the approval depends on: when it changes before the operation runs, the approval is stale. */
+/**
+ * A row the approval depends on: when it changes before the operation runs, the approval is stale.
+ */
 export function read(
   target: string,
   key: { readonly [column: string]: Plain },
@@ -148,7 +163,9 @@ export function read(
 
 const FIELDS = ['adapter', 'task', 'planRevision', 'effects', 'requires', 'watch'];
 
-/** Manifest M from what an application wrote, checked completely; messages say which part to change. */
+/**
+ * Manifest M from what an application wrote, checked completely; messages say which part to change.
+ */
 export function draftManifest(input: ManifestDraft): Manifest {
   const unknown = Object.keys(readPlain(input, 'the manifest')).find(
     (field) => !FIELDS.includes(field),

@@ -4,8 +4,8 @@ import type { Assigned } from './observation.ts';
 import type { Value } from './value.ts';
 
 /**
- * What this execution itself took from a sequence, rolled-back parts of it included. A sequence hands out numbers once
- * and takes none back, so a number that no row has is a lasting change.
+ * What this execution itself took from a sequence, rolled-back parts of it included. A sequence
+ * hands out numbers once and takes none back, so a number that no row has is a lasting change.
  */
 export interface Drawn {
   /** The registered target that stands for the sequence. */
@@ -13,7 +13,10 @@ export interface Drawn {
   /** How often the execution turned to the sequence, and how many numbers that takes each time. */
   readonly times: number;
   readonly each: number;
-  /** How many numbers the sequence went on meanwhile, for this execution and for others; below zero where it went back. */
+  /**
+   * How many numbers the sequence went on meanwhile, for this execution and for others; below zero
+   * where it went back.
+   */
   readonly moved: bigint;
   /** The columns that its numbers are for. */
   readonly columns: readonly { readonly target: string; readonly column: string }[];
@@ -22,7 +25,10 @@ export interface Drawn {
 /** The column in which an effect on a sequence says how many numbers no row has. */
 export const UNUSED = 'unused';
 
-/** Others can only move a sequence on: one that went on by less than was drawn from it was set back, or started over. */
+/**
+ * Others can only move a sequence on: one that went on by less than was drawn from it was set back,
+ * or started over.
+ */
 export function findSetBack(drawn: readonly Drawn[]): string[] {
   return drawn
     .filter(
@@ -36,8 +42,9 @@ export function findSetBack(drawn: readonly Drawn[]): string[] {
 }
 
 /**
- * Numbers that were drawn and that E does not account for, as effects on their sequences. An inserted row accounts for
- * the number it has, an updated row for one, because an upsert draws a number before it finds the row.
+ * Numbers that were drawn and that E does not account for, as effects on their sequences. An
+ * inserted row accounts for the number it has, an updated row for one, because an upsert draws a
+ * number before it finds the row.
  */
 export function findUnused(
   drawn: readonly Drawn[],
@@ -64,7 +71,10 @@ export function findUnused(
   });
 }
 
-/** Where the profile sees no values, or no evidence says which numbers are the sequence's, a row is a row. */
+/**
+ * Where the profile sees no values, or no evidence says which numbers are the sequence's, a row is
+ * a row.
+ */
 function accountsFor(
   { op, key, after }: Effect,
   { column, range }: { readonly column: string; readonly range: Assigned | undefined },

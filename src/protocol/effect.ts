@@ -8,8 +8,8 @@ export type Profile = 'relation-write' | 'row-event' | 'net-state' | 'registered
 
 /**
  * One observed change. `key` holds the key columns (absent where the target has none, and under
- * `relation-write`); `after` of an insert and `before` of a delete hold every other column; an update holds the
- * changed columns on both sides.
+ * `relation-write`); `after` of an insert and `before` of a delete hold every other column; an
+ * update holds the changed columns on both sides.
  */
 export interface Effect {
   readonly op: Op;
@@ -20,8 +20,9 @@ export interface Effect {
 }
 
 /**
- * One change as an adapter reports it, before the profile is applied. Images may be whole rows (with or without
- * the key columns) or, for an update, only the columns that changed; `key` is the key before the change.
+ * One change as an adapter reports it, before the profile is applied. Images may be whole rows
+ * (with or without the key columns) or, for an update, only the columns that changed; `key` is the
+ * key before the change.
  */
 export interface ChangeRecord {
   readonly op: Op;
@@ -53,7 +54,10 @@ export interface ApprovedEffect {
   readonly count: number;
 }
 
-/** A row or its absence that must hold when the operation runs. `row: null` says that no such row exists. */
+/**
+ * A row or its absence that must hold when the operation runs. `row: null` says that no such row
+ * exists.
+ */
 export interface Requirement {
   readonly target: string;
   readonly key: Row;

@@ -3,7 +3,9 @@ import { limitsSchema } from './limits.ts';
 import { defineRecord, digestSchema, nameSchema } from './record.ts';
 
 export const capabilitySchema = z.enum(['PROMOTABLE', 'MEDIATED', 'OPAQUE']);
-/** What a backend lets us control: hold before durability, own the only request path, or neither. */
+/**
+ * What a backend lets us control: hold before durability, own the only request path, or neither.
+ */
 export type Capability = z.infer<typeof capabilitySchema>;
 
 export const sourceSchema = z.enum(['manifest', 'contract', 'rehearsed']);
@@ -31,7 +33,10 @@ export const policyRecord = defineRecord(
 /** Who may approve what, within which limits. */
 export type Policy = ReturnType<typeof policyRecord.parse>;
 
-/** Frame F of one adapter in one deployment: what a license presupposes. Any change makes old licenses refuse. */
+/**
+ * Frame F of one adapter in one deployment: what a license presupposes. Any change makes old
+ * licenses refuse.
+ */
 export const frameRecord = defineRecord(
   'frame',
   1,

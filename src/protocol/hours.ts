@@ -6,14 +6,17 @@ export type Day = (typeof DAYS)[number];
 const timeSchema = z.string().regex(/^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/);
 
 /**
- * A daily window on the clocks of one place, `from` included, `to` not. One that ends before it begins goes over midnight
- * and belongs to the day on which it begins.
+ * A daily window on the clocks of one place, `from` included, `to` not. One that ends before it
+ * begins goes over midnight and belongs to the day on which it begins.
  */
 export const windowSchema = z
   .strictObject({
     from: timeSchema,
     to: timeSchema,
-    /** A name of the time zone database, such as `Europe/Berlin`; there is no default, because servers disagree on it. */
+    /**
+     * A name of the time zone database, such as `Europe/Berlin`; there is no default, because
+     * servers disagree on it.
+     */
     zone: z.string().regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/),
     /** Every day when absent. */
     days: z.array(z.enum(DAYS)).min(1).max(7).exactOptional(),
@@ -32,7 +35,10 @@ interface LocalTime {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** What the clocks of a zone show at an instant, summer time included. Throws a RangeError for a zone that is not known. */
+/**
+ * What the clocks of a zone show at an instant, summer time included. Throws a RangeError for a
+ * zone that is not known.
+ */
 export function localTime(zone: string, atMs: number): LocalTime {
   const options = {
     timeZone: zone,

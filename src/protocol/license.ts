@@ -10,7 +10,10 @@ import {
   nonceSchema,
 } from './record.ts';
 
-/** License L: what an approver signs. It names A, the state it was read in, and the frame it presupposes. */
+/**
+ * License L: what an approver signs. It names A, the state it was read in, and the frame it
+ * presupposes.
+ */
 export const licenseRecord = defineRecord(
   'license',
   1,
@@ -33,20 +36,27 @@ export const licenseRecord = defineRecord(
     rendering: digestSchema,
     policy: digestSchema,
     frame: digestSchema,
-    /** Digest of the only action or request this license is for; absent: any action with this outcome. */
+    /**
+     * Digest of the only action or request this license is for; absent: any action with this
+     * outcome.
+     */
     action: digestSchema.exactOptional(),
     notBefore: instantSchema,
     expiresAt: instantSchema,
     occurrences: z.int().min(1).max(1000),
     continuations: z.array(nameSchema).max(64),
-    /** Those of them that a mere match of registered fields releases too; absent where none does. */
+    /**
+     * Those of them that a mere match of registered fields releases too; absent where none does.
+     */
     fieldMatch: z.array(nameSchema).min(1).max(64).exactOptional(),
   }),
 );
 /** What an approver signs: which outcome, for which task and deployment, how often, until when. */
 export type License = ReturnType<typeof licenseRecord.parse>;
 
-/** What is handed from the approver to the runtime: the signed license and the outcome it approves. */
+/**
+ * What is handed from the approver to the runtime: the signed license and the outcome it approves.
+ */
 export interface SignedLicense {
   readonly license: License;
   readonly approved: ReturnType<typeof approvedRecord.parse>;
@@ -55,8 +65,9 @@ export interface SignedLicense {
 }
 
 /**
- * Everything an approver needs to sign: the license without issuer, key, nonce and dates, plus A and its rendering.
- * Signing renders A again from the same bytes and refuses when the two texts differ.
+ * Everything an approver needs to sign: the license without issuer, key, nonce and dates, plus A
+ * and its rendering. Signing renders A again from the same bytes and refuses when the two texts
+ * differ.
  */
 export interface Proposal {
   readonly draft: Omit<License, 'issuer' | 'key' | 'nonce' | 'notBefore' | 'expiresAt'>;

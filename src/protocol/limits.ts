@@ -17,7 +17,10 @@ const decimalSchema = z
 
 /** How far an issuer's approvals may go. What is absent is not limited. */
 export const limitsSchema = z.strictObject({
-  /** The only operations whose contracts this issuer may sign; an approval without an operation is then refused. */
+  /**
+   * The only operations whose contracts this issuer may sign; an approval without an operation is
+   * then refused.
+   */
   operations: z.array(nameSchema).max(1000).exactOptional(),
   /** The only relations that may change, and how. */
   relations: z
@@ -66,8 +69,8 @@ export const LIMIT_REASONS = [
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
 /**
- * The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and, where values may be
- * stored, the value.
+ * The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and,
+ * where values may be stored, the value.
  */
 export interface Exceeded {
   readonly reason: LimitReason;
@@ -75,8 +78,9 @@ export interface Exceeded {
 }
 
 /**
- * Whether an approval stays within its issuer's limits; undefined when it does. It looks at everything that A would
- * let happen: a constraint counts with the largest value it admits, and several occurrences count together.
+ * Whether an approval stays within its issuer's limits; undefined when it does. It looks at
+ * everything that A would let happen: a constraint counts with the largest value it admits, and
+ * several occurrences count together.
  */
 export function findExceeded(
   limits: Limits,
@@ -92,8 +96,9 @@ export function findExceeded(
 }
 
 /**
- * Whether an approval of this issuer may be executed at this moment. It is about the execution, on the clock of whoever
- * executes: when something was signed is only what the approver's own machine says.
+ * Whether an approval of this issuer may be executed at this moment. It is about the execution, on
+ * the clock of whoever executes: when something was signed is only what the approver's own machine
+ * says.
  */
 export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefined {
   if (hours === undefined || hours.some((window) => isInWindow(window, atMs))) return undefined;
@@ -107,7 +112,10 @@ export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefi
   };
 }
 
-/** What one request may change: an adapter looks at every single effect, however short the text that counts them. */
+/**
+ * What one request may change: an adapter looks at every single effect, however short the text that
+ * counts them.
+ */
 export const REMOTE_EFFECTS_MAX = 10_000;
 
 /** Whether one request is to change more than any request may; undefined where it is not. */
@@ -119,10 +127,16 @@ export function findOversized(
   return `${total} changes are more than the ${REMOTE_EFFECTS_MAX} that one request may make`;
 }
 
-/** Licenses begin a minute before they are signed, because clocks differ; that minute does not count. */
+/**
+ * Licenses begin a minute before they are signed, because clocks differ; that minute does not
+ * count.
+ */
 const EARLY_MS = 60_000;
 
-/** Whether a license is valid for no longer than its issuer's licenses may be. It is refused, whenever it is presented. */
+/**
+ * Whether a license is valid for no longer than its issuer's licenses may be. It is refused,
+ * whenever it is presented.
+ */
 export function findOverlong(
   { maxLifetimeMs }: Limits,
   { notBefore, expiresAt }: Pick<License, 'notBefore' | 'expiresAt'>,
@@ -222,7 +236,10 @@ function checkAmounts(
   return undefined;
 }
 
-/** What the cell admits beyond the limit; undefined when its upper bound is within. NULL is no amount. */
+/**
+ * What the cell admits beyond the limit; undefined when its upper bound is within. NULL is no
+ * amount.
+ */
 function findBeyond(cell: Cell, max: string): string | undefined {
   if ('is' in cell) return isWithin(cell.is, max) ? undefined : describe(cell.is);
   if ('oneOf' in cell) {

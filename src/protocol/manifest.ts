@@ -83,8 +83,8 @@ const registrationSchema = z.strictObject({
 }) as unknown as z.ZodType<Registration>;
 
 /**
- * Approved outcome A = canon_p(M). Carries the registration so that it renders and compares without the backend,
- * and a salt, so that its digest does not betray its values.
+ * Approved outcome A = canon_p(M). Carries the registration so that it renders and compares without
+ * the backend, and a salt, so that its digest does not betray its values.
  */
 export const approvedRecord = defineRecord(
   'approved',

@@ -8,8 +8,9 @@ import {
 } from './record.ts';
 
 /**
- * What decides an occurrence inside the backend. `committed` travels in the business transaction and consumes the
- * permit; `void` is written by recovery and means that the attempt can never commit any more.
+ * What decides an occurrence inside the backend. `committed` travels in the business transaction
+ * and consumes the permit; `void` is written by recovery and means that the attempt can never
+ * commit any more.
  */
 export const markerRecord = defineRecord(
   'marker',

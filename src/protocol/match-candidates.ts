@@ -12,7 +12,10 @@ export interface MatchEvidence extends Pick<ConstraintContext, 'window'> {
 
 type Check = (value: Value, text: string) => boolean;
 
-/** Decides, one pair at a time, whether an observed effect can be what was approved, other effects aside. */
+/**
+ * Decides, one pair at a time, whether an observed effect can be what was approved, other effects
+ * aside.
+ */
 export class Admission {
   readonly #context: ConstraintContext;
   readonly #assigned = new Map<string, Check[]>();
@@ -34,12 +37,17 @@ export class Admission {
     return this.#assigned.has(shape.slots[slot]?.place ?? '');
   }
 
-  /** A label that no cell ties to backend evidence could be anybody's choice, so nothing matches it. */
+  /**
+   * A label that no cell ties to backend evidence could be anybody's choice, so nothing matches it.
+   */
   isAnchored(wanted: Wanted): boolean {
     return wanted.labels.every(({ label }) => this.#anchored.has(label));
   }
 
-  /** Checks everything but the exact cells, which the index of {@link Candidates} has already compared. */
+  /**
+   * Checks everything but the exact cells, which the index of {@link Candidates} has already
+   * compared.
+   */
   admits(wanted: Wanted, found: Found): boolean {
     for (let slot = 0; slot < wanted.cells.length; slot += 1) {
       if (wanted.fixed[slot] !== undefined) continue;
@@ -63,7 +71,10 @@ function checkOf(assigned: Assigned): Check {
   return (_value, text) => fresh.has(text);
 }
 
-/** Within one effect equal labels have equal values. That different labels differ is decided for all effects at once. */
+/**
+ * Within one effect equal labels have equal values. That different labels differ is decided for all
+ * effects at once.
+ */
 function labelsAgree({ labels }: Wanted, { texts }: Found): boolean {
   if (labels.length < 2) return true;
   return labels.every(({ label, slot }) => {
@@ -75,8 +86,9 @@ function labelsAgree({ labels }: Wanted, { texts }: Found): boolean {
 const NONE: readonly number[] = [];
 
 /**
- * Finds observed effects by the exact part of an approved one. Each combination of exact columns that occurs gets an
- * index of its own, built once, so that usual approvals look at few candidates each.
+ * Finds observed effects by the exact part of an approved one. Each combination of exact columns
+ * that occurs gets an index of its own, built once, so that usual approvals look at few candidates
+ * each.
  */
 export class Candidates {
   readonly #byShape = new Map<Shape, number[]>();
@@ -94,7 +106,9 @@ export class Candidates {
     });
   }
 
-  /** Positions of the observed effects of this shape that have the given texts in the given slots. */
+  /**
+   * Positions of the observed effects of this shape that have the given texts in the given slots.
+   */
   of(shape: Shape, fixed: readonly (string | undefined)[]): readonly number[] {
     const members = this.#byShape.get(shape);
     if (members === undefined) return NONE;

@@ -7,7 +7,10 @@ import { Deduction, relatedLabels, tokenText, WITHOUT_LABELS } from './match-lab
 import { LabelSearch } from './match-search.ts';
 import type { Found, Wanted } from './match-shape.ts';
 
-/** What became of the approved effects with constraints. `matched` says how many of each observed effect are used. */
+/**
+ * What became of the approved effects with constraints. `matched` says how many of each observed
+ * effect are used.
+ */
 export type ConstrainedMatch =
   | { readonly kind: 'perfect' | 'budget' }
   | {
@@ -17,7 +20,10 @@ export type ConstrainedMatch =
       readonly matched: readonly number[];
     };
 
-/** What is left to compare once exact effects are counted. `differs` when that has already found a difference. */
+/**
+ * What is left to compare once exact effects are counted. `differs` when that has already found a
+ * difference.
+ */
 export interface Constrained {
   readonly wanted: readonly Wanted[];
   readonly found: readonly Found[];
@@ -27,8 +33,9 @@ export interface Constrained {
 }
 
 /**
- * Matches approved effects that have constraints with the observed effects that exact ones left over. First without
- * labels: if that leaves something over, the bags differ whatever the labels say. Then with them.
+ * Matches approved effects that have constraints with the observed effects that exact ones left
+ * over. First without labels: if that leaves something over, the bags differ whatever the labels
+ * say. Then with them.
  */
 export function matchConstrained({
   wanted,
@@ -82,7 +89,10 @@ function partOf({ found }: Field, graph: Graph, reason: 'effects' | 'labels'): C
   };
 }
 
-/** Every effect has its counterpart, but no choice of them respects the labels: shows the pairs that break one choice. */
+/**
+ * Every effect has its counterpart, but no choice of them respects the labels: shows the pairs that
+ * break one choice.
+ */
 function contradictionIn(field: Field, pairings: readonly Pairing[]): ConstrainedMatch {
   const { agreed, against } = splitByLabels(field, pairings);
   const missing = against.map(({ wanted, units }) => ({ ...wanted.effect, count: units }));
@@ -97,9 +107,10 @@ function tally(found: readonly Found[], pairings: readonly Pairing[]): readonly 
 }
 
 /**
- * Takes pairs as long as they agree with those taken before: equal labels have equal values, different labels of one
- * place have different ones. Rows in which values originate come before rows that refer to them, so that of two
- * rows that contradict each other the reference is the wrong one.
+ * Takes pairs as long as they agree with those taken before: equal labels have equal values,
+ * different labels of one place have different ones. Rows in which values originate come before
+ * rows that refer to them, so that of two rows that contradict each other the reference is the
+ * wrong one.
  */
 function splitByLabels({ admission, found }: Field, pairings: readonly Pairing[]) {
   const values = new Map<string, string>();

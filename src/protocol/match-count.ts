@@ -40,9 +40,9 @@ export class ExactCount {
   }
 
   /**
-   * An update that touched volatile columns only may be left over if another effect of E names its row, which has to
-   * be matched for E to equal A. Without such an effect one touch of the row must be accounted for itself, and the
-   * others may be left over.
+   * An update that touched volatile columns only may be left over if another effect of E names its
+   * row, which has to be matched for E to equal A. Without such an effect one touch of the row must
+   * be accounted for itself, and the others may be left over.
    */
   #takeTouches(touches: readonly Effect[], observed: readonly Effect[]): void {
     const touching = new Set(touches);

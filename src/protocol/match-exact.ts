@@ -11,9 +11,10 @@ interface Entry {
 }
 
 /**
- * Finds exact effects of A by what an observed effect says. Most rows have one number or string as their key and one
- * effect: these are found by that and compared column by column, which is several times faster than making a text of the
- * whole effect. Everything else is found by its comparison key.
+ * Finds exact effects of A by what an observed effect says. Most rows have one number or string as
+ * their key and one effect: these are found by that and compared column by column, which is several
+ * times faster than making a text of the whole effect. Everything else is found by its comparison
+ * key.
  */
 export class ExactIndex {
   readonly #rows = new Map<string, { [op in Op]?: Map<number | string, Entry> }>();

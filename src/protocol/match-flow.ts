@@ -2,8 +2,9 @@ import { invariant } from '../errors.ts';
 import type { Budget } from './budget.ts';
 
 /**
- * A matching between two sides with multiplicities, kept as large as possible by augmenting paths while edges are
- * removed and restored. Equal effects are one node with a count, so a count of a million costs no more than one.
+ * A matching between two sides with multiplicities, kept as large as possible by augmenting paths
+ * while edges are removed and restored. Equal effects are one node with a count, so a count of a
+ * million costs no more than one.
  */
 export class Flow {
   readonly #left: number[] = [];
@@ -94,8 +95,9 @@ export class Flow {
 
   /** Places as much as can be placed; true when nothing is left over on the left side. */
   fill(budget: Budget): boolean {
-    // From nodes that a failed search reached no path leads out, whatever is placed later in this call: any later
-    // path that entered them would have to leave them again. So they are not searched twice.
+    // From nodes that a failed search reached no path leads out, whatever is placed later in this
+    // call: any later path that entered them would have to leave them again. So they are not
+    // searched twice.
     const hopeless = new Set<number>();
     const short: number[] = [];
     for (const left of this.#short) {
@@ -110,7 +112,10 @@ export class Flow {
     return short.length === 0 && !budget.exhausted;
   }
 
-  /** One pass over the node's own edges: all that most nodes need, and linear for a node with a large count. */
+  /**
+   * One pass over the node's own edges: all that most nodes need, and linear for a node with a
+   * large count.
+   */
   #placeDirectly(left: number, budget: Budget): void {
     for (const edge of this.leaving(left)) {
       const need = at(this.#need, left);

@@ -60,8 +60,9 @@ export class Graph {
   }
 
   /**
-   * What may be left over is taken by a node of its own with exactly as many units as must be left over, so that
-   * both sides are equally large and a matching is either perfect or shows a difference.
+   * What may be left over is taken by a node of its own with exactly as many units as must be left
+   * over, so that both sides are equally large and a matching is either perfect or shows a
+   * difference.
    */
   #leftOver(found: readonly Found[]): number {
     let units = 0;
@@ -118,7 +119,10 @@ function groupWanted({ wanted, admission }: Field, reading: LabelReading): reado
   return [...groups.values()];
 }
 
-/** Equal for approved effects that every observed effect satisfies alike, under this reading of the labels. */
+/**
+ * Equal for approved effects that every observed effect satisfies alike, under this reading of the
+ * labels.
+ */
 function signatureOf(
   { shape, cells, fixed, labels }: Wanted,
   { bound, open, void: none }: LabelReading,

@@ -2,7 +2,10 @@ import type { Budget } from './budget.ts';
 import type { Admission, Candidates } from './match-candidates.ts';
 import type { Found, Wanted } from './match-shape.ts';
 
-/** How the labels of `generated` are read: bound ones like exact values, open ones by name, others each for itself. */
+/**
+ * How the labels of `generated` are read: bound ones like exact values, open ones by name, others
+ * each for itself.
+ */
 export interface LabelReading {
   readonly bound: ReadonlyMap<string, string>;
   readonly open: ReadonlySet<string>;
@@ -37,9 +40,9 @@ export function fixedUnder(
 }
 
 /**
- * The labels whose value relates several cells. A label that occurs once is left out where the observed values that
- * could be meant all differ: then any choice for it differs from every other label's by itself. That is the usual
- * new row whose identifier nobody refers to.
+ * The labels whose value relates several cells. A label that occurs once is left out where the
+ * observed values that could be meant all differ: then any choice for it differs from every other
+ * label's by itself. That is the usual new row whose identifier nobody refers to.
  */
 export function relatedLabels(
   wanted: readonly Wanted[],
@@ -87,10 +90,11 @@ function findAmbiguousPlaces(
 const FILTERED_MAX = 8;
 
 /**
- * Works out label values that hold in every match there can be: where all candidates of an approved effect agree on
- * a label's value, the label has that value, which leaves fewer candidates for the effects that refer to it. Usual
- * approvals are decided by this alone, in time linear in their size. Two values for one label, or one value for two
- * labels of a place, are not an error here: the effects concerned are left without candidates.
+ * Works out label values that hold in every match there can be: where all candidates of an approved
+ * effect agree on a label's value, the label has that value, which leaves fewer candidates for the
+ * effects that refer to it. Usual approvals are decided by this alone, in time linear in their
+ * size. Two values for one label, or one value for two labels of a place, are not an error here:
+ * the effects concerned are left without candidates.
  */
 export class Deduction implements LabelReading {
   readonly bound = new Map<string, string>();
@@ -123,7 +127,10 @@ export class Deduction implements LabelReading {
     return taker === undefined || taker === label;
   }
 
-  /** Cells with backend evidence speak first: where things contradict each other, the origin of a value is right. */
+  /**
+   * Cells with backend evidence speak first: where things contradict each other, the origin of a
+   * value is right.
+   */
   run(candidates: Candidates, admission: Admission, budget: Budget): void {
     for (const needsEvidence of [true, false]) {
       const queue = [...this.#wanted];

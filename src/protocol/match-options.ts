@@ -3,7 +3,10 @@ import type { Graph, Group } from './match-graph.ts';
 import { tokenText } from './match-labels.ts';
 import type { Found } from './match-shape.ts';
 
-/** That a label has a certain value: live while every node with the label has a candidate with the value. */
+/**
+ * That a label has a certain value: live while every node with the label has a candidate with the
+ * value.
+ */
 export interface Option {
   readonly label: Label;
   readonly text: string;
@@ -30,9 +33,10 @@ interface Support {
 }
 
 /**
- * The values that open labels can still have. Every assumption is followed by all its consequences: an edge that
- * contradicts it goes, a value that some node has no edge for goes, a single value left is settled, a settled value
- * is nobody else's in the same place; then the matching is repaired. All of it can be taken back.
+ * The values that open labels can still have. Every assumption is followed by all its consequences:
+ * an edge that contradicts it goes, a value that some node has no edge for goes, a single value
+ * left is settled, a settled value is nobody else's in the same place; then the matching is
+ * repaired. All of it can be taken back.
  */
 export class LabelOptions {
   readonly labels: readonly Label[];
@@ -59,7 +63,9 @@ export class LabelOptions {
     this.#enterContests();
   }
 
-  /** Draws the consequences that hold before any assumption; false when there is no solution at all. */
+  /**
+   * Draws the consequences that hold before any assumption; false when there is no solution at all.
+   */
   begin(): boolean {
     for (const label of this.labels) {
       for (const option of label.options.values()) {
@@ -83,7 +89,10 @@ export class LabelOptions {
     return this.#propagate();
   }
 
-  /** Undoes everything since the mark. The matching needs no undoing: it stays one, if not a complete one. */
+  /**
+   * Undoes everything since the mark. The matching needs no undoing: it stays one, if not a
+   * complete one.
+   */
   takeBack(mark: number): void {
     while (this.#trail.length > mark) {
       const last = this.#trail.pop();

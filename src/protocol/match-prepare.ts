@@ -57,7 +57,10 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
   return { volatile, index, exact, counts, shapes, constrained };
 }
 
-/** Key columns identify the row that A names, so they are compared even where they are declared volatile. */
+/**
+ * Key columns identify the row that A names, so they are compared even where they are declared
+ * volatile.
+ */
 export function volatileColumns(
   registration: Registration,
 ): ReadonlyMap<string, ReadonlySet<string>> {

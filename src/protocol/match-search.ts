@@ -15,9 +15,9 @@ interface Seen {
 }
 
 /**
- * Looks for values of the open labels under which a perfect matching exists. Only label values are guessed: once all
- * are settled the rest is a plain matching. Parts that share neither effects nor values are searched one by one, so
- * that one part's failure does not repeat the others.
+ * Looks for values of the open labels under which a perfect matching exists. Only label values are
+ * guessed: once all are settled the rest is a plain matching. Parts that share neither effects nor
+ * values are searched one by one, so that one part's failure does not repeat the others.
  */
 export class LabelSearch {
   readonly #graph: Graph;
@@ -30,7 +30,10 @@ export class LabelSearch {
     this.#budget = budget;
   }
 
-  /** True when there is such a matching; the graph's flow is then one. False means nothing if the budget is spent. */
+  /**
+   * True when there is such a matching; the graph's flow is then one. False means nothing if the
+   * budget is spent.
+   */
   run(): boolean {
     if (!this.#options.begin()) return false;
     for (const part of this.#split(this.#options.labels)) {
@@ -95,7 +98,9 @@ export class LabelSearch {
     return used === undefined ? live : [used, ...live.filter((option) => option !== used)];
   }
 
-  /** Splits labels into parts that share no effect, observed or approved, and no value of a place. */
+  /**
+   * Splits labels into parts that share no effect, observed or approved, and no value of a place.
+   */
   #split(labels: readonly Label[]): readonly (readonly Label[])[] {
     const seen: Seen = {
       labels: new Set(),

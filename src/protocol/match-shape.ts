@@ -12,13 +12,18 @@ export interface Slot {
   readonly place: string;
 }
 
-/** What two effects must share to be comparable at all: operation, target and the columns of every image. */
+/**
+ * What two effects must share to be comparable at all: operation, target and the columns of every
+ * image.
+ */
 export interface Shape {
   readonly text: string;
   readonly slots: readonly Slot[];
 }
 
-/** An approved effect with at least one constraint, cell by cell in the order of its shape's slots. */
+/**
+ * An approved effect with at least one constraint, cell by cell in the order of its shape's slots.
+ */
 export interface Wanted {
   readonly effect: ApprovedEffect;
   readonly shape: Shape;

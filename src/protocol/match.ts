@@ -11,12 +11,18 @@ import { type Found, isVolatileOnly, layOutFound, rowIdentity, shapeText } from 
 
 export { type Prepared, prepareApproved } from './match-prepare.ts';
 
-/** What comparison may rely on beside the two bags. `budget` bounds the steps that constraints may cost. */
+/**
+ * What comparison may rely on beside the two bags. `budget` bounds the steps that constraints may
+ * cost.
+ */
 export interface MatchContext extends MatchEvidence {
   readonly budget?: number;
 }
 
-/** Whether two bags are equal. Reason `labels`: every effect is there, but generated identifiers contradict. */
+/**
+ * Whether two bags are equal. Reason `labels`: every effect is there, but generated identifiers
+ * contradict.
+ */
 export type MatchResult =
   | { readonly kind: 'equal' }
   | { readonly kind: 'different'; readonly reason: 'effects' | 'labels'; readonly diff: Diff }
@@ -27,9 +33,10 @@ const BUDGET_BASE = 500_000;
 const BUDGET_PER_EFFECT = 32;
 
 /**
- * Compares A with E as multisets. Exact effects are counted first, which takes nothing away from the others: an exact
- * effect can only be matched by observed effects with its key, and these are all alike, so whichever of them it
- * takes, equally many are left. Only what remains is matched with the effects that have constraints.
+ * Compares A with E as multisets. Exact effects are counted first, which takes nothing away from
+ * the others: an exact effect can only be matched by observed effects with its key, and these are
+ * all alike, so whichever of them it takes, equally many are left. Only what remains is matched
+ * with the effects that have constraints.
  */
 export function matchBags(
   prepared: Prepared,
@@ -79,7 +86,10 @@ export function matchBags(
 }
 
 interface SortedRemainders {
-  /** Observed effects of a shape that an effect with constraints has, and the same laid out for matching. */
+  /**
+   * Observed effects of a shape that an effect with constraints has, and the same laid out for
+   * matching.
+   */
   readonly comparable: readonly Remainder[];
   readonly found: readonly Found[];
   readonly strange: readonly Remainder[];

@@ -12,7 +12,9 @@ export function suggest(name: string, known: readonly string[]): string {
   return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
 }
 
-/** Fewest single-character insertions, removals and replacements that turn one text into the other. */
+/**
+ * Fewest single-character insertions, removals and replacements that turn one text into the other.
+ */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {

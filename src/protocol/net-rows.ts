@@ -11,9 +11,9 @@ interface Images {
 }
 
 /**
- * The net effects of writes that are known by whole rows, in whatever order they are reported: triggers record a
- * nested write before the outer one. Every image that one write left and another one found cancels out, so that per
- * key at most one row from before and one from after remain.
+ * The net effects of writes that are known by whole rows, in whatever order they are reported:
+ * triggers record a nested write before the outer one. Every image that one write left and another
+ * one found cancels out, so that per key at most one row from before and one from after remain.
  */
 export function netRows(
   target: string,

@@ -13,7 +13,9 @@ interface Place {
 interface KeyedRow extends Place {
   was: Row | null;
   is: Row | null;
-  /** Whether several records were folded into it; a single one has the same columns on both sides. */
+  /**
+   * Whether several records were folded into it; a single one has the same columns on both sides.
+   */
   folded: boolean;
 }
 
@@ -25,8 +27,8 @@ interface LooseRow {
 }
 
 /**
- * Folds writes, in the order in which they happened, into the difference between the first and the last state.
- * A row is followed by its key; rows of relations without a key are counted.
+ * Folds writes, in the order in which they happened, into the difference between the first and the
+ * last state. A row is followed by its key; rows of relations without a key are counted.
  */
 export class NetState {
   readonly #keyed = new Map<string, KeyedRow>();
@@ -111,8 +113,8 @@ function rowId(target: string, row: Row): string {
 }
 
 /**
- * The row as it is, completed by the columns of `before`; they must continue from what is known. A column seen for
- * the first time has not changed so far, so the row also had that value at first.
+ * The row as it is, completed by the columns of `before`; they must continue from what is known. A
+ * column seen for the first time has not changed so far, so the row also had that value at first.
  */
 function continueFrom(row: KeyedRow, before: Row | null): Row | null {
   const { relation, is } = row;

@@ -16,41 +16,52 @@ export interface CandidateFacts {
 export interface Evidence extends CandidateFacts {
   readonly records: readonly ChangeRecord[];
   readonly channels: readonly ChannelReport[];
-  /** How many records could not be attributed to this execution; any makes the observation incomplete. */
+  /**
+   * How many records could not be attributed to this execution; any makes the observation
+   * incomplete.
+   */
   readonly unattributed: number;
   /** Backend evidence about identifiers it assigned, for `generated`. */
   readonly assigned: readonly Assigned[];
   /** What the execution drew from registered sequences; absent where the backend has none. */
   readonly drawn?: readonly Drawn[];
   /**
-   * Remote backends: the service says, about this very request, that it refused it for good and will never carry it
-   * out. Together with complete evidence of no effect this is proof that nothing became durable.
+   * Remote backends: the service says, about this very request, that it refused it for good and
+   * will never carry it out. Together with complete evidence of no effect this is proof that
+   * nothing became durable.
    */
   readonly refused?: string;
-  /** What no rollback takes back, whose ever it was. It is reported, and nothing is concluded from it. */
+  /**
+   * What no rollback takes back, whose ever it was. It is reported, and nothing is concluded from
+   * it.
+   */
   readonly residue?: readonly Residue[];
   /** When the operation ran, on the backend's clock, for `now`. Milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
 }
 
 /**
- * One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome INDETERMINATE. What it says
- * is stored as it is, so it quotes no values.
+ * One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome
+ * INDETERMINATE. What it says is stored as it is, so it quotes no values.
  */
 export type ChannelReport =
   | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
   /** Where the records came from: must have produced exactly the records handed over. */
   | { readonly channel: string; readonly kind: 'records'; readonly count: number }
-  /** Targets that may have been written. Every record's target is among them, and all of them are registered. */
+  /**
+   * Targets that may have been written. Every record's target is among them, and all of them are
+   * registered.
+   */
   | { readonly channel: string; readonly kind: 'touched'; readonly targets: readonly string[] }
   /** Gross writes per target and operation from a second witness; must equal the records'. */
   | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
   /**
-   * Gross writes from a second witness that still counts what a rolled-back subtransaction wrote, and how many writes
-   * the recorders recorded by the same count. Where both are equal in all, every write was recorded, and the records
-   * that are left are those of the writes that are left. A statement that failed before its recorders ran, and was
-   * rolled back, is counted and not recorded. `intact` says that the recorders were shown to be in place, unchanged,
-   * from before the first write until after the last: then only such writes can be missing.
+   * Gross writes from a second witness that still counts what a rolled-back subtransaction wrote,
+   * and how many writes the recorders recorded by the same count. Where both are equal in all,
+   * every write was recorded, and the records that are left are those of the writes that are left.
+   * A statement that failed before its recorders ran, and was rolled back, is counted and not
+   * recorded. `intact` says that the recorders were shown to be in place, unchanged, from before
+   * the first write until after the last: then only such writes can be missing.
    */
   | {
       readonly channel: string;
@@ -74,7 +85,10 @@ export interface TargetCount {
   readonly count: number;
 }
 
-/** Values of one column that the backend itself may have assigned during this execution: above < value <= upTo. */
+/**
+ * Values of one column that the backend itself may have assigned during this execution: above <
+ * value <= upTo.
+ */
 export type Assigned =
   | {
       readonly target: string;
@@ -93,9 +107,9 @@ const GAPS_MAX = 64;
 const GAP_CHARACTERS_MAX = 1000;
 
 /**
- * Decides whether the evidence is complete and, if so, what E is (Definition 2). Adapters only report: every
- * required channel must answer once, and everything any channel says must agree with the records. What cannot be
- * established is a gap, never an empty outcome.
+ * Decides whether the evidence is complete and, if so, what E is (Definition 2). Adapters only
+ * report: every required channel must answer once, and everything any channel says must agree with
+ * the records. What cannot be established is a gap, never an empty outcome.
  */
 export function establish(
   evidence: Evidence,
@@ -216,7 +230,10 @@ function findDisagreements(
   }
 }
 
-/** Counts are added up, so one that is below zero or in parts could make up for another that is too high. */
+/**
+ * Counts are added up, so one that is below zero or in parts could make up for another that is too
+ * high.
+ */
 function findOddCount(channel: string, counts: readonly TargetCount[]): string[] | undefined {
   const odd = counts.find(({ count }) => !Number.isSafeInteger(count) || count < 0);
   return odd && [`${nameOf(channel)} counted what is no number of writes on ${quote(odd.target)}.`];
@@ -290,7 +307,10 @@ function nameOf(channel: string): string {
   return `Channel ${quote(channel)}`;
 }
 
-/** Quoted so that a name cannot pass for a part of the sentence; JSON escapes also keep the text well-formed. */
+/**
+ * Quoted so that a name cannot pass for a part of the sentence; JSON escapes also keep the text
+ * well-formed.
+ */
 function quote(name: string): string {
   return JSON.stringify(name);
 }

@@ -1,6 +1,9 @@
 import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
 
-/** Kept from before any tool has run, because a tool may overwrite them: what one is handed before it is frozen, it keeps. */
+/**
+ * Kept from before any tool has run, because a tool may overwrite them: what one is handed before
+ * it is frozen, it keeps.
+ */
 const {
   freeze,
   getOwnPropertyDescriptor,
@@ -11,7 +14,10 @@ const {
 const { isArray } = Array;
 const { stringify } = JSON;
 
-/** What a pass may still meet, and whether the copy that it makes lists all its keys in canonical order. */
+/**
+ * What a pass may still meet, and whether the copy that it makes lists all its keys in canonical
+ * order.
+ */
 export interface Pass {
   objectsLeft: number;
   charactersLeft: number;
@@ -19,9 +25,9 @@ export interface Pass {
 }
 
 /**
- * Checks a value and returns a frozen copy that shares nothing with it; undefined as soon as anything does not fit. Every
- * property is read once and from its descriptor: check and copy are about the same thing whatever stands behind the
- * value, and no accessor runs.
+ * Checks a value and returns a frozen copy that shares nothing with it; undefined as soon as
+ * anything does not fit. Every property is read once and from its descriptor: check and copy are
+ * about the same thing whatever stands behind the value, and no accessor runs.
  */
 export type Reader = (value: unknown, pass: Pass, depth: number) => unknown;
 
@@ -61,7 +67,10 @@ export interface Items {
 
 const ANY_ITEMS: Items = { min: 0, max: Number.POSITIVE_INFINITY, readers: readPlain };
 
-/** An array. Its length is read once, like everything else: a proxy could give another answer the next time. */
+/**
+ * An array. Its length is read once, like everything else: a proxy could give another answer the
+ * next time.
+ */
 export function readItems(
   value: unknown,
   { min, max, readers }: Items,
@@ -112,7 +121,10 @@ export function readMembers(
 const ZERO = 48;
 const NINE = 57;
 
-/** Objects list what reads as an index by its number and before everything else, wherever it was added. */
+/**
+ * Objects list what reads as an index by its number and before everything else, wherever it was
+ * added.
+ */
 export function mayBeIndex(key: string): boolean {
   const first = key.charCodeAt(0);
   return first >= ZERO && first <= NINE;
@@ -167,9 +179,9 @@ function isWithin(value: object, pass: Pass, depth: number): boolean {
 const NOTHING = freeze([]);
 
 /**
- * The canonical text of a copy that a pass has made; undefined where it is too long. The engine's own writer gives the
- * same as `canonical`, in a fraction of the time, where keys are listed in canonical order and nobody has given all
- * objects a say in how they are written.
+ * The canonical text of a copy that a pass has made; undefined where it is too long. The engine's
+ * own writer gives the same as `canonical`, in a fraction of the time, where keys are listed in
+ * canonical order and nobody has given all objects a say in how they are written.
  */
 export function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined {
   if (!inOrder || 'toJSON' in NOTHING) return canonical(copy);
@@ -177,7 +189,8 @@ export function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined 
     const text = stringify(copy);
     return text.length > MAX_LENGTH ? undefined : text;
   } catch {
-    // An engine has its own limit for strings. Whoever gets no text asks `canonical`, which says what is too long.
+    // An engine has its own limit for strings. Whoever gets no text asks `canonical`, which says
+    // what is too long.
     return undefined;
   }
 }

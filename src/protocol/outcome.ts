@@ -12,8 +12,8 @@ export type Outcome =
   | { readonly kind: 'INDETERMINATE'; readonly gaps: readonly string[] };
 
 /**
- * The only place where A meets E (Definition 3). EXACT needs a complete observation and equal multisets; whatever
- * could not be decided is INDETERMINATE, never a guess.
+ * The only place where A meets E (Definition 3). EXACT needs a complete observation and equal
+ * multisets; whatever could not be decided is INDETERMINATE, never a guess.
  */
 export function classify(
   prepared: Prepared,
@@ -42,9 +42,9 @@ export function classify(
 }
 
 /**
- * A text of E for digesting: the same for the same multiset in any order, different for different multisets. One line
- * per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit themselves. Line by line, because all of
- * them together can be longer than a string may be.
+ * A text of E for digesting: the same for the same multiset in any order, different for different
+ * multisets. One line per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit
+ * themselves. Line by line, because all of them together can be longer than a string may be.
  */
 export function* observedLines(effects: readonly Effect[]): Generator<string> {
   const keys = effects.map(effectKey).sort();

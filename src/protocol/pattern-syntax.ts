@@ -46,7 +46,9 @@ const CLASSES: Readonly<Record<string, readonly Range[]>> = {
   S: complement(SPACE),
 };
 
-/** Reads a pattern's source; `compilePattern` says what it may contain. Refusals name the position. */
+/**
+ * Reads a pattern's source; `compilePattern` says what it may contain. Refusals name the position.
+ */
 export function parsePattern(source: string): PatternNode {
   return new Parser(source).parse();
 }

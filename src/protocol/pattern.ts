@@ -3,7 +3,9 @@ import { type PatternNode, parsePattern, type Range } from './pattern-syntax.ts'
 
 const MAX_STATES = 4096;
 
-/** A state consumes one code point of its set, or forks without consuming; the last state accepts. */
+/**
+ * A state consumes one code point of its set, or forks without consuming; the last state accepts.
+ */
 type State =
   | { readonly kind: 'set'; readonly ranges: readonly Range[] }
   | { readonly kind: 'fork'; readonly to: readonly number[] };
@@ -15,9 +17,10 @@ export interface Pattern {
 }
 
 /**
- * Compiles a pattern of the small language that approvers may use: literals, `.`, classes, `\d \w \s` and their
- * negations, groups, `|`, `* + ?` and counted repetition, over code points. Anything else is refused with its
- * position, because a pattern that means something other than what its author reads approves the wrong thing.
+ * Compiles a pattern of the small language that approvers may use: literals, `.`, classes, `\d \w
+ * \s` and their negations, groups, `|`, `* + ?` and counted repetition, over code points. Anything
+ * else is refused with its position, because a pattern that means something other than what its
+ * author reads approves the wrong thing.
  */
 export function compilePattern(source: string): Pattern {
   const states: State[] = [];
@@ -29,9 +32,10 @@ export function compilePattern(source: string): Pattern {
 const RANGES_PER_STEP = 8;
 
 /**
- * Whether the whole text matches, and how many states were visited. All alternatives advance together, one code point
- * at a time, so the work is at most text length × states whatever the pattern: the agent chooses the text, and must
- * not be able to choose the cost. After `maxSteps` it is given up, and `matched` means nothing.
+ * Whether the whole text matches, and how many states were visited. All alternatives advance
+ * together, one code point at a time, so the work is at most text length × states whatever the
+ * pattern: the agent chooses the text, and must not be able to choose the cost. After `maxSteps` it
+ * is given up, and `matched` means nothing.
  */
 export function runPattern(
   pattern: Pattern,

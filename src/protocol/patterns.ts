@@ -9,8 +9,8 @@ export const INSTANT =
   /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
 /**
- * What fits one of these is printable ASCII without quote and backslash, so that it stands in JSON as it is. Most of
- * what records carry does, and need not be looked through a second time.
+ * What fits one of these is printable ASCII without quote and backslash, so that it stands in JSON
+ * as it is. Most of what records carry does, and need not be looked through a second time.
  */
 export const PLAIN_PATTERNS: ReadonlySet<RegExp> = new Set([
   DIGEST,

@@ -7,7 +7,9 @@ import {
   occurrenceSchema,
 } from './record.ts';
 
-/** B_G: this candidate or request, this A, this E, this certificate, this claim. One use, at t_g. */
+/**
+ * B_G: this candidate or request, this A, this E, this certificate, this claim. One use, at t_g.
+ */
 export const permitRecord = defineRecord(
   'permit',
   1,
@@ -20,7 +22,10 @@ export const permitRecord = defineRecord(
     certificate: digestSchema,
     approved: digestSchema,
     bound: z.union([
-      /** PROMOTABLE: the held candidate, what was observed in it, and the adapter's fingerprint of its evidence. */
+      /**
+       * PROMOTABLE: the held candidate, what was observed in it, and the adapter's fingerprint of
+       * its evidence.
+       */
       z.strictObject({
         candidate: z.string().min(1).max(256),
         observed: digestSchema,

@@ -7,9 +7,10 @@ import { type Change, type Changes, findChanges, Relation } from './relation.ts'
 import type { Row } from './value.ts';
 
 /**
- * Canon_p for the adapter's records: the profile fixes the unit of change and the columns that are compared.
- * Records of a target that is not registered stay effects as they are; whether there may be any is not decided here.
- * Records that contradict each other or the registration are a fault of the adapter and throw.
+ * Canon_p for the adapter's records: the profile fixes the unit of change and the columns that are
+ * compared. Records of a target that is not registered stay effects as they are; whether there may
+ * be any is not decided here. Records that contradict each other or the registration are a fault of
+ * the adapter and throw.
  */
 export function canonObserved(
   registration: Registration,
@@ -35,8 +36,9 @@ type Relations = (name: string) => Relation | undefined;
 const kept = new WeakMap<Registration, Map<string, Relation>>();
 
 /**
- * Each is prepared when a record first names it: the cost grows with what was written, not with what is registered. Where
- * the registration is frozen, as an admitted one is, that is once for all observations.
+ * Each is prepared when a record first names it: the cost grows with what was written, not with
+ * what is registered. Where the registration is frozen, as an admitted one is, that is once for all
+ * observations.
  */
 function relationsOf(registration: Registration): Relations {
   const known = kept.get(registration) ?? new Map<string, Relation>();
@@ -63,7 +65,9 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
   });
 }
 
-/** Fields as they were read back, whole, whatever they were before: who changed them is not known. */
+/**
+ * Fields as they were read back, whole, whatever they were before: who changed them is not known.
+ */
 function listFields(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   return records.map((record) => {
     const relation = relations(record.target);
@@ -93,7 +97,10 @@ function foldEvents(relations: Relations, records: readonly ChangeRecord[]): rea
   return strangers.concat(...effects);
 }
 
-/** Whole rows of a keyed relation fold in any order; what is known only by its changed columns, in the order reported. */
+/**
+ * Whole rows of a keyed relation fold in any order; what is known only by its changed columns, in
+ * the order reported.
+ */
 function netChanges(
   target: string,
   relation: Relation | undefined,

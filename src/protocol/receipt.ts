@@ -17,8 +17,9 @@ export const SHADOW_TYPE = 'urn:effectmatch:shadow:v1';
 const AROUND_BYTES = 4096;
 
 /**
- * What a receipt says: how one attempt ended, exactly as it is stored (values that a deployment does not store are
- * digests here too), the terminal's content address, the license under which it ran, and its place in the journal.
+ * What a receipt says: how one attempt ended, exactly as it is stored (values that a deployment
+ * does not store are digests here too), the terminal's content address, the license under which it
+ * ran, and its place in the journal.
  */
 export const receiptRecord = defineRecord(
   'receipt',
@@ -42,8 +43,9 @@ const subjectOf = <N extends z.ZodType<string>>(name: N) =>
   z.array(z.strictObject({ name, digest: z.strictObject({ sha256: digestSchema }) })).length(1);
 
 /**
- * An in-toto statement about one terminal, one checkpoint or one shadow. The subject is named so that tools that know in-toto and
- * not EffectMatch can find it: its digest is the plain SHA-256 of the canonical text, without a label.
+ * An in-toto statement about one terminal, one checkpoint or one shadow. The subject is named so
+ * that tools that know in-toto and not EffectMatch can find it: its digest is the plain SHA-256 of
+ * the canonical text, without a label.
  */
 export const statementRecord = defineRecord(
   'statement',

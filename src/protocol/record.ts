@@ -6,7 +6,10 @@ import { DIGEST, EXECUTION, INSTANT, NAME, NONCE, OCCURRENCE } from './patterns.
 
 /** Lower-case hex SHA-256 over a domain label and canonical text. */
 export type Digest = string & { readonly __digest: never };
-/** The one-use right that a license buys, named by a digest of the license: every store finds the same name. */
+/**
+ * The one-use right that a license buys, named by a digest of the license: every store finds the
+ * same name.
+ */
 export type OccurrenceId = string & { readonly __occurrence: never };
 /** One attempt at an occurrence. */
 export type ExecutionId = string & { readonly __execution: never };
@@ -24,20 +27,28 @@ export const labelSchema = z
   .regex(/^\P{Cc}+$/u);
 /** Chosen by an approver, once per license. */
 export const nonceSchema = z.string().regex(NONCE);
-/** ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of time. */
+/**
+ * ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of
+ * time.
+ */
 export const instantSchema = z.string().regex(INSTANT);
 
-/** A record kind: closed schema, version, size limit, and the domain label of its digests and seals. */
+/**
+ * A record kind: closed schema, version, size limit, and the domain label of its digests and seals.
+ */
 export interface RecordKind<T> {
   readonly kind: string;
   readonly version: number;
   readonly maxBytes: number;
   readonly domain: string;
-  /** For records that carry one of this kind inside. Text and size are then checked with the outer record. */
+  /**
+   * For records that carry one of this kind inside. Text and size are then checked with the outer
+   * record.
+   */
   readonly schema: z.ZodType<T>;
   /**
-   * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it returns is a
-   * frozen copy of its own.
+   * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it
+   * returns is a frozen copy of its own.
    */
   parse(input: unknown): T;
   /** The same, with the canonical text for whoever keeps both together. */
@@ -48,7 +59,10 @@ export interface RecordKind<T> {
   text(record: T): string;
 }
 
-/** Longer texts are not kept beside their record: writing them again is cheaper than holding two of everything. */
+/**
+ * Longer texts are not kept beside their record: writing them again is cheaper than holding two of
+ * everything.
+ */
 const KEPT_CHARACTERS_MAX = 1 << 20;
 
 export function defineRecord<S extends z.ZodType>(
@@ -59,7 +73,10 @@ export function defineRecord<S extends z.ZodType>(
 ): RecordKind<z.infer<S>> {
   type T = z.infer<S>;
   const compiled = compileReader(schema);
-  /** A record and its text, where one pass over the input finds nothing to refuse; else the steps below say what it is. */
+  /**
+   * A record and its text, where one pass over the input finds nothing to refuse; else the steps
+   * below say what it is.
+   */
   const readOnce = (input: unknown, maxObjects: number): Read | undefined => {
     const found = compiled?.(input, maxObjects);
     return found !== undefined && fits(found.text, maxBytes) ? found : undefined;
@@ -78,8 +95,9 @@ export function defineRecord<S extends z.ZodType>(
     if (!result.success) throw invalid(kind, result.error);
     return result.data;
   };
-  // Records that were checked here and cannot have changed since, with their texts: each is frozen through and through
-  // and shares nothing with what it was made from. So a record is checked once, however often it is digested.
+  // Records that were checked here and cannot have changed since, with their texts: each is frozen
+  // through and through and shares nothing with what it was made from. So a record is checked once,
+  // however often it is digested.
   const known = new WeakMap<object, string | undefined>();
   const keep = (own: T, text: string): T => {
     if (typeof own === 'object' && own !== null)
@@ -88,7 +106,10 @@ export function defineRecord<S extends z.ZodType>(
   };
   const isKnown = (input: unknown): input is T & object =>
     typeof input === 'object' && input !== null && known.has(input);
-  /** For data that was just read from its canonical text, so that nobody else holds it and no object stands in it twice. */
+  /**
+   * For data that was just read from its canonical text, so that nobody else holds it and no object
+   * stands in it twice.
+   */
   const parseOwn = (input: unknown, text: string): T => {
     const found = readOnce(input, Number.POSITIVE_INFINITY);
     return keep(found === undefined ? freezeDeep(checked(input, text)) : (found.copy as T), text);
@@ -98,7 +119,8 @@ export function defineRecord<S extends z.ZodType>(
     const found = readOnce(input, KEPT_AFTER);
     if (found !== undefined) return { record: found.copy as T, text: found.text };
     const text = canonical(input);
-    // Before it is read: the text of a small graph can be long, and what is read from it is many times larger.
+    // Before it is read: the text of a small graph can be long, and what is read from it is many
+    // times larger.
     demandFits(text);
     return { record: parseOwn(JSON.parse(text), text), text };
   };
@@ -136,7 +158,10 @@ export function defineRecord<S extends z.ZodType>(
   };
 }
 
-/** Measuring also makes the text one piece. One that is kept would else keep every part that it was joined from. */
+/**
+ * Measuring also makes the text one piece. One that is kept would else keep every part that it was
+ * joined from.
+ */
 function fits(text: string, maxBytes: number): boolean {
   return Buffer.byteLength(text) <= maxBytes;
 }

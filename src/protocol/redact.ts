@@ -8,14 +8,16 @@ import { type Row, readTag, type Value } from './value.ts';
 export type DigestValue = (target: string, column: string, value: Value) => string;
 
 /**
- * A without its values, for journals that must not keep them. Shape, columns, labels and counts stay, and equal values
- * of one column keep equal digests, so people can still see what was approved and whether two approvals agree.
+ * A without its values, for journals that must not keep them. Shape, columns, labels and counts
+ * stay, and equal values of one column keep equal digests, so people can still see what was
+ * approved and whether two approvals agree.
  */
 export function redactApproved(approved: Approved, digestValue: DigestValue): Approved {
   const digest: MapValue = digesting(digestValue);
   return {
     ...approved,
-    // The digests of A and of the task state stay in the journal; with the salt beside them they could be tried out.
+    // The digests of A and of the task state stay in the journal; with the salt beside them they
+    // could be tried out.
     salt: '0'.repeat(approved.salt.length),
     effects: approved.effects.map((effect) => mapApproved(effect, digest)),
     requires: approved.requires.map(({ target, key, row }) => ({
@@ -53,8 +55,8 @@ function mapDiff(diff: Diff, map: MapValue): Diff {
 }
 
 /**
- * Keeps at most `maxEntries` entries and counts the rest in `omitted`. Each kind gets a third first, so that ten
- * thousand extra effects do not hide the one that is missing.
+ * Keeps at most `maxEntries` entries and counts the rest in `omitted`. Each kind gets a third
+ * first, so that ten thousand extra effects do not hide the one that is missing.
  */
 export function boundDiff(diff: Diff, maxEntries: number): Diff {
   const third = Math.floor(maxEntries / 3);

@@ -1,6 +1,9 @@
 import type { Profile } from './effect.ts';
 
-/** One registered relation (or folder, or collection): what the profile compares and what it leaves out. */
+/**
+ * One registered relation (or folder, or collection): what the profile compares and what it leaves
+ * out.
+ */
 export interface Target {
   readonly name: string;
   /** Every compared column, key columns included, in backend order. */
@@ -11,12 +14,18 @@ export interface Target {
   readonly volatile: readonly string[];
 }
 
-/** What a deployment registered for one adapter. Part of the frame, so a change invalidates old licenses. */
+/**
+ * What a deployment registered for one adapter. Part of the frame, so a change invalidates old
+ * licenses.
+ */
 export interface Registration {
   readonly profile: Profile;
   /** What journal and receipts keep of values: the values themselves, or keyed digests. */
   readonly values: 'plain' | 'digest';
   readonly targets: readonly Target[];
-  /** How a change is made where it cannot be held first; renderings say so. Absent where candidates are held. */
+  /**
+   * How a change is made where it cannot be held first; renderings say so. Absent where candidates
+   * are held.
+   */
   readonly capability?: 'MEDIATED' | 'OPAQUE';
 }

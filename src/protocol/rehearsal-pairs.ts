@@ -31,9 +31,10 @@ export type Pairing =
     };
 
 /**
- * Finds for every change of the first rehearsal the one of the second that it corresponds to: rows with numbers that
- * the backend assigned in the order of these numbers, all others by what they hold beside assigned values and times.
- * A wrong pair costs nothing but a refusal, because the outcome made of the pairs is compared with both rehearsals.
+ * Finds for every change of the first rehearsal the one of the second that it corresponds to: rows
+ * with numbers that the backend assigned in the order of these numbers, all others by what they
+ * hold beside assigned values and times. A wrong pair costs nothing but a refusal, because the
+ * outcome made of the pairs is compared with both rehearsals.
  */
 export function pairRehearsals(
   first: Rehearsal,
@@ -84,8 +85,8 @@ function groupByShape(
 }
 
 /**
- * Volatile columns are not approved. An update of nothing else is a write of no column where every write is an effect;
- * elsewhere it is left to the comparison, which refuses strangers.
+ * Volatile columns are not approved. An update of nothing else is a write of no column where every
+ * write is an effect; elsewhere it is left to the comparison, which refuses strangers.
  */
 function withoutColumns(
   { profile }: Registration,
@@ -158,7 +159,10 @@ export class Origins {
     }
   }
 
-  /** How the backend accounts for this value in this column: as a step of a counter, as a new value, or not at all. */
+  /**
+   * How the backend accounts for this value in this column: as a step of a counter, as a new value,
+   * or not at all.
+   */
   find(target: string, column: string, value: Value): 'range' | 'fresh' | undefined {
     const evidence = this.#assigned
       .get(canonical([target, column]))

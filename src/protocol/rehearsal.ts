@@ -16,19 +16,26 @@ import type { Value } from './value.ts';
 
 export type { Rehearsal } from './rehearsal-pairs.ts';
 
-/** What two rehearsals agree on, as effects to approve, or what they differ in without an explanation. */
+/**
+ * What two rehearsals agree on, as effects to approve, or what they differ in without an
+ * explanation.
+ */
 export type Explained =
   | { readonly kind: 'explained'; readonly effects: readonly ApprovedEffect[] }
   | { readonly kind: 'unexplained'; readonly differences: readonly string[] };
 
-/** A clock is read a moment before or after the window in which the backend says that the action ran. */
+/**
+ * A clock is read a moment before or after the window in which the backend says that the action
+ * ran.
+ */
 const NOW_WITHIN_MS = 1000;
 const DIFFERENCES_MAX = 10;
 
 /**
- * Turns two rehearsals of one action into what may be approved. A value that the backend assigned becomes `generated`,
- * also where both rehearsals agree on it, because a rolled-back sequence repeats itself; values that refer to it follow.
- * A time at which the action ran becomes `now`. Everything else must be equal in both, and is approved as it is.
+ * Turns two rehearsals of one action into what may be approved. A value that the backend assigned
+ * becomes `generated`, also where both rehearsals agree on it, because a rolled-back sequence
+ * repeats itself; values that refer to it follow. A time at which the action ran becomes `now`.
+ * Everything else must be equal in both, and is approved as it is.
  */
 export function explainRehearsals(
   first: Rehearsal,
@@ -77,7 +84,10 @@ class Explanation {
   readonly #runs: readonly [Rehearsal, Rehearsal];
   readonly #origins: readonly [Origins, Origins];
   readonly #shows: boolean;
-  /** By place and value, per rehearsal: the same identifier in the first has to be the same in the second. */
+  /**
+   * By place and value, per rehearsal: the same identifier in the first has to be the same in the
+   * second.
+   */
   readonly #labels: readonly [Map<string, Label>, Map<string, Label>] = [new Map(), new Map()];
   readonly #byValues = new Map<string, Set<Label>>();
   readonly #numbers = new Map<string, number>();
@@ -138,7 +148,9 @@ class Explanation {
     );
   }
 
-  /** `isPrior`: the value was there before the action, so where both agree on it, it is what it is. */
+  /**
+   * `isPrior`: the value was there before the action, so where both agree on it, it is what it is.
+   */
   #cellOf(pair: Pair, column: string, values: Values, isPrior: boolean): Cell {
     const { target } = pair.first;
     const label = this.#labels[0].get(canonical([target, column, values[0]]));
@@ -158,8 +170,9 @@ class Explanation {
   }
 
   /**
-   * The identifier that this value repeats. Where the rehearsals agree, equality may be chance, so only another row's
-   * identifier counts, and only if it is a single one; the exact value is at least as strict.
+   * The identifier that this value repeats. Where the rehearsals agree, equality may be chance, so
+   * only another row's identifier counts, and only if it is a single one; the exact value is at
+   * least as strict.
    */
   #referenceOf(pair: Pair, values: Values, agree: boolean): Label | undefined {
     const labels = [...(this.#byValues.get(canonical(values)) ?? [])];

@@ -8,7 +8,10 @@ import type { Row, Value } from './value.ts';
 export type Change = { readonly target: string; readonly key: Row | undefined } & (
   | { readonly op: 'insert'; readonly after: Row }
   | { readonly op: 'delete'; readonly before: Row }
-  /** Both images have the same columns, unchanged ones included. `newKey` only where the update changed the key. */
+  /**
+   * Both images have the same columns, unchanged ones included. `newKey` only where the update
+   * changed the key.
+   */
   | {
       readonly op: 'update';
       readonly before: Row;
@@ -19,11 +22,16 @@ export type Change = { readonly target: string; readonly key: Row | undefined } 
 
 type MutableRow = { [column: string]: Value };
 
-/** Reads the records of one registered target and refuses what the registration does not explain. */
+/**
+ * Reads the records of one registered target and refuses what the registration does not explain.
+ */
 export class Relation {
   readonly #name: string;
   readonly #key: readonly string[];
-  /** Compared and volatile columns without the key. Sorted, so that the rows made here have sorted columns. */
+  /**
+   * Compared and volatile columns without the key. Sorted, so that the rows made here have sorted
+   * columns.
+   */
   readonly #columns: readonly string[];
   readonly #volatile: ReadonlySet<string>;
   /** Whether a column is named like something that every object inherits, such as `constructor`. */
@@ -85,7 +93,10 @@ export class Relation {
     }
   }
 
-  /** Whether a change is known by whole rows, volatile columns included, so that it can be folded in any order. */
+  /**
+   * Whether a change is known by whole rows, volatile columns included, so that it can be folded in
+   * any order.
+   */
   isWhole(change: Change): boolean {
     return (
       (change.op === 'insert' || this.#hasAll(change.before)) &&
@@ -147,7 +158,10 @@ export class Relation {
       : `column ${JSON.stringify(column)} is not registered`;
   }
 
-  /** The key that the record names or, where it names none, the one in its image. Where both exist they agree. */
+  /**
+   * The key that the record names or, where it names none, the one in its image. Where both exist
+   * they agree.
+   */
   #readKey(record: ChangeRecord, image: Row | null): Row | undefined {
     const named = record.key === null ? 0 : Object.keys(record.key).length;
     if (named !== 0 && named !== this.#key.length)
@@ -189,7 +203,10 @@ export interface Changes {
   readonly after: Row;
 }
 
-/** The columns in which two rows with the same columns differ, on both sides; undefined where there are none. */
+/**
+ * The columns in which two rows with the same columns differ, on both sides; undefined where there
+ * are none.
+ */
 export function findChanges(before: Row, after: Row): Changes | undefined {
   let was: MutableRow | undefined;
   let is: MutableRow | undefined;

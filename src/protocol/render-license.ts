@@ -17,8 +17,9 @@ export type Terms = Pick<
 >;
 
 /**
- * Everything that an approver signs, as text: the outcome, and what the license does with it. A license binds this
- * text, so nobody between the proposal and the signature can add executions or dependent work without showing it.
+ * Everything that an approver signs, as text: the outcome, and what the license does with it. A
+ * license binds this text, so nobody between the proposal and the signature can add executions or
+ * dependent work without showing it.
  */
 export function renderLicense(
   terms: Terms,

@@ -4,8 +4,9 @@ import { renderResidue } from './residue.ts';
 import type { RecordedOutcome, Terminal } from './terminal.ts';
 
 /**
- * How an attempt ended, as text: one line with the verdict and why, then the differences where there are any. What a
- * backend or an agent contributed to it cannot move or hide anything around it.
+ * How an attempt ended, as text: one line with the verdict and why, then the differences where
+ * there are any. What a backend or an agent contributed to it cannot move or hide anything around
+ * it.
  */
 export function renderTerminal(terminal: Terminal, options: RenderOptions = {}): string {
   switch (terminal.kind) {

@@ -7,7 +7,9 @@ export interface RenderOptions {
   readonly full?: boolean;
 }
 
-/** One rendering under way: whether everything is shown, and whether anything was left out so far. */
+/**
+ * One rendering under way: whether everything is shown, and whether anything was left out so far.
+ */
 export interface Rendering {
   readonly full: boolean;
   cut: boolean;
@@ -17,7 +19,10 @@ const LONG = 200;
 const HEAD = 120;
 const TAIL = 40;
 
-/** Characters that do not show, move what stands beside them, or surround it; blanks other than the space included. */
+/**
+ * Characters that do not show, move what stands beside them, or surround it; blanks other than the
+ * space included.
+ */
 const HIDDEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
 /** Text that shows as it is: printable ASCII without quote and backslash. Most is. */
@@ -29,7 +34,9 @@ const MARKS_SHOWN = 3;
 const RIGHT_TO_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** A table name: plain identifiers, also dotted, stand for themselves; everything else is quoted. */
+/**
+ * A table name: plain identifiers, also dotted, stand for themselves; everything else is quoted.
+ */
 export function renderTarget(name: string): string {
   return /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/.test(name) ? name : quote(name);
 }
@@ -40,8 +47,9 @@ export function renderColumn(name: string): string {
 }
 
 /**
- * A value in a form that cannot pass for another one. Text is always quoted and what does not show is spelt out. Kinds
- * of numbers look alike, except that floating-point numbers have a point or an exponent: one column has one kind.
+ * A value in a form that cannot pass for another one. Text is always quoted and what does not show
+ * is spelt out. Kinds of numbers look alike, except that floating-point numbers have a point or an
+ * exponent: one column has one kind.
  */
 export function renderValue(value: Value, rendering: Rendering): string {
   if (typeof value === 'string') return quoteValue(value, rendering);
@@ -60,7 +68,9 @@ export function renderValue(value: Value, rendering: Rendering): string {
   return `${open}${joinWithin(items, rendering)}${close}`;
 }
 
-/** What the approver says about one column. Constraints stand in angle brackets, values never do. */
+/**
+ * What the approver says about one column. Constraints stand in angle brackets, values never do.
+ */
 export function renderCell(cell: Cell, rendering: Rendering): string {
   if ('is' in cell) return renderValue(cell.is, rendering);
   if ('any' in cell) return '<any>';
@@ -148,9 +158,10 @@ function quoteValue(text: string, rendering: Rendering): string {
 }
 
 /**
- * Quotes text so that what is seen is what is there: controls, invisible and bidirectional characters, blanks other
- * than the space, and accents without a letter are spelt \u{…}. Text with right-to-left letters is followed by Latin
- * ones, so that a display which reorders text cannot swap it with its neighbours.
+ * Quotes text so that what is seen is what is there: controls, invisible and bidirectional
+ * characters, blanks other than the space, and accents without a letter are spelt \u{…}. Text with
+ * right-to-left letters is followed by Latin ones, so that a display which reorders text cannot
+ * swap it with its neighbours.
  */
 export function quote(text: string): string {
   if (PLAIN.test(text)) return `"${text}"`;

@@ -20,8 +20,9 @@ const SAMPLES = 20;
 const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
 
 /**
- * What a person approves, as text: the same bytes of A always give the same text, names and values cannot imitate
- * anything else in it, and whatever is not shown or not compared is said to be so. A license binds this text.
+ * What a person approves, as text: the same bytes of A always give the same text, names and values
+ * cannot imitate anything else in it, and whatever is not shown or not compared is said to be so. A
+ * license binds this text.
  */
 export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
   const rendering = openRendering(options);
@@ -83,7 +84,10 @@ export function renderObserved(effect: CountedEffect, options: RenderOptions = {
   return renderLine(asApproved(effect), openRendering(options));
 }
 
-/** How E differs from A, one difference on one line (two for a change that came out otherwise), each with its kind. */
+/**
+ * How E differs from A, one difference on one line (two for a change that came out otherwise), each
+ * with its kind.
+ */
 export function renderDiff(diff: Diff, options: RenderOptions = {}): string {
   const rendering = openRendering(options);
   const { extra, missing, altered, omitted } = diff;

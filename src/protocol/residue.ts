@@ -5,9 +5,10 @@ import { quote } from './render-text.ts';
 const positionSchema = z.string().regex(/^-?\d{1,20}$/);
 
 /**
- * What an attempt leaves even where it was rolled back. A sequence does not roll back: it stood at `from` when the attempt
- * began (null before its first value) and at `to` when it was observed or had failed. Others may have drawn from it
- * meanwhile, so it bounds what the attempt moved. Positions are left out where values are not stored.
+ * What an attempt leaves even where it was rolled back. A sequence does not roll back: it stood at
+ * `from` when the attempt began (null before its first value) and at `to` when it was observed or
+ * had failed. Others may have drawn from it meanwhile, so it bounds what the attempt moved.
+ * Positions are left out where values are not stored.
  */
 export const residueSchema = z.strictObject({
   kind: z.literal('sequence'),
@@ -35,7 +36,10 @@ export function renderResidue(
 /** What the list may take of a record, in bytes of canonical text. */
 export const RESIDUE_BYTES_MAX = 256 * 1024;
 
-/** As it may be stored, as many as fit; where values may not be: which sequences, and not where they stand. */
+/**
+ * As it may be stored, as many as fit; where values may not be: which sequences, and not where they
+ * stand.
+ */
 export function storableResidue(
   residue: readonly Residue[],
   values: 'plain' | 'digest',

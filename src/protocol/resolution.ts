@@ -14,8 +14,9 @@ export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as 
 export type Finding = (typeof FINDINGS)[number];
 
 /**
- * An operator's signed decision about an occurrence that is `indeterminate`. It closes the question for people: it is
- * no terminal, releases nothing and sends nothing. Whatever has to be done next is a new effect under a new license.
+ * An operator's signed decision about an occurrence that is `indeterminate`. It closes the question
+ * for people: it is no terminal, releases nothing and sends nothing. Whatever has to be done next
+ * is a new effect under a new license.
  */
 export const resolutionRecord = defineRecord(
   'resolution',

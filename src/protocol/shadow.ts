@@ -13,7 +13,10 @@ import { type RenderOptions, renderDiff, renderObserved } from './render.ts';
 import { renderResidue, residueListSchema } from './residue.ts';
 import { gateSchema, outcomeSchema } from './terminal.ts';
 
-/** What a shadow compared with: a signed license, an unsigned proposal or manifest, or nothing that anybody approved. */
+/**
+ * What a shadow compared with: a signed license, an unsigned proposal or manifest, or nothing that
+ * anybody approved.
+ */
 export const BASES = ['license', 'proposal', 'manifest', 'none'] as const;
 /** One of {@link BASES}. */
 export type Basis = (typeof BASES)[number];
@@ -21,8 +24,8 @@ export type Basis = (typeof BASES)[number];
 const shadowed = {
   version: z.literal(1),
   /**
-   * Drawn for this shadow and derived from no license, so that nothing that asks about the occurrences of a license can
-   * ever find it.
+   * Drawn for this shadow and derived from no license, so that nothing that asks about the
+   * occurrences of a license can ever find it.
    */
   occurrence: occurrenceSchema,
   basis: z.enum(BASES),
@@ -47,8 +50,9 @@ const seenSchema = z.strictObject({
 });
 
 /**
- * What would have been decided about an action that was rehearsed beside production. It is no terminal: nothing was
- * claimed, nothing became durable, and nothing that settles or releases reads this kind.
+ * What would have been decided about an action that was rehearsed beside production. It is no
+ * terminal: nothing was claimed, nothing became durable, and nothing that settles or releases reads
+ * this kind.
  */
 export const shadowRecord = defineRecord(
   'shadow',
@@ -92,7 +96,10 @@ const UNSIGNED: Readonly<Record<Basis, string>> = {
   none: '',
 };
 
-/** What would have been decided, as text: one line that says so, then the differences where there are any. */
+/**
+ * What would have been decided, as text: one line that says so, then the differences where there
+ * are any.
+ */
 export function renderShadow(shadow: Shadow, options: RenderOptions = {}): string {
   return [renderWould(shadow, options), ...renderResidue(shadow.residue ?? [])].join('\n');
 }

@@ -2,7 +2,10 @@ import { canonical } from './canon.ts';
 import type { Requirement, StateRead, StateReading } from './effect.ts';
 import type { Approved } from './manifest.ts';
 
-/** The reads an approval depends on: its requirements, then its watched rows, in the order A lists them. */
+/**
+ * The reads an approval depends on: its requirements, then its watched rows, in the order A lists
+ * them.
+ */
 export function stateReads(approved: Pick<Approved, 'requires' | 'watch'>): readonly StateRead[] {
   return [...approved.requires.map(readOf), ...approved.watch];
 }

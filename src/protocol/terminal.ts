@@ -62,10 +62,15 @@ export const outcomeSchema = z.discriminatedUnion('kind', [
 /** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
 export type RecordedOutcome = z.infer<typeof outcomeSchema>;
 
-/** Present where registered fields were compared as they were read back: who wrote them is then not claimed. */
+/**
+ * Present where registered fields were compared as they were read back: who wrote them is then not
+ * claimed.
+ */
 const fieldsOnly = { match: z.literal('registered-fields').exactOptional() };
 
-/** How one attempt ended. An outcome says whether E matched A; a terminal says what became of it. */
+/**
+ * How one attempt ended. An outcome says whether E matched A; a terminal says what became of it.
+ */
 export const terminalRecord = defineRecord(
   'terminal',
   1,
@@ -82,7 +87,10 @@ export const terminalRecord = defineRecord(
       observed: digestSchema,
       /** True when recovery rebuilt this verdict from the marker. */
       reconciled: z.boolean(),
-      /** Sequences that moved while it ran; not known to recovery, and beside the claim of this verdict. */
+      /**
+       * Sequences that moved while it ran; not known to recovery, and beside the claim of this
+       * verdict.
+       */
       residue: residueListSchema.exactOptional(),
       ...fieldsOnly,
     }),
@@ -96,8 +104,8 @@ export const terminalRecord = defineRecord(
       certificate: digestSchema.exactOptional(),
       outcome: outcomeSchema.exactOptional(),
       /**
-       * What the rollback did not take back. Beside the claim of this verdict, which is about everything that is compared:
-       * two writers agree whatever they know of it.
+       * What the rollback did not take back. Beside the claim of this verdict, which is about
+       * everything that is compared: two writers agree whatever they know of it.
        */
       residue: residueListSchema.exactOptional(),
     }),
@@ -146,8 +154,9 @@ function isSameCommit(a: TerminalOf<'committed'>, b: TerminalOf<'committed'>): b
 }
 
 /**
- * The assurance condition: `committed` implies EXACT, a valid claim at t_c and a permit consumed at t_g. The schema
- * already demands the digests; this finds what a schema cannot: the rule that the terminal breaks, if any.
+ * The assurance condition: `committed` implies EXACT, a valid claim at t_c and a permit consumed at
+ * t_g. The schema already demands the digests; this finds what a schema cannot: the rule that the
+ * terminal breaks, if any.
  */
 export function findUnassured(terminal: Terminal): string | undefined {
   switch (terminal.kind) {
@@ -168,7 +177,10 @@ export function findUnassured(terminal: Terminal): string | undefined {
   }
 }
 
-/** The same for terminals of our own, where a broken rule is a bug. Called before insert and after select. */
+/**
+ * The same for terminals of our own, where a broken rule is a bug. Called before insert and after
+ * select.
+ */
 export function assertAssured(terminal: Terminal): void {
   const broken = findUnassured(terminal);
   if (broken !== undefined) invariant(false, broken);

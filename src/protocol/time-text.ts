@@ -1,4 +1,7 @@
-/** The instants that a timestamp may stand for: a text without milliseconds was cut off, so it is a short interval. */
+/**
+ * The instants that a timestamp may stand for: a text without milliseconds was cut off, so it is a
+ * short interval.
+ */
 export interface Instant {
   readonly earliestMs: number;
   readonly latestMs: number;
@@ -8,9 +11,10 @@ const FORM =
   /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|\+00:00)?| (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:\+00)?)$/;
 
 /**
- * Reads a UTC timestamp as databases write it: `2026-01-31T10:00:00.5Z` or `2026-01-31 10:00:00.5+00`, zone and
- * fraction optional. Undefined for every other text and for dates that do not exist; `Date.parse` would accept
- * local times and other spellings, and an approval must not depend on the time zone of a process.
+ * Reads a UTC timestamp as databases write it: `2026-01-31T10:00:00.5Z` or `2026-01-31
+ * 10:00:00.5+00`, zone and fraction optional. Undefined for every other text and for dates that do
+ * not exist; `Date.parse` would accept local times and other spellings, and an approval must not
+ * depend on the time zone of a process.
  */
 export function readInstant(text: string): Instant | undefined {
   const found = FORM.exec(text);
@@ -35,7 +39,10 @@ function isLeap(year: number): boolean {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 }
 
-/** Counts years from March, so that the leap day is the last day of its year; 719,468 days lead up to 1970-01-01. */
+/**
+ * Counts years from March, so that the leap day is the last day of its year; 719,468 days lead up
+ * to 1970-01-01.
+ */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;
   const leapDays =

@@ -11,7 +11,10 @@ import {
 } from './draft.ts';
 import type { ApprovedEffect, Requirement, StateRead } from './effect.ts';
 
-/** The tables of one adapter by name, with the types of their key and of their other columns, as `effectmatch types` writes. */
+/**
+ * The tables of one adapter by name, with the types of their key and of their other columns, as
+ * `effectmatch types` writes.
+ */
 export type TableTypes = {
   readonly [table: string]: {
     readonly key: { readonly [column: string]: Plain };
@@ -28,7 +31,10 @@ type Changed<C> = {
     | readonly [C[K] | Constraint, C[K] | Constraint];
 };
 
-/** The functions that state effects, for known tables: a wrong table, column or type is an error of the compiler. */
+/**
+ * The functions that state effects, for known tables: a wrong table, column or type is an error of
+ * the compiler.
+ */
 export interface TypedEffects<T extends TableTypes> {
   insert<N extends keyof T & string>(
     target: N,
@@ -57,7 +63,10 @@ export interface TypedEffects<T extends TableTypes> {
   ): StateRead;
 }
 
-/** The same functions as without types, under the types of these tables. What they state is still checked at run time. */
+/**
+ * The same functions as without types, under the types of these tables. What they state is still
+ * checked at run time.
+ */
 export function effectsOf<T extends TableTypes>(): TypedEffects<T> {
   return { insert, update, remove, row, absent, read } as unknown as TypedEffects<T>;
 }

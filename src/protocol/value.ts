@@ -2,16 +2,18 @@ import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
 
 /**
- * A value as it is compared and stored: plain JSON, plus tagged scalars for what JSON numbers and strings
- * cannot carry. A tag is an object with exactly one key that starts with one `$`:
+ * A value as it is compared and stored: plain JSON, plus tagged scalars for what JSON numbers and
+ * strings cannot carry. A tag is an object with exactly one key that starts with one `$`:
  *
  * - `{ $int: '9223372036854775807' }` an integer beyond the safe range,
- * - `{ $real: '1.5' }` a binary floating-point number in shortest round-trip form (`-0.0`, `Infinity` included),
+ * - `{ $real: '1.5' }` a binary floating-point number in shortest round-trip form (`-0.0`,
+ *   `Infinity` included),
  * - `{ $dec: '35' }` an exact decimal without trailing zeros,
  * - `{ $bytes: 'c0ffee' }` binary data, lower-case hex,
  * - `{ $text: 'ff' }` text whose bytes are not valid UTF-8, lower-case hex,
  * - `{ $digest: '…' }` a keyed digest that stands for a value that must not be stored,
- * - `{ $omitted: '276000002' }` in a stored difference: a value of so many bytes that was too long to keep.
+ * - `{ $omitted: '276000002' }` in a stored difference: a value of so many bytes that was too long
+ *   to keep.
  *
  * Application data whose own keys start with `$` has them doubled, so data never reads as a tag.
  */
@@ -47,7 +49,10 @@ export interface Tagged {
 
 const MAX_DEPTH = 64;
 
-/** Reads a tagged scalar; undefined for every other value, including data whose keys merely start with `$`. */
+/**
+ * Reads a tagged scalar; undefined for every other value, including data whose keys merely start
+ * with `$`.
+ */
 export function readTag(value: Value): Tagged | undefined {
   if (!isObject(value)) return undefined;
   const keys = Object.keys(value);
@@ -72,12 +77,16 @@ export function copyValue(value: Value): Value {
 }
 
 /**
- * Any plain data in a record: `canonical`, which every record passes, has refused everything else. Copied, because whoever
- * handed it over may still hold it, and must not be able to change what was checked before it is compared.
+ * Any plain data in a record: `canonical`, which every record passes, has refused everything else.
+ * Copied, because whoever handed it over may still hold it, and must not be able to change what was
+ * checked before it is compared.
  */
 export const plainSchema = z.custom<Value>((value) => value !== undefined).overwrite(copyValue);
 
-/** Whether something is a {@link Value} through and through: plain JSON in which every single `$` is a tag's. */
+/**
+ * Whether something is a {@link Value} through and through: plain JSON in which every single `$` is
+ * a tag's.
+ */
 export function isValue(value: unknown): value is Value {
   return holdsValue(value, 0);
 }
@@ -104,7 +113,10 @@ function isPlain(value: object): boolean {
   );
 }
 
-/** A binary floating-point number as a value: shortest text that reads back as the same number. NaN has none. */
+/**
+ * A binary floating-point number as a value: shortest text that reads back as the same number. NaN
+ * has none.
+ */
 export function encodeReal(real: number): Value {
   if (Number.isNaN(real))
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'NaN is not a value');
@@ -122,7 +134,10 @@ export function encodeBytes(bytes: Uint8Array): Value {
   return { $bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex') };
 }
 
-/** Application JSON as a value: keys that start with `$` get one more, so that data never reads as a tag. */
+/**
+ * Application JSON as a value: keys that start with `$` get one more, so that data never reads as a
+ * tag.
+ */
 export function encodeData(json: Value): Value {
   if (Array.isArray(json)) return json.map(encodeData);
   if (!isObject(json)) return json;
@@ -136,9 +151,10 @@ function encodeKey(key: string): string {
 }
 
 /**
- * The value that someone means who writes plain JavaScript in a manifest. Numbers stay JSON numbers, because only the
- * backend's column type can say whether 35.5 is a decimal or a floating-point number; what would need a guess is
- * refused with a hint. `where` names the place in messages.
+ * The value that someone means who writes plain JavaScript in a manifest. Numbers stay JSON
+ * numbers, because only the backend's column type can say whether 35.5 is a decimal or a
+ * floating-point number; what would need a guess is refused with a hint. `where` names the place in
+ * messages.
  */
 export function fromJs(value: unknown, where = 'value'): Value {
   return convert(value, where, 0);
@@ -193,7 +209,9 @@ function convertObject(value: object, where: string, depth: number): Value {
 const BIGINT_OR_REAL =
   'write a BigInt, such as 9007199254740993n, or real(…) for a floating-point number';
 
-/** Whether a number is an integer beyond 2^53: it stands for all integers that are rounded to it. */
+/**
+ * Whether a number is an integer beyond 2^53: it stands for all integers that are rounded to it.
+ */
 export function isRounded(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
 }
@@ -218,7 +236,10 @@ export function describeRounded(value: number, instead: string): string {
   return `${value}, which is beyond 2^53 and may have been rounded; ${instead}`;
 }
 
-/** A finite number that was stated as a floating-point number, for backends that have one kind of number. */
+/**
+ * A finite number that was stated as a floating-point number, for backends that have one kind of
+ * number.
+ */
 export function readReal(value: Value): number | undefined {
   const tagged = readTag(value);
   const number = tagged?.tag === '$real' ? Number(tagged.text) : Number.NaN;
@@ -230,9 +251,10 @@ function unusable(where: string, why: string): EffectMatchError {
 }
 
 /**
- * Order of two values: below zero, zero or above zero; undefined where they have none. Numbers of every kind compare
- * by exact value, never as doubles that would make 9007199254740993 and 9007199254740992 equal; text compares by
- * code points. Zero does not mean the same value: 1 and { $real: '1' } have the same rank and are different values.
+ * Order of two values: below zero, zero or above zero; undefined where they have none. Numbers of
+ * every kind compare by exact value, never as doubles that would make 9007199254740993 and
+ * 9007199254740992 equal; text compares by code points. Zero does not mean the same value: 1 and {
+ * $real: '1' } have the same rank and are different values.
  */
 export function orderValues(a: Value, b: Value): number | undefined {
   if (typeof a === 'string' && typeof b === 'string') return orderText(a, b);
@@ -276,8 +298,9 @@ function readNumeric(value: Value): Numeric | undefined {
 }
 
 /**
- * Below 2^53 a double stands for its shortest decimal text, which is what people wrote and read; from there on it is
- * an integer whose shortest text may be off, so its exact digits are taken. Both parts keep the order of doubles.
+ * Below 2^53 a double stands for its shortest decimal text, which is what people wrote and read;
+ * from there on it is an integer whose shortest text may be off, so its exact digits are taken.
+ * Both parts keep the order of doubles.
  */
 function readDouble(double: number): Numeric {
   if (!Number.isFinite(double)) {

@@ -9,7 +9,10 @@ export type ReadAction =
   | { readonly kind: 'read'; readonly action: unknown }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** Has the adapter read an untrusted action. What it does not understand is a refusal, with what was tried. */
+/**
+ * Has the adapter read an untrusted action. What it does not understand is a refusal, with what was
+ * tried.
+ */
 export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
   try {
     return { kind: 'read', action: admitted.adapter.parseAction(untrusted) };
@@ -24,7 +27,10 @@ export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
 
 const EXCERPT_MAX = 1500;
 
-/** The beginning of an action, for people to read; undefined for what is no plain data. SQL stands as it is written. */
+/**
+ * The beginning of an action, for people to read; undefined for what is no plain data. SQL stands
+ * as it is written.
+ */
 function excerptOf(untrusted: unknown): string | undefined {
   try {
     const text = canonical(untrusted);

@@ -15,7 +15,10 @@ import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { markerText } from './marker-text.ts';
 
-/** Every probe that admission may fail, by name. A declared capability counts only where its probes pass. */
+/**
+ * Every probe that admission may fail, by name. A declared capability counts only where its probes
+ * pass.
+ */
 export const PROBES = [
   'profile-supported',
   'held-candidate-invisible',
@@ -46,8 +49,8 @@ interface Attempted {
 }
 
 /**
- * Checks what the adapter declares against what it really controls, with a control object. Probes that would reach a live
- * service are left to {@link tryService}.
+ * Checks what the adapter declares against what it really controls, with a control object. Probes
+ * that would reach a live service are left to {@link tryService}.
  */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
@@ -70,7 +73,10 @@ export async function admit(context: AdmissionContext, adapter: Adapter): Promis
     await admitPromotable(context, adapter);
 }
 
-/** Whether the adapter's probes reach a live service: they run once per fingerprint, not every time a runtime opens. */
+/**
+ * Whether the adapter's probes reach a live service: they run once per fingerprint, not every time
+ * a runtime opens.
+ */
 export function isTriedLater({ capability, probe }: Adapter): boolean {
   return (
     capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined)
@@ -134,7 +140,10 @@ const VOID_TRIES = 20;
 /** For how long a probe's permit may be used. */
 const PROBE_MS = 60_000;
 
-/** Other processes that start at the same moment probe too: a void marker they kept out has fenced nothing yet. */
+/**
+ * Other processes that start at the same moment probe too: a void marker they kept out has fenced
+ * nothing yet.
+ */
 async function voidProbe(
   context: AdmissionContext,
   adapter: PromotableAdapter,
@@ -202,7 +211,10 @@ async function stageProbe(
   return adapter.stage(claim, certificate, adapter.probe.action(token));
 }
 
-/** A permit that fits the stage, so that nothing but the void marker can be the reason for a refusal. */
+/**
+ * A permit that fits the stage, so that nothing but the void marker can be the reason for a
+ * refusal.
+ */
 async function probePermit(
   stage: Stage,
   attempt: Attempted,

@@ -29,8 +29,8 @@ export interface Attempt extends AttemptFacts {
 }
 
 /**
- * Digest of E, as far as it is compared: two truthful observations of one outcome have the same. Keyed where the
- * deployment does not store values: a plain digest of few values can be guessed.
+ * Digest of E, as far as it is compared: two truthful observations of one outcome have the same.
+ * Keyed where the deployment does not store values: a plain digest of few values can be guessed.
  */
 export function observedDigest(
   deployment: Deployment,
@@ -44,8 +44,8 @@ export function observedDigest(
 }
 
 /**
- * What a service, a backend or an error says, as far as records may keep it. Such texts may quote values, which a
- * deployment that stores digests does not keep.
+ * What a service, a backend or an error says, as far as records may keep it. Such texts may quote
+ * values, which a deployment that stores digests does not keep.
  */
 export function storableText(
   { registration }: Pick<Admitted, 'registration'>,
@@ -72,8 +72,8 @@ export function faultOf(admitted: Pick<Admitted, 'registration'>, error: unknown
 const DIFF_BYTES_MAX = 256 * 1024;
 
 /**
- * How a diff is cut until it fits: so many entries, with values of at most so many bytes. Long values
- * go first, because which rows an agent tried to change says more. No entries always fit.
+ * How a diff is cut until it fits: so many entries, with values of at most so many bytes. Long
+ * values go first, because which rows an agent tried to change says more. No entries always fit.
  */
 const DIFF_CUTS = [
   { entries: 200, valueBytes: 1024 * 1024 },
@@ -88,8 +88,9 @@ const GAPS_MAX = 64;
 const GAP_CHARACTERS_MAX = 1000;
 
 /**
- * An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so configured, redacted. How
- * large it becomes does not depend on what an agent wrote: a record that was too large could not be kept at all.
+ * An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so
+ * configured, redacted. How large it becomes does not depend on what an agent wrote: a record that
+ * was too large could not be kept at all.
  */
 export function recordedOutcome(
   deployment: Deployment,

@@ -41,7 +41,10 @@ export interface Refusal {
 
 const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
-/** Names the attempt before anything is decided, so that a refusal is journaled under the right occurrence. */
+/**
+ * Names the attempt before anything is decided, so that a refusal is journaled under the right
+ * occurrence.
+ */
 export function openAttempt(
   deployment: Deployment,
   admitted: Admitted,
@@ -59,7 +62,10 @@ export function openAttempt(
   };
 }
 
-/** Everything that can be checked without the backend: who signed what, for which deployment, and when. */
+/**
+ * Everything that can be checked without the backend: who signed what, for which deployment, and
+ * when.
+ */
 export function checkLicense(
   deployment: Deployment,
   attempt: Attempt,
@@ -69,7 +75,10 @@ export function checkLicense(
   return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
 }
 
-/** What a designated issuer signed. Keys are registered under exactly the names of the policy's issuers. */
+/**
+ * What a designated issuer signed. Keys are registered under exactly the names of the policy's
+ * issuers.
+ */
 function checkTerms(
   deployment: Deployment,
   attempt: Attempt,
@@ -143,7 +152,10 @@ function checkTerms(
   );
 }
 
-/** Why the constraints of an outcome cannot be evaluated, if so. Asked once it is known who signed them. */
+/**
+ * Why the constraints of an outcome cannot be evaluated, if so. Asked once it is known who signed
+ * them.
+ */
 function findUnusable({ effects }: Approved): string | undefined {
   try {
     checkCells(effects);
@@ -156,8 +168,9 @@ function findUnusable({ effects }: Approved): string | undefined {
 }
 
 /**
- * Whether the outcome was approved for what is registered here. Parsed records usually list their keys in canonical order,
- * so that the engine writes the canonical text; where they do not, it is made.
+ * Whether the outcome was approved for what is registered here. Parsed records usually list their
+ * keys in canonical order, so that the engine writes the canonical text; where they do not, it is
+ * made.
  */
 export function isRegistered(
   { registrationText }: Pick<Admitted, 'registrationText'>,
@@ -169,7 +182,10 @@ export function isRegistered(
   );
 }
 
-/** Whether the license may be used at this moment. At the final gate it is the last question, because others take time. */
+/**
+ * Whether the license may be used at this moment. At the final gate it is the last question,
+ * because others take time.
+ */
 export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | undefined {
   const { license } = attempt.signed;
   const now = nowInstant(deployment);
@@ -188,8 +204,8 @@ export interface Stated {
 }
 
 /**
- * The deployment that an approval was made for, and the action where it names one. Both may have changed since it was
- * signed, so they are checked before the claim and again at the final gate.
+ * The deployment that an approval was made for, and the action where it names one. Both may have
+ * changed since it was signed, so they are checked before the claim and again at the final gate.
  */
 export function checkPresupposed(
   deployment: Deployment,
@@ -285,7 +301,10 @@ export function checkRequired(
   );
 }
 
-/** What does not hold. Where values are not stored this names columns only: the sentence goes into the journal. */
+/**
+ * What does not hold. Where values are not stored this names columns only: the sentence goes into
+ * the journal.
+ */
 function storableBroken({ registration }: Approved, broken: BrokenRequirement): string {
   if (registration.values === 'plain') return describeBroken(broken);
   const { target, key, row } = broken.requirement;
@@ -303,8 +322,8 @@ export type Authority =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
- * ValidateAndClaim: stale state and expiry fail before the claim, then the occurrence is spent durably. The only
- * place that mints a {@link Claim}.
+ * ValidateAndClaim: stale state and expiry fail before the claim, then the occurrence is spent
+ * durably. The only place that mints a {@link Claim}.
  */
 export async function claimAuthority(
   deployment: Deployment,
@@ -338,7 +357,8 @@ export async function claimAuthority(
   });
   const bindingDigest = digestRecord(bindingRecord, binding);
   const isDigested = approved.registration.values === 'digest';
-  // Taken before the store is asked, which may keep it waiting, and after all that may take longer than a lease.
+  // Taken before the store is asked, which may keep it waiting, and after all that may take longer
+  // than a lease.
   const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const result = await deployment.ledgers.claim({
     license,

@@ -6,8 +6,9 @@ import type { Admitted } from './deployment.ts';
 const CHANGES_MAX = 12;
 
 /**
- * What a refusal of the final gate says about a boundary that is no longer the certified one: what changed, and what is
- * open because of it. An explanation that cannot be had does not change the refusal.
+ * What a refusal of the final gate says about a boundary that is no longer the certified one: what
+ * changed, and what is open because of it. An explanation that cannot be had does not change the
+ * refusal.
  */
 export async function describeChange(
   adapter: Admitted['adapter'],
@@ -35,7 +36,10 @@ async function explain(
   }
 }
 
-/** The difference as far as the outlets show it, and otherwise which part of the certificate is another. */
+/**
+ * The difference as far as the outlets show it, and otherwise which part of the certificate is
+ * another.
+ */
 function compareSurveys(before: Survey, after: Survey): readonly string[] {
   const was = new Map(
     before.outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]),

@@ -19,7 +19,8 @@ export async function certify(
   admitted: Admitted,
   claim: Claim,
 ): Promise<Boundary> {
-  // A copy, because the next survey is compared with it: an adapter may hand out the same object again.
+  // A copy, because the next survey is compared with it: an adapter may hand out the same object
+  // again.
   const survey = { ...(await admitted.adapter.survey()) };
   const open = unclassified(survey);
   if (open.length > 0) return { kind: 'refused', outlets: open, survey };
@@ -46,7 +47,9 @@ export async function certify(
 
 const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforcement'] as const;
 
-/** Whether a later survey would give the same certificate: everything that it binds is as it was. */
+/**
+ * Whether a later survey would give the same certificate: everything that it binds is as it was.
+ */
 export function isConfirmed({ record }: Certificate, before: Survey, now: Survey): boolean {
   if (BOUND.some((part) => before[part] !== now[part]) || unclassified(now).length > 0)
     return false;
@@ -61,7 +64,10 @@ const kept = new WeakMap<
   { readonly ledgers: unknown; readonly digest: Digest }
 >();
 
-/** The list behind a certificate is kept once under its digest; a frozen list seen before costs nothing more. */
+/**
+ * The list behind a certificate is kept once under its digest; a frozen list seen before costs
+ * nothing more.
+ */
 async function keepOutlets(deployment: Deployment, survey: Survey): Promise<Digest> {
   const known = kept.get(survey.outlets);
   if (known !== undefined && known.ledgers === deployment.ledgers) return known.digest;
@@ -81,7 +87,10 @@ export function describeOutlets(outlets: readonly Outlet[]): string {
   return outlets.map((outlet) => `${outlet.outlet}: ${outlet.by}`).join('; ');
 }
 
-/** An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other errors stay errors. */
+/**
+ * An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other
+ * errors stay errors.
+ */
 export function asOpenBoundary(error: unknown): {
   readonly reason: string;
   readonly detail: string;

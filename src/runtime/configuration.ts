@@ -22,8 +22,8 @@ const ISSUER: OptionNames<IssuerConfig> = { key: true, may: true, sources: true,
 const OPERATOR = { key: true } as const;
 
 /**
- * Names the first part of a configuration that is missing, of the wrong kind or unknown, before anything is opened. What
- * the parts say is checked where they are used.
+ * Names the first part of a configuration that is missing, of the wrong kind or unknown, before
+ * anything is opened. What the parts say is checked where they are used.
  */
 export function checkConfiguration(
   value: unknown,

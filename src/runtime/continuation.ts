@@ -26,9 +26,10 @@ export type Release<T> =
   | { readonly kind: 'halted'; readonly why: Halt };
 
 /**
- * Runs dependent work if, and only if, the occurrence is committed, the continuation is registered under the same
- * license, the committed state is still there, and nobody was released for it before. The release is durable before
- * the work starts: the work runs at most once, even if this process dies in it.
+ * Runs dependent work if, and only if, the occurrence is committed, the continuation is registered
+ * under the same license, the committed state is still there, and nobody was released for it
+ * before. The release is durable before the work starts: the work runs at most once, even if this
+ * process dies in it.
  */
 export async function release<T>(
   deployment: Deployment,
@@ -86,7 +87,10 @@ export async function release<T>(
   }
 }
 
-/** Work that was released and has not completed: it is running, or it was interrupted and will not run again. */
+/**
+ * Work that was released and has not completed: it is running, or it was interrupted and will not
+ * run again.
+ */
 export interface OpenContinuation extends Lineage {
   readonly continuation: string;
   readonly task: string;
@@ -109,7 +113,10 @@ export async function openContinuations(ledgers: Ledgers): Promise<readonly Open
   return open;
 }
 
-/** The bound durable state: the marker in the backend, or the consumed permit. A restored database has neither. */
+/**
+ * The bound durable state: the marker in the backend, or the consumed permit. A restored database
+ * has neither.
+ */
 async function stateIsThere(
   deployment: Deployment,
   terminal: TerminalOf<'committed'>,

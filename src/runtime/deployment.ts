@@ -22,7 +22,10 @@ export interface Admitted<A extends Adapter = Adapter> {
   readonly adapter: A;
   readonly frame: Frame;
   readonly frameDigest: Digest;
-  /** What the adapter had registered when it was admitted, as frozen data of our own and as canonical text. */
+  /**
+   * What the adapter had registered when it was admitted, as frozen data of our own and as
+   * canonical text.
+   */
   readonly registration: Registration;
   readonly registrationText: string;
   /** Who the adapter said it was when it was admitted. */

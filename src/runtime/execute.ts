@@ -29,9 +29,10 @@ export interface ExecuteOptions {
 }
 
 /**
- * Algorithm 1: validate and claim, certify, then the path of the adapter's capability. Every return has recorded a
- * terminal, also where the backend or an adapter threw. A throw after the claim is a ledger that could not record:
- * it leaves the occurrence spent and dependents halted, and recovery decides at once, never a retry here.
+ * Algorithm 1: validate and claim, certify, then the path of the adapter's capability. Every return
+ * has recorded a terminal, also where the backend or an adapter threw. A throw after the claim is a
+ * ledger that could not record: it leaves the occurrence spent and dependents halted, and recovery
+ * decides at once, never a retry here.
  */
 export async function execute(
   deployment: Deployment,

@@ -14,8 +14,9 @@ import type { Refusal } from './authority.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 
 /**
- * Every return of the path passes here: the terminal is recorded, then the caller may release or halt. A verdict
- * that recovery would rebuild from the marker need not be flushed; everything else is flushed before it counts.
+ * Every return of the path passes here: the terminal is recorded, then the caller may release or
+ * halt. A verdict that recovery would rebuild from the marker need not be flushed; everything else
+ * is flushed before it counts.
  */
 export async function finish(
   deployment: Deployment,
@@ -28,9 +29,10 @@ export async function finish(
 }
 
 /**
- * Records a terminal and returns what stands. "Not established" contradicts no verdict: where another worker has
- * found one meanwhile, that one stands, and it is no conflict to have known less. Two workers that
- * both found the approved outcome under one permit agree, even if they saw different values where the approval allows several.
+ * Records a terminal and returns what stands. "Not established" contradicts no verdict: where
+ * another worker has found one meanwhile, that one stands, and it is no conflict to have known
+ * less. Two workers that both found the approved outcome under one permit agree, even if they saw
+ * different values where the approval allows several.
  */
 export async function recordTerminal(
   deployment: Deployment,
@@ -166,8 +168,8 @@ function matchOf({ admitted }: AttemptFacts): { readonly match?: 'registered-fie
 }
 
 /**
- * May be durable; what became of it is not established. Without a permit nothing was promoted or sent under this claim,
- * and what could not be established is what else holds the occurrence.
+ * May be durable; what became of it is not established. Without a permit nothing was promoted or
+ * sent under this claim, and what could not be established is what else holds the occurrence.
  */
 export function uncertainty(
   deployment: Deployment,
@@ -186,7 +188,10 @@ export function uncertainty(
   };
 }
 
-/** Text of others in the form that records can carry: short, and without halves of characters, also where it is cut. */
+/**
+ * Text of others in the form that records can carry: short, and without halves of characters, also
+ * where it is cut.
+ */
 function storable(text: string): string {
   return text.slice(0, 4000).toWellFormed();
 }

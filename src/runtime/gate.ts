@@ -32,7 +32,10 @@ export interface Established {
   readonly revision: string | undefined;
 }
 
-/** The permit binds this candidate, this E, this certificate and this claim; the marker consumes it with the commit. */
+/**
+ * The permit binds this candidate, this E, this certificate and this claim; the marker consumes it
+ * with the commit.
+ */
 export function bindStagePermit(
   established: Established,
   bound: StageBound,
@@ -51,7 +54,10 @@ function permitBase({ attempt, claim, certificate }: Established) {
   };
 }
 
-/** Final gate of a held candidate: fresh certificate, same candidate, same evidence, same state, authority still valid. */
+/**
+ * Final gate of a held candidate: fresh certificate, same candidate, same evidence, same state,
+ * authority still valid.
+ */
 export async function passStageGate(
   deployment: Deployment,
   established: Established,
@@ -88,7 +94,10 @@ export async function passStageGate(
   return { kind: 'passed', permit: permit as ConsumedPermit };
 }
 
-/** Final gate of a request: the same rechecks, then the permit row is consumed durably before anything is sent. */
+/**
+ * Final gate of a request: the same rechecks, then the permit row is consumed durably before
+ * anything is sent.
+ */
 export async function passRequestGate(
   deployment: Deployment,
   established: Established,
@@ -122,14 +131,20 @@ export async function passRequestGate(
   return { kind: 'passed', permit: permit as RequestPermit };
 }
 
-/** Taken when the gate begins: a renewal that a process makes when it wakes up gives it no more time. */
+/**
+ * Taken when the gate begins: a renewal that a process makes when it wakes up gives it no more
+ * time.
+ */
 function leaseDeadline({ leases }: Deployment, attempt: Attempt): Deadline {
   const deadline = leases.deadline(attempt);
   invariant(deadline !== undefined, 'an attempt that comes to its final gate has a lease');
   return deadline;
 }
 
-/** Fresh survey as certified, unchanged identity, policy and frame, plan not superseded, claim still ours. */
+/**
+ * Fresh survey as certified, unchanged identity, policy and frame, plan not superseded, claim still
+ * ours.
+ */
 async function checkAuthority(
   deployment: Deployment,
   established: Established,

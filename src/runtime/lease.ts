@@ -5,9 +5,14 @@ import type { AttemptFacts } from './attempt.ts';
 
 /** The leases of the attempts that are under way here. */
 export interface Leases {
-  /** Renews a live attempt's lease until disposed, so that recovery leaves it alone. It lasts until `until` so far. */
+  /**
+   * Renews a live attempt's lease until disposed, so that recovery leaves it alone. It lasts until
+   * `until` so far.
+   */
   keep(attempt: AttemptFacts, until: Deadline): Disposable;
-  /** When the lease runs out if it is not renewed again. Undefined for an attempt that is not kept. */
+  /**
+   * When the lease runs out if it is not renewed again. Undefined for an attempt that is not kept.
+   */
   deadline(attempt: Pick<AttemptFacts, 'execution'>): Deadline | undefined;
   close(): void;
 }
@@ -18,8 +23,9 @@ interface Kept {
 }
 
 /**
- * Renews them all with one timer: starting one for every attempt takes longer than most of what an attempt does. A missed
- * renewal is harmless: the marker decides, whatever recovery believes about this process.
+ * Renews them all with one timer: starting one for every attempt takes longer than most of what an
+ * attempt does. A missed renewal is harmless: the marker decides, whatever recovery believes about
+ * this process.
  */
 export function openLeases(ledgers: Ledgers, leaseMs: number, clock: Clock): Leases {
   const live = new Map<ExecutionId, Kept>();

@@ -3,9 +3,10 @@ import { licenseRecord, type SignedLicense } from '../protocol/license.ts';
 import type { Lineage } from './continuation.ts';
 
 /**
- * The occurrences that a license buys, in the order in which they are claimed, as `continuation` and `terminal` ask for
- * them. So whoever holds the license can ask what became of it without having seen a verdict: the process that executed it
- * may have died. It says nothing about whether the license is valid or was ever used.
+ * The occurrences that a license buys, in the order in which they are claimed, as `continuation`
+ * and `terminal` ask for them. So whoever holds the license can ask what became of it without
+ * having seen a verdict: the process that executed it may have died. It says nothing about whether
+ * the license is valid or was ever used.
  */
 export function lineagesOf({ license }: SignedLicense): readonly [Lineage, ...Lineage[]] {
   const { issuer, nonce, occurrences } = license;

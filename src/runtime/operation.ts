@@ -4,7 +4,10 @@ import type { ApprovedEffect, Requirement, StateRead } from '../protocol/effect.
 import { type Digest, nameSchema } from '../protocol/record.ts';
 import type { Row } from '../protocol/value.ts';
 
-/** The part of Standard Schema (version 1) that is used here, so that zod, valibot, arktype and others will do. */
+/**
+ * The part of Standard Schema (version 1) that is used here, so that zod, valibot, arktype and
+ * others will do.
+ */
 export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -33,16 +36,23 @@ export interface Contracted {
 }
 
 /**
- * An operation contract: the business rule that says, from the request and the state it finds, what the outcome has to
- * be. It computes an approval for a person or a policy to sign; it approves nothing by itself.
+ * An operation contract: the business rule that says, from the request and the state it finds, what
+ * the outcome has to be. It computes an approval for a person or a policy to sign; it approves
+ * nothing by itself.
  */
 export interface Operation<Input = unknown> {
   readonly name: string;
   readonly adapter: string;
   readonly input: StandardSchema<Input>;
-  /** Raise it when something changes that the functions only refer to: their own text is all that is identified. */
+  /**
+   * Raise it when something changes that the functions only refer to: their own text is all that is
+   * identified.
+   */
   readonly version?: string | undefined;
-  /** The rows that the rule looks at. When one of them changes before the operation runs, the approval is stale. */
+  /**
+   * The rows that the rule looks at. When one of them changes before the operation runs, the
+   * approval is stale.
+   */
   reads?(input: Input): readonly StateRead[];
   /** `state` has one entry per read, in the same order: the row, or null where there is none. */
   approve(input: Input, state: readonly (Row | null)[]): Contracted | Promise<Contracted>;
@@ -93,8 +103,9 @@ export function defineOperation<Input>(operation: Operation<Input>): Operation<I
 }
 
 /**
- * Who the contracts of one adapter are: their names, versions and the source text of their functions. What these
- * functions import or close over is not covered, which is what `version` is for. Undefined where there are none.
+ * Who the contracts of one adapter are: their names, versions and the source text of their
+ * functions. What these functions import or close over is not covered, which is what `version` is
+ * for. Undefined where there are none.
  */
 export function identifyOperations(
   operations: Iterable<Operation>,

@@ -10,7 +10,10 @@ import type { Target } from '../protocol/registration.ts';
 import type { Admitted } from './deployment.ts';
 import type { Operation } from './operation.ts';
 
-/** `{ from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['mon', 'fri'] }`; every day unless `days` says which. */
+/**
+ * `{ from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['mon', 'fri'] }`; every day unless
+ * `days` says which.
+ */
 export interface HoursConfig {
   readonly from: string;
   readonly to: string;
@@ -28,19 +31,27 @@ export interface LimitsConfig {
   readonly maxEffects?: number;
   /** The same for one relation. */
   readonly maxRows?: Readonly<Record<string, number>>;
-  /** The largest number that may be written to a column; decimal text where a double would not be exact. */
+  /**
+   * The largest number that may be written to a column; decimal text where a double would not be
+   * exact.
+   */
   readonly amounts?: readonly {
     readonly target: string;
     readonly column: string;
     readonly max: number | bigint | string;
   }[];
-  /** When this issuer's approvals may be executed, on the clocks of a named place; several windows add up. */
+  /**
+   * When this issuer's approvals may be executed, on the clocks of a named place; several windows
+   * add up.
+   */
   readonly hours?: HoursConfig | readonly HoursConfig[];
   /** For how long a license may be valid: milliseconds or '10m', '1h', '2d'. */
   readonly maxLifetime?: string | number;
 }
 
-/** Who may approve: the public key (several while keys rotate) and the adapters it may approve for. */
+/**
+ * Who may approve: the public key (several while keys rotate) and the adapters it may approve for.
+ */
 export interface IssuerConfig {
   readonly key: string | readonly string[];
   readonly may: readonly string[];
@@ -161,7 +172,10 @@ function decimalOf(issuer: string, max: number | bigint | string): string {
   );
 }
 
-/** A limit on something that is not registered would limit nothing: a misspelt name must not mean no limit. */
+/**
+ * A limit on something that is not registered would limit nothing: a misspelt name must not mean no
+ * limit.
+ */
 export function checkTargets(policy: Policy, adapters: ReadonlyMap<string, Admitted>): void {
   for (const [issuer, { may, limits }] of Object.entries(policy.issuers)) {
     if (limits === undefined) continue;

@@ -25,11 +25,13 @@ export interface PrepareRequest extends ManifestDraft {
   /** Work that a commit may release, by name. Nothing else is ever released by it. */
   readonly continuations?: readonly string[] | undefined;
   /**
-   * Those of `continuations` that may be released although only registered fields matched, which does not say who wrote
-   * them. A backend that compares more needs none.
+   * Those of `continuations` that may be released although only registered fields matched, which
+   * does not say who wrote them. A backend that compares more needs none.
    */
   readonly fieldMatch?: readonly string[] | undefined;
-  /** Binds the license to this one action; without it any action with the approved outcome may run. */
+  /**
+   * Binds the license to this one action; without it any action with the approved outcome may run.
+   */
   readonly action?: unknown;
   /** The application's own revision of the task state; the execution must present the same. */
   readonly revision?: string | undefined;
@@ -48,13 +50,17 @@ export interface Origin {
   /** The operation whose contract computed the effects. */
   readonly operation?: string;
   /**
-   * What the effects were computed from: the readings of `stateReads`, or of the last of them. They take the place of
-   * a second read, so that a row that changed in between makes the approval stale and not wrong.
+   * What the effects were computed from: the readings of `stateReads`, or of the last of them. They
+   * take the place of a second read, so that a row that changed in between makes the approval stale
+   * and not wrong.
    */
   readonly readings?: readonly StateReading[];
 }
 
-/** Normalises the manifest by the backend's own types, reads the declared state, and renders what there is to sign. */
+/**
+ * Normalises the manifest by the backend's own types, reads the declared state, and renders what
+ * there is to sign.
+ */
 export async function prepare(
   deployment: Deployment,
   request: PrepareRequest,

@@ -13,7 +13,9 @@ import { commitment, finish, rejection, type Seen, uncertainty } from './finish.
 import { bindStagePermit, type Established, passStageGate } from './gate.ts';
 import { type Settlement, settle } from './settle.ts';
 
-/** How far an attempt has come: what it holds, what was seen of it, and which gate it stands before. */
+/**
+ * How far an attempt has come: what it holds, what was seen of it, and which gate it stands before.
+ */
 interface Trial {
   at: Gate;
   stage?: Stage;
@@ -31,8 +33,9 @@ type Inspected =
   | { readonly kind: 'faulted'; readonly refusal: Refusal };
 
 /**
- * Algorithm 1, promotable part: inspect the candidate before durability, then promote exactly it. A fault before the
- * promotion is a rejection like any other, once nothing of the candidate remains or its marker is void.
+ * Algorithm 1, promotable part: inspect the candidate before durability, then promote exactly it. A
+ * fault before the promotion is a rejection like any other, once nothing of the candidate remains
+ * or its marker is void.
  */
 export async function executePromotable(
   deployment: Deployment,
@@ -65,7 +68,10 @@ export async function executePromotable(
   }
 }
 
-/** Whether nothing of a candidate remains. A discard that throws has not shown it; it may be asked again. */
+/**
+ * Whether nothing of a candidate remains. A discard that throws has not shown it; it may be asked
+ * again.
+ */
 async function isDiscarded(stage: Stage): Promise<boolean> {
   const discard = () =>
     stage.discard().then(
@@ -95,7 +101,10 @@ function endingsOf(
   const known = { claim: claim.digest, certificate: certificate.digest };
   return { refuse, reject, commit, resolveUnknown };
 
-  /** Nothing was promoted. What is held ends before the rejection is recorded, so that it never precedes the rollback. */
+  /**
+   * Nothing was promoted. What is held ends before the rejection is recorded, so that it never
+   * precedes the rollback.
+   */
   async function refuse({
     kind,
     refusal,

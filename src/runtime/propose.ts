@@ -18,8 +18,9 @@ export interface ProposeOptions {
 }
 
 /**
- * Runs an operation's contract: checks the input, reads the state the rule asks for, has the rule compute the outcome,
- * and prepares it for signing. The very readings that the rule saw are bound, so that no change can slip in between.
+ * Runs an operation's contract: checks the input, reads the state the rule asks for, has the rule
+ * compute the outcome, and prepares it for signing. The very readings that the rule saw are bound,
+ * so that no change can slip in between.
  */
 export async function propose(
   deployment: Deployment,
@@ -58,7 +59,10 @@ function operationNamed(deployment: Deployment, name: string): Operation {
   );
 }
 
-/** The input of an operation as its schema understands it; throws `ERR_EM_INPUT_INVALID` with the places that are wrong. */
+/**
+ * The input of an operation as its schema understands it; throws `ERR_EM_INPUT_INVALID` with the
+ * places that are wrong.
+ */
 export async function parseInput({ name, input }: Operation, untrusted: unknown): Promise<unknown> {
   refuseRounded(name, untrusted);
   const result = await input['~standard'].validate(untrusted);
@@ -89,7 +93,9 @@ function describeIssue({ message, path = [] }: SchemaIssue): string {
   return where === '' ? message : `${where}: ${message}`;
 }
 
-/** Calls one function of the application; what it throws is its own fault and is reported as that. */
+/**
+ * Calls one function of the application; what it throws is its own fault and is reported as that.
+ */
 async function ask<T>({ name }: Operation, part: string, call: () => T | Promise<T>): Promise<T> {
   try {
     return await call();
@@ -128,7 +134,10 @@ function checkContracted(name: string, contracted: Contracted): void {
   );
 }
 
-/** What is wrong with a manifest is wrong with the operation that computed it, so the message names it. */
+/**
+ * What is wrong with a manifest is wrong with the operation that computed it, so the message names
+ * it.
+ */
 async function explain<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -22,13 +22,16 @@ export interface ProvingContext extends AdmissionContext {
 
 const DOMAIN = 'effectmatch/service-proof/v1';
 
-/** Trials of this process: executions need not ask the ledger again, and concurrent ones share one trial. */
+/**
+ * Trials of this process: executions need not ask the ledger again, and concurrent ones share one
+ * trial.
+ */
 const known = new WeakMap<Adapter, Map<string, Promise<ServiceProof>>>();
 
 /**
- * Tries a live service once per fingerprint: service, operations, credential and adapter code. The ledger keeps the sealed
- * result. A failure is kept too: otherwise every execution would send samples to a service that acts on each of them.
- * `asked` tries a service again that failed before.
+ * Tries a live service once per fingerprint: service, operations, credential and adapter code. The
+ * ledger keeps the sealed result. A failure is kept too: otherwise every execution would send
+ * samples to a service that acts on each of them. `asked` tries a service again that failed before.
  */
 export async function proveService(
   context: ProvingContext,

@@ -17,8 +17,8 @@ export interface ReceiptOptions {
 }
 
 /**
- * A receipt of how an attempt ended, made from the stored terminal; undefined when it has none. Of an attempt that
- * was settled later, the settlement is what counts.
+ * A receipt of how an attempt ended, made from the stored terminal; undefined when it has none. Of
+ * an attempt that was settled later, the settlement is what counts.
  */
 export async function receiptOf(
   parts: { readonly ledgers: Ledgers; readonly signer: Signer },
@@ -35,7 +35,10 @@ export async function receiptOf(
   return found && signer.receipt(found.record, found.seq);
 }
 
-/** The journal's terminals in order, read page by page: of one occurrence, or all that follow a position. */
+/**
+ * The journal's terminals in order, read page by page: of one occurrence, or all that follow a
+ * position.
+ */
 export function terminalEntries(ledgers: Ledgers, which: Which): AsyncGenerator<TerminalEntry> {
   return entriesOf(ledgers, 'terminal', which) as AsyncGenerator<TerminalEntry>;
 }

@@ -5,7 +5,9 @@ import { traced } from './telemetry.ts';
 /** How long opening waits for what it settles. Whatever takes longer goes on in the background. */
 export const START_WAIT_MS = 1000;
 
-/** Waits for the work, but no longer than that. What it throws later is for others who wait for it. */
+/**
+ * Waits for the work, but no longer than that. What it throws later is for others who wait for it.
+ */
 export async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);

@@ -29,19 +29,25 @@ export type Recovered = { readonly occurrence: OccurrenceId; readonly task: stri
 
 /** Which interrupted attempts recovery takes. */
 export interface RecoverOptions {
-  /** Also take attempts whose lease has not run out. Safe: a live attempt then loses and is refused. */
+  /**
+   * Also take attempts whose lease has not run out. Safe: a live attempt then loses and is refused.
+   */
   readonly now?: boolean;
   /** Only attempts under the license with this digest. */
   readonly license?: Digest;
 }
 
-/** How many occurrences are asked about at the same time. One that waits for a deadline must not hold up the others. */
+/**
+ * How many occurrences are asked about at the same time. One that waits for a deadline must not
+ * hold up the others.
+ */
 const CONCURRENT = 8;
 
 /**
- * Decides every claimed occurrence that has no conclusive terminal. Idempotent, safe from many workers at once and
- * beside executions: the marker (or the permit row, for remote paths) decides, and terminals are inserted only if
- * absent. Once `isStopped` says so, no further occurrence is looked at.
+ * Decides every claimed occurrence that has no conclusive terminal. Idempotent, safe from many
+ * workers at once and beside executions: the marker (or the permit row, for remote paths) decides,
+ * and terminals are inserted only if absent. Once `isStopped` says so, no further occurrence is
+ * looked at.
  */
 export async function recover(
   deployment: Deployment,
@@ -104,7 +110,10 @@ function attemptOf(entry: ClaimEntry, admitted: Admitted): AttemptFacts {
   return { occurrence, execution, lineage, license: entry.license, admitted };
 }
 
-/** The void marker decides: inserted, the attempt is over; in conflict, what is there says how it ended. */
+/**
+ * The void marker decides: inserted, the attempt is over; in conflict, what is there says how it
+ * ended.
+ */
 async function recoverPromotable(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -139,8 +148,8 @@ async function recoverPromotable(
 }
 
 /**
- * What no marker can say here is recorded as not established, so that an operator can close it. Where the marker or the
- * backend is found again, a later recovery still settles it.
+ * What no marker can say here is recorded as not established, so that an operator can close it.
+ * Where the marker or the backend is found again, a later recovery still settles it.
  */
 async function leaveOpen(
   deployment: Deployment,
@@ -156,7 +165,10 @@ async function leaveOpen(
   return terminal.kind === 'indeterminate' ? unresolved(why) : { kind: 'settled', terminal };
 }
 
-/** Consuming and voiding the permit compete for one key; once consumed, only positive evidence is conclusive. */
+/**
+ * Consuming and voiding the permit compete for one key; once consumed, only positive evidence is
+ * conclusive.
+ */
 async function recoverRemote(
   deployment: Deployment,
   admitted: AdmittedRemote,
@@ -169,7 +181,8 @@ async function recoverRemote(
   deployment.reached('recovery:settled');
   if (state.kind === 'void') return conclude(deployment, interrupted(deployment, attempt, claim));
 
-  // Whether anything may have been sent is in the ledger. What came of it is at the service that it was sent to.
+  // Whether anything may have been sent is in the ledger. What came of it is at the service that it
+  // was sent to.
   if (admitted.adapter.identity.backend !== backend) return unresolved(elsewhere(adapter));
   const { record } = state.permit;
   const consumed = {
@@ -200,7 +213,9 @@ async function recoverRemote(
     : concluded;
 }
 
-/** The approved outcome as it was stored with the claim, if it still is the one that was approved. */
+/**
+ * The approved outcome as it was stored with the claim, if it still is the one that was approved.
+ */
 function storedApproval(entry: ClaimEntry, approved: Digest): Approved | undefined {
   if (entry.license.approved !== approved) return undefined;
   const stored = approvedRecord.parseText(entry.approvedText);

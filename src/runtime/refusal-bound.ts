@@ -4,7 +4,10 @@ import type { OccurrenceId } from '../protocol/record.ts';
 
 /** How many refusals without a claim are kept of one occurrence, signed and forged each. */
 const KEPT_PER_OCCURRENCE = 32;
-/** How many refusals of licenses that no designated issuer signed are kept every minute: anybody can make more. */
+/**
+ * How many refusals of licenses that no designated issuer signed are kept every minute: anybody can
+ * make more.
+ */
 const FORGED_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 /** Occurrences that are counted in memory. What was forgotten is counted again from the journal. */
@@ -13,7 +16,9 @@ const COUNTED_MAX = 10_000;
 /** Why a license counts as forged: no designated issuer signed it. */
 const FORGED: readonly string[] = ['issuer-unknown', 'signature-invalid'];
 
-/** Decides which refusals without a claim are kept, so that repeating them cannot fill the journal. */
+/**
+ * Decides which refusals without a claim are kept, so that repeating them cannot fill the journal.
+ */
 export interface RefusalBound {
   /** Whether one more refusal of this occurrence is kept; it is counted either way. */
   keeps(occurrence: OccurrenceId, reason: string): Promise<boolean>;

@@ -45,9 +45,10 @@ export interface PlanOptions {
 }
 
 /**
- * Plan and approve: runs the action twice in a certified stage that is discarded each time, and proposes what both
- * runs showed, with `generated` and `now` where the backend's evidence explains a value. Whoever signs it signs exactly
- * that, for exactly this action; nothing is ever signed here.
+ * Plan and approve: runs the action twice in a certified stage that is discarded each time, and
+ * proposes what both runs showed, with `generated` and `now` where the backend's evidence explains
+ * a value. Whoever signs it signs exactly that, for exactly this action; nothing is ever signed
+ * here.
  */
 export async function rehearse(
   deployment: Deployment,
@@ -114,7 +115,10 @@ export type Glimpse =
       readonly readings: readonly StateReading[];
     };
 
-/** One rehearsal. The stage never leaves this function, and `discard` is the only way in which it can end here. */
+/**
+ * One rehearsal. The stage never leaves this function, and `discard` is the only way in which it
+ * can end here.
+ */
 export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -165,8 +169,9 @@ function demandSeen(glimpse: Glimpse): Rehearsed {
 const NOTHING = '0'.repeat(64) as Digest;
 
 /**
- * A claim that no ledger knows: its occurrence is drawn and not derived from any license, its digests are zero, and its
- * seal opens with no key. So nothing that a stage opened with it could ever promote, recover or release.
+ * A claim that no ledger knows: its occurrence is drawn and not derived from any license, its
+ * digests are zero, and its seal opens with no key. So nothing that a stage opened with it could
+ * ever promote, recover or release.
  */
 function mintRehearsalClaim(
   deployment: Deployment,
@@ -197,7 +202,10 @@ function mintRehearsalClaim(
   return { sealed, digest: digestRecord(claimRecord, record) } as Claim;
 }
 
-/** The explanation only proposes: the comparison that will judge the execution has to accept both rehearsals. */
+/**
+ * The explanation only proposes: the comparison that will judge the execution has to accept both
+ * rehearsals.
+ */
 async function verifyExplanation(
   adapter: PromotableAdapter,
   proposed: {

@@ -21,15 +21,18 @@ import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
 import { type Established, passRequestGate } from './gate.ts';
 
-/** How far an attempt has come: which gate it stands before, and what was consumed once a request may have left. */
+/**
+ * How far an attempt has come: which gate it stands before, and what was consumed once a request
+ * may have left.
+ */
 interface Progress {
   at: Gate;
   sent?: Consumed;
 }
 
 /**
- * Algorithm 1, remote part: constrain before dispatch, send once, classify by what can be read back. A fault before the
- * request could leave is a rejection; after it, nothing is established.
+ * Algorithm 1, remote part: constrain before dispatch, send once, classify by what can be read
+ * back. A fault before the request could leave is a rejection; after it, nothing is established.
  */
 export async function executeRemote(
   deployment: Deployment,
@@ -71,7 +74,8 @@ async function dispatchOnce(
   deployment.reached('path:permit-consumed');
 
   if (isOver(deployment.clock, gate.permit.deadline)) {
-    // Whoever slept that long may have been given up on by an operator, who may have paid by another license since.
+    // Whoever slept that long may have been given up on by an operator, who may have paid by
+    // another license since.
     return reject('dispatch', {
       reason: 'not-sent',
       detail: 'the lease of the attempt had run out when the request was to be sent',
@@ -127,13 +131,19 @@ function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unkn
   }
 }
 
-/** What reading back showed. `refused` only with proof that nothing became durable and nothing can any more. */
+/**
+ * What reading back showed. `refused` only with proof that nothing became durable and nothing can
+ * any more.
+ */
 export interface ReadBack {
   readonly outcome: Outcome;
   readonly refused?: Refusal;
 }
 
-/** Reads back and classifies. A read-back that fails leaves the outcome INDETERMINATE, never an exception. */
+/**
+ * Reads back and classifies. A read-back that fails leaves the outcome INDETERMINATE, never an
+ * exception.
+ */
 export async function readBack(
   admitted: AdmittedRemote,
   occurrence: OccurrenceId,
@@ -171,7 +181,9 @@ export async function readBack(
   }
 }
 
-/** What a consumed permit and a read-back amount to. Never `rejected`: the request may have left. */
+/**
+ * What a consumed permit and a read-back amount to. Never `rejected`: the request may have left.
+ */
 export function remoteTerminal(
   deployment: Deployment,
   attempt: AttemptFacts,

@@ -12,9 +12,9 @@ export type OperatorKeys = ReadonlyMap<string, readonly string[]>;
 const EVIDENCE_MAX = 1_000_000;
 
 /**
- * Records an operator's signed decision about an occurrence that nothing could establish. It needs no backend, sends
- * nothing and releases nothing: the verdict stays what it is, and the question is closed. Where a deployment does not
- * store values, of the evidence only the digest is kept.
+ * Records an operator's signed decision about an occurrence that nothing could establish. It needs
+ * no backend, sends nothing and releases nothing: the verdict stays what it is, and the question is
+ * closed. Where a deployment does not store values, of the evidence only the digest is kept.
  */
 export async function resolveOccurrence(
   parts: { readonly ledgers: Ledgers; readonly sealer: Sealer; readonly operators: OperatorKeys },
@@ -37,7 +37,8 @@ export async function resolveOccurrence(
   const holder = await ledgers.holder(resolution.occurrence);
   if (holder === undefined)
     throw refuse('nobody has claimed this occurrence, so there is nothing to resolve');
-  // Also where recovery has found nothing before: until its lease has run out, an attempt that lives may still send.
+  // Also where recovery has found nothing before: until its lease has run out, an attempt that
+  // lives may still send.
   if (!holder.leaseExpired) {
     throw refuse(
       'the attempt may still be running; wait until its lease has run out, and recover first',

@@ -52,10 +52,16 @@ import { quietly, type Telemetry, traced } from './telemetry.ts';
 export interface RuntimeConfig {
   /** Path of the ledger's SQLite file, or another ledger. Never the business database. */
   readonly store: string | LedgersFactory;
-  /** Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS' }`. */
+  /**
+   * Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS'
+   * }`.
+   */
   readonly keyring: KeyringSource;
   readonly issuers: Readonly<Record<string, IssuerConfig>>;
-  /** Who may say what became of an indeterminate effect: public keys, of the same form as those of issuers. */
+  /**
+   * Who may say what became of an indeterminate effect: public keys, of the same form as those of
+   * issuers.
+   */
   readonly operators?: Readonly<Record<string, { readonly key: string | readonly string[] }>>;
   /** Operation contracts, each under its own name. */
   readonly operations?: Readonly<Record<string, Operation>>;
@@ -63,12 +69,15 @@ export interface RuntimeConfig {
   readonly adapters: Readonly<Record<string, AdapterFactory<any>>>;
   /** How long a silent attempt counts as alive; 30 s unless said otherwise. */
   readonly leaseMs?: number;
-  /** Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`; nowhere unless said. */
+  /**
+   * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
+   * nowhere unless said.
+   */
   readonly telemetry?: Telemetry;
   /**
-   * Whether interrupted attempts are settled at start; yes unless said otherwise. Opening waits a second for it at most;
-   * what takes longer goes on in the background, which is safe because recovery may run beside everything else.
-   * `runtime.recover()` waits for it.
+   * Whether interrupted attempts are settled at start; yes unless said otherwise. Opening waits a
+   * second for it at most; what takes longer goes on in the background, which is safe because
+   * recovery may run beside everything else. `runtime.recover()` waits for it.
    */
   readonly recoverAtStart?: boolean;
 }
@@ -85,60 +94,76 @@ export interface Internals {
 
 /** A running deployment. */
 export interface Runtime extends AsyncDisposable {
-  /** Normalises a manifest and renders it for approval. Writes nothing but the task's plan revision. */
+  /**
+   * Normalises a manifest and renders it for approval. Writes nothing but the task's plan revision.
+   */
   prepare(request: PrepareRequest): Promise<Proposal>;
-  /** Has an operation's contract compute what to approve for this input, and renders it for approval. */
+  /**
+   * Has an operation's contract compute what to approve for this input, and renders it for
+   * approval.
+   */
   propose(operation: string, input: unknown, options: ProposeOptions): Promise<Proposal>;
-  /** Rehearses an action twice, always rolled back, and renders what it would do for a person to approve. */
+  /**
+   * Rehearses an action twice, always rolled back, and renders what it would do for a person to
+   * approve.
+   */
   plan(request: PlanRequest, options?: PlanOptions): Promise<Proposal>;
-  /** Runs the action once under the license; whatever happens, the answer is a recorded terminal. */
+  /**
+   * Runs the action once under the license; whatever happens, the answer is a recorded terminal.
+   */
   execute(
     license: SignedLicense | unknown,
     action: unknown,
     options?: ExecuteOptions,
   ): Promise<Terminal>;
   /**
-   * Rehearses the action beside production and records what would have been decided under a license, a proposal or a
-   * draft. Always rolled back; spends, releases and blocks nothing.
+   * Rehearses the action beside production and records what would have been decided under a
+   * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
    */
   shadow(
     approval: SignedLicense | Proposal | ShadowDraft | unknown,
     action: unknown,
     options?: ExecuteOptions,
   ): Promise<Shadowed>;
-  /** What dependent work asks before it runs. A terminal will do as `from`, in this process or any later one. */
+  /**
+   * What dependent work asks before it runs. A terminal will do as `from`, in this process or any
+   * later one.
+   */
   continuation(
     from: Lineage,
     name: string,
   ): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
   /**
-   * Work that was released and has not completed, oldest first: it is under way, or its process died in it. It is never
-   * released again, so a person has to check what it did.
+   * Work that was released and has not completed, oldest first: it is under way, or its process
+   * died in it. It is never released again, so a person has to check what it did.
    */
   continuations(): Promise<readonly OpenContinuation[]>;
   /**
-   * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and what would close those
-   * that are open (`unclassified`). It changes nothing; while one is open, every operation there is refused.
+   * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and
+   * what would close those that are open (`unclassified`). It changes nothing; while one is open,
+   * every operation there is refused.
    */
   survey(adapter: string): Promise<Survey>;
   /**
-   * Has a live service tried, as the first execution would: whether it turns away who has no credential, honours its
-   * idempotency key, keeps drafts without effect. It is sent samples unless the same service was proven before with the same
-   * operations, credential and adapter code; the result is kept in the ledger.
+   * Has a live service tried, as the first execution would: whether it turns away who has no
+   * credential, honours its idempotency key, keeps drafts without effect. It is sent samples unless
+   * the same service was proven before with the same operations, credential and adapter code; the
+   * result is kept in the ledger.
    */
   prove(adapter: string): Promise<ServiceProof>;
   /** Settles interrupted attempts, once what was begun at the start has ended. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
-   * Records an operator's signed decision about an indeterminate occurrence, with the evidence it was signed for. It
-   * sends nothing and releases nothing.
+   * Records an operator's signed decision about an indeterminate occurrence, with the evidence it
+   * was signed for. It sends nothing and releases nothing.
    */
   resolve(resolution: Resolution | unknown, evidence: string): Promise<Resolution>;
   /** The verdict about an occurrence; undefined means that there is none, which is a halt. */
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
   /**
-   * A signed receipt of how an attempt at an occurrence ended, made now from what is stored; undefined when there is
-   * no verdict. Whoever has a public key of `receiptKeys` can verify it without this deployment.
+   * A signed receipt of how an attempt at an occurrence ended, made now from what is stored;
+   * undefined when there is no verdict. Whoever has a public key of `receiptKeys` can verify it
+   * without this deployment.
    */
   receipt(occurrence: OccurrenceId, options?: ReceiptOptions): Promise<Envelope | undefined>;
   /** The public keys of every key generation, newest first. */
@@ -152,7 +177,10 @@ export interface Runtime extends AsyncDisposable {
 /** Under which secrets of adapters are digested. */
 export const SECRET_DOMAIN = 'effectmatch/secret/v1';
 
-/** Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier process left. */
+/**
+ * Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier
+ * process left.
+ */
 export async function createRuntime(
   config: RuntimeConfig,
   internals: Internals = {},

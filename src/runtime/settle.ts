@@ -12,16 +12,21 @@ export type Settlement =
   | { readonly kind: 'void' }
   /** The attempt committed: its own marker, whose seal and digests agree with the claim. */
   | { readonly kind: 'committed'; readonly marker: CommittedMarker }
-  /** Another execution's marker holds the occurrence, so this attempt never committed and never can. */
+  /**
+   * Another execution's marker holds the occurrence, so this attempt never committed and never can.
+   */
   | { readonly kind: 'elsewhere'; readonly why: string }
-  /** A marker that does not verify or does not fit the claim: never a `committed`, left for a person. */
+  /**
+   * A marker that does not verify or does not fit the claim: never a `committed`, left for a
+   * person.
+   */
   | { readonly kind: 'foreign'; readonly why: string }
   /** A live transaction is in the way. */
   | { readonly kind: 'busy'; readonly why: string };
 
 /**
- * Decides a claimed attempt by inserting a void marker in its own transaction. Never by reading: a read can come
- * back empty while the commit is still in flight, an insert cannot.
+ * Decides a claimed attempt by inserting a void marker in its own transaction. Never by reading: a
+ * read can come back empty while the commit is still in flight, an insert cannot.
  */
 export async function settle(
   deployment: Deployment,

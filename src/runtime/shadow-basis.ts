@@ -21,7 +21,10 @@ import {
 } from './authority.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 
-/** What is said about an action that nobody has approved yet. Without `effects` there is nothing to compare with. */
+/**
+ * What is said about an action that nobody has approved yet. Without `effects` there is nothing to
+ * compare with.
+ */
 export interface ShadowDraft extends Omit<ManifestDraft, 'effects'> {
   readonly effects?: ManifestDraft['effects'];
 }
@@ -45,7 +48,10 @@ export interface Resolved {
   checkState(readings: readonly StateReading[]): Refusal | undefined;
 }
 
-/** Reads a signed license, a proposal or a draft, each as an object, and the first two as JSON text too. */
+/**
+ * Reads a signed license, a proposal or a draft, each as an object, and the first two as JSON text
+ * too.
+ */
 export function openComparison(
   deployment: Deployment,
   approval: unknown,
@@ -135,7 +141,10 @@ function fromProposal(
   };
 }
 
-/** A draft is normalised as for an approval, but no plan is announced: it must not supersede one that is in use. */
+/**
+ * A draft is normalised as for an approval, but no plan is announced: it must not supersede one
+ * that is in use.
+ */
 function fromDraft(deployment: Deployment, draft: ShadowDraft): Comparison {
   const stated = draftManifest({
     ...draft,

@@ -26,19 +26,23 @@ export type { ShadowDraft };
 /** What would have been decided, as it was recorded, and what the rehearsal showed. */
 export interface Shadowed {
   readonly record: Shadow;
-  /** The changes that were seen, also where they are not what was approved; undefined where nothing could be seen. */
+  /**
+   * The changes that were seen, also where they are not what was approved; undefined where nothing
+   * could be seen.
+   */
   readonly seen: readonly Effect[] | undefined;
   /** What the rollback did not take back. */
   readonly residue: readonly Residue[];
 }
 
 /**
- * Shadow mode: rehearses the action once, always discards it, compares what was seen with an approval, and records what
- * would have been decided, in a kind of its own. The application writes by its own path, before or after, whatever this
- * says. No license is spent, and there is no way from here to anything durable in the backend.
+ * Shadow mode: rehearses the action once, always discards it, compares what was seen with an
+ * approval, and records what would have been decided, in a kind of its own. The application writes
+ * by its own path, before or after, whatever this says. No license is spent, and there is no way
+ * from here to anything durable in the backend.
  *
- * A backend that fails is an answer here too (`unknown`), so that adopting this cannot stop what it only watches. Thrown
- * are mistakes of the caller, and a store that cannot record.
+ * A backend that fails is an answer here too (`unknown`), so that adopting this cannot stop what it
+ * only watches. Thrown are mistakes of the caller, and a store that cannot record.
  */
 export async function shadow(
   deployment: Deployment,
@@ -84,7 +88,10 @@ interface Judged {
   readonly seen: readonly Effect[] | undefined;
 }
 
-/** The gates in the order of the execution path, as far as they can be looked at without passing any. */
+/**
+ * The gates in the order of the execution path, as far as they can be looked at without passing
+ * any.
+ */
 async function judge(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -190,7 +197,10 @@ function rejected(
   return { would: { would: 'reject', at, reason: refusal.reason, detail, ...known }, seen };
 }
 
-/** A fault of the backend or the approval is recorded; a broken invariant and what nobody expected stay loud. */
+/**
+ * A fault of the backend or the approval is recorded; a broken invariant and what nobody expected
+ * stay loud.
+ */
 function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_INVARIANT') throw error;
   return {

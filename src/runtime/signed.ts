@@ -7,7 +7,10 @@ import type { Deployment } from './deployment.ts';
 /** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
 export type SignedAttempt = Proof<'signed', Attempt>;
 
-/** Whether a designated issuer signed the license. Until that is known, nothing else is done with it. */
+/**
+ * Whether a designated issuer signed the license. Until that is known, nothing else is done with
+ * it.
+ */
 export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,

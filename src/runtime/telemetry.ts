@@ -9,7 +9,10 @@ export interface Activity {
   readonly adapter?: string;
 }
 
-/** How it ended, by words that this package chose. Reasons that an adapter words itself are left out. */
+/**
+ * How it ended, by words that this package chose. Reasons that an adapter words itself are left
+ * out.
+ */
 export type Ending =
   | {
       readonly kind: 'verdict';
@@ -34,19 +37,22 @@ export interface Trace {
 }
 
 /**
- * Where a deployment reports how it works: what was done, how it ended, how long each step took. It never gets a value, a
- * key, a statement or a message, so that nothing of the data can leave by it. `effectmatch/telemetry` implements it on
- * OpenTelemetry; without one, nothing is measured.
+ * Where a deployment reports how it works: what was done, how it ended, how long each step took. It
+ * never gets a value, a key, a statement or a message, so that nothing of the data can leave by it.
+ * `effectmatch/telemetry` implements it on OpenTelemetry; without one, nothing is measured.
  */
 export interface Telemetry {
   begin(activity: Activity): Trace;
-  /** Lends a way to count attempts whose process is gone and that have no verdict; returns how to give it back. */
+  /**
+   * Lends a way to count attempts whose process is gone and that have no verdict; returns how to
+   * give it back.
+   */
   watchOrphans(count: () => Promise<number>): () => void;
 }
 
 /**
- * Runs an activity with a deployment whose steps are reported. Reporting can fail in its own way and never changes what
- * is reported: a verdict must not depend on who watches.
+ * Runs an activity with a deployment whose steps are reported. Reporting can fail in its own way
+ * and never changes what is reported: a verdict must not depend on who watches.
  */
 export async function traced<T>(
   deployment: Deployment,
@@ -72,7 +78,10 @@ export async function traced<T>(
   }
 }
 
-/** Runs what telemetry brought, which may also fail after it returned: a rejection that nobody handles ends the process. */
+/**
+ * Runs what telemetry brought, which may also fail after it returned: a rejection that nobody
+ * handles ends the process.
+ */
 export function quietly<T>(report: () => T): T | undefined {
   try {
     const result = report();

@@ -17,13 +17,17 @@ export const SQLITE = {
   NOTADB: 26,
 } as const;
 
-/** Values larger than this are refused by every connection: one statement must not be able to exhaust the process. */
+/**
+ * Values larger than this are refused by every connection: one statement must not be able to
+ * exhaust the process.
+ */
 export const MAX_VALUE_BYTES = 256 * 1024 * 1024;
 
 /**
- * Opens a file with everything off that an attacker's SQL could use: no extensions, defensive mode, no functions
- * with side effects from the schema, no strings in double quotes, no ATTACH, and no waiting inside SQLite (which
- * would block the event loop). The settings are read back, because SQLite ignores a pragma that it does not know.
+ * Opens a file with everything off that an attacker's SQL could use: no extensions, defensive mode,
+ * no functions with side effects from the schema, no strings in double quotes, no ATTACH, and no
+ * waiting inside SQLite (which would block the event loop). The settings are read back, because
+ * SQLite ignores a pragma that it does not know.
  */
 export function openDatabase(
   file: string,
@@ -54,8 +58,9 @@ export function openDatabase(
 }
 
 /**
- * Creates a missing database file for its owner alone; SQLite gives its log and index the same mode. An existing file is
- * never opened here: closing any handle of a file gives up the locks that SQLite holds on it in the same process.
+ * Creates a missing database file for its owner alone; SQLite gives its log and index the same
+ * mode. An existing file is never opened here: closing any handle of a file gives up the locks that
+ * SQLite holds on it in the same process.
  */
 export function createPrivateFile(file: string): void {
   demandPlainPath(file);
@@ -75,13 +80,15 @@ function demandPlainPath(file: string): void {
 }
 
 /**
- * Pins what a returned COMMIT promises: flushed to disk. A rollback journal needs EXTRA, because with FULL the
- * directory entry of the deleted journal may survive a power cut and roll the commit back. Returns the journal mode.
+ * Pins what a returned COMMIT promises: flushed to disk. A rollback journal needs EXTRA, because
+ * with FULL the directory entry of the deleted journal may survive a power cut and roll the commit
+ * back. Returns the journal mode.
  */
 export function pinDurability(db: DatabaseSync): string {
   const mode = readPragma(db, 'journal_mode');
   const wanted = mode === 'wal' ? FULL : EXTRA;
-  // Setting a pragma makes SQLite compile every statement of the connection again, so what was set is only read back.
+  // Setting a pragma makes SQLite compile every statement of the connection again, so what was set
+  // is only read back.
   if (pinned.get(db) === mode && readPragma(db, 'synchronous') === wanted.reads)
     return String(mode);
   setPragma(db, wanted);
@@ -116,12 +123,18 @@ type Compiled = WeakMap<DatabaseSync, Map<string, StatementSync>>;
 const statements: Compiled = new WeakMap();
 const pragmas: Compiled = new WeakMap();
 
-/** The compiled form of a statement of ours, kept as long as its connection: compiling costs more than running. */
+/**
+ * The compiled form of a statement of ours, kept as long as its connection: compiling costs more
+ * than running.
+ */
 export function statement(db: DatabaseSync, sql: string): StatementSync {
   return compiledIn(statements, db, sql, () => db.prepare(sql));
 }
 
-/** The value of a pragma that answers with one row of one column. SQLite compiles it again whenever one was set. */
+/**
+ * The value of a pragma that answers with one row of one column. SQLite compiles it again whenever
+ * one was set.
+ */
 export function readPragma(db: DatabaseSync, name: string): unknown {
   const prepared = compiledIn(pragmas, db, name, () => {
     const made = db.prepare(`pragma ${name}`);
@@ -152,11 +165,12 @@ function compiledIn(
 }
 
 /**
- * Runs `body` between BEGIN IMMEDIATE and COMMIT and returns its result once it is committed. `body` is synchronous
- * and must be repeatable: when the file is busy at any point, COMMIT included, everything is rolled back and tried
- * again for up to `deadlineMs` milliseconds, with the event loop free in between. Then `ERR_EM_STORE_BUSY`. An error
- * of `body` is rethrown as it is, after the rollback. A COMMIT that fails in any other way than busy or a constraint
- * throws `ERR_EM_STORE_UNAVAILABLE`: whether it became durable is not known.
+ * Runs `body` between BEGIN IMMEDIATE and COMMIT and returns its result once it is committed.
+ * `body` is synchronous and must be repeatable: when the file is busy at any point, COMMIT
+ * included, everything is rolled back and tried again for up to `deadlineMs` milliseconds, with the
+ * event loop free in between. Then `ERR_EM_STORE_BUSY`. An error of `body` is rethrown as it is,
+ * after the rollback. A COMMIT that fails in any other way than busy or a constraint throws
+ * `ERR_EM_STORE_UNAVAILABLE`: whether it became durable is not known.
  */
 export function immediate<T>(
   db: DatabaseSync,
@@ -167,8 +181,9 @@ export function immediate<T>(
 }
 
 /**
- * The same on a connection with a write-ahead log, without the flush: other processes see the commit, and the next
- * flushed commit of any of them makes it durable too, because the log is read from its start and flushed as a whole.
+ * The same on a connection with a write-ahead log, without the flush: other processes see the
+ * commit, and the next flushed commit of any of them makes it durable too, because the log is read
+ * from its start and flushed as a whole.
  */
 export function immediateUnflushed<T>(
   db: DatabaseSync,
@@ -187,7 +202,10 @@ function withoutFlush<T>(db: DatabaseSync, transaction: () => T): T {
   }
 }
 
-/** A connection that cannot be brought back to flushing is closed: nothing may count as flushed that is not. */
+/**
+ * A connection that cannot be brought back to flushing is closed: nothing may count as flushed that
+ * is not.
+ */
 function flushAgain(db: DatabaseSync): void {
   try {
     setPragma(db, FULL);
@@ -229,8 +247,9 @@ function commit(db: DatabaseSync): void {
 }
 
 /**
- * Calls `attempt` until it no longer fails with SQLITE_BUSY, for up to `deadlineMs` milliseconds, with growing
- * jittered pauses; then `ERR_EM_STORE_BUSY`. Waiting happens here and not in SQLite, so that nothing else stalls.
+ * Calls `attempt` until it no longer fails with SQLITE_BUSY, for up to `deadlineMs` milliseconds,
+ * with growing jittered pauses; then `ERR_EM_STORE_BUSY`. Waiting happens here and not in SQLite,
+ * so that nothing else stalls.
  */
 export async function retryWhileBusy<T>(
   attempt: () => T,

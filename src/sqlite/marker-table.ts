@@ -8,7 +8,10 @@ import { asFault, immediate, pinDurability, retryWhileBusy, statement } from './
 export interface MarkerTools {
   readonly busyTimeoutMs: number;
   readonly reached: AdapterContext['reached'];
-  /** What a committed marker entails and a dead process may have left undone; repeated whenever one is found. */
+  /**
+   * What a committed marker entails and a dead process may have left undone; repeated whenever one
+   * is found.
+   */
   readonly redo?: () => Promise<void>;
 }
 
@@ -20,15 +23,18 @@ export interface MarkerTable {
   insertMarker(db: DatabaseSync, marker: MarkerText): void;
   /** The table as a port, through a trusted connection. */
   markersOf(db: DatabaseSync, tools: MarkerTools): Markers;
-  /** Faults of the file under the adapter's code; faults that already say what is wrong stay as they are. */
+  /**
+   * Faults of the file under the adapter's code; faults that already say what is wrong stay as they
+   * are.
+   */
   faultOf(error: unknown): unknown;
   /** The same for work that is waited for. */
   asUnavailable<T>(work: () => T | Promise<T>): Promise<T>;
 }
 
 /**
- * The functions for one marker table. `subject` names what could not be used; `voidDeadlineMs` is how long a void
- * marker waits for other writers before it leaves the occurrence alone.
+ * The functions for one marker table. `subject` names what could not be used; `voidDeadlineMs` is
+ * how long a void marker waits for other writers before it leaves the occurrence alone.
  */
 export function markerTable(options: {
   readonly table: string;
@@ -102,7 +108,8 @@ export function markerTable(options: {
       return undefined;
     };
     try {
-      // The journal mode may have changed since the connection was opened, and with it what a flush takes.
+      // The journal mode may have changed since the connection was opened, and with it what a flush
+      // takes.
       await retryWhileBusy(() => pinDurability(db), deadline);
       const found = await tools.redone(await immediate(db, write, deadline));
       if (found !== undefined) return { kind: 'conflict', marker: found };

@@ -1,6 +1,7 @@
 /**
- * Spans and metrics on OpenTelemetry. Give what {@link openTelemetry} returns to `telemetry` in the configuration; without
- * it nothing is measured. The application brings the SDK and says where its data goes.
+ * Spans and metrics on OpenTelemetry. Give what {@link openTelemetry} returns to `telemetry` in the
+ * configuration; without it nothing is measured. The application brings the SDK and says where its
+ * data goes.
  *
  * @module
  */

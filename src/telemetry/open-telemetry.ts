@@ -21,9 +21,9 @@ export interface TelemetryOptions {
 const NAME = 'effectmatch';
 
 /**
- * Reports every activity as a span with one child per completed step, and counts and times them. Attributes are names of
- * adapters, steps, dispositions, gates and codes, and ids that were drawn or digested: never a value, a key, a statement, a
- * task or a message.
+ * Reports every activity as a span with one child per completed step, and counts and times them.
+ * Attributes are names of adapters, steps, dispositions, gates and codes, and ids that were drawn
+ * or digested: never a value, a key, a statement, a task or a message.
  */
 export function openTelemetry(options: TelemetryOptions = {}): Telemetry {
   const tracer = options.tracer ?? trace.getTracer(NAME);
@@ -56,7 +56,9 @@ class SpanTrace implements Trace {
     });
   }
 
-  /** The span of a step begins where the step before it ended: together they are the whole activity. */
+  /**
+   * The span of a step begins where the step before it ended: together they are the whole activity.
+   */
   step(step: Step): void {
     const endedMs = nowMs();
     const parent = trace.setSpan(context.active(), this.#span);

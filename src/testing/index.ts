@@ -1,4 +1,7 @@
-/** Conformance suites for adapters and ledgers, and a deployment in memory with one chosen fault. @module */
+/**
+ * Conformance suites for adapters and ledgers, and a deployment in memory with one chosen fault.
+ * @module
+ */
 export { type AdapterKit, adapterConformance, type Specimen } from './adapter-conformance.ts';
 export { type LedgerKit, type LedgerStore, ledgerConformance } from './ledger-conformance.ts';
 export { mintProofs, type Proofs } from './proofs.ts';

@@ -18,8 +18,8 @@ import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 
 /**
- * The proofs that one attempt would hold, made without a runtime, for tests of one port. Everything in them is
- * well-formed and sealed, but nobody approved, claimed or certified anything.
+ * The proofs that one attempt would hold, made without a runtime, for tests of one port. Everything
+ * in them is well-formed and sealed, but nobody approved, claimed or certified anything.
  */
 export interface Proofs {
   readonly occurrence: OccurrenceId;
@@ -39,9 +39,9 @@ const secret = createHash('sha256').update('effectmatch/testing').digest();
 const sealer = createSealer(new Keyring([{ id: 'testing', secret }]));
 
 /**
- * Mints the proofs of an attempt at the occurrence of that name. The same name is the same occurrence in every
- * process; another `execution` is another attempt at it. `credentials` is what a survey says about them: adapters that send
- * requests compare it.
+ * Mints the proofs of an attempt at the occurrence of that name. The same name is the same
+ * occurrence in every process; another `execution` is another attempt at it. `credentials` is what
+ * a survey says about them: adapters that send requests compare it.
  */
 export function mintProofs(
   adapter: Adapter,

@@ -35,7 +35,10 @@ export {
 export { FaultStruck, type MemoryProcess } from './world/process.ts';
 export { MemoryRemote, REMOTE_CHANNELS, remoteAdapter } from './world/remote.ts';
 
-/** The tables of every world: what operations write, what server logic writes, and what approvals depend on. */
+/**
+ * The tables of every world: what operations write, what server logic writes, and what approvals
+ * depend on.
+ */
 export const WORLD_TARGETS: readonly Target[] = [
   { name: 'invoice', columns: ['id', 'status', 'amount'], key: ['id'], volatile: [] },
   { name: 'audit', columns: ['id', 'text'], key: ['id'], volatile: [] },
@@ -55,7 +58,10 @@ export interface WorldOptions extends MemoryOptions {
   readonly ledgers: (clock: Clock) => LedgersFactory;
   readonly rows?: Readonly<Record<string, readonly Row[]>>;
   readonly remote?: 'MEDIATED' | 'OPAQUE';
-  /** Called before every step outside the process; a test that awaits something here decides the order. */
+  /**
+   * Called before every step outside the process; a test that awaits something here decides the
+   * order.
+   */
   readonly pause?: (call: string) => Promise<void>;
 }
 
@@ -75,9 +81,9 @@ export interface Started {
 }
 
 /**
- * A deployment in memory: an adapter `books` that holds candidates, an adapter `bank` that sends requests, ledgers,
- * keys, a clock, and processes that come and go. One chosen fault strikes one process; what is durable afterwards
- * can be compared with what was recorded about it.
+ * A deployment in memory: an adapter `books` that holds candidates, an adapter `bank` that sends
+ * requests, ledgers, keys, a clock, and processes that come and go. One chosen fault strikes one
+ * process; what is durable afterwards can be compared with what was recorded about it.
  */
 export class World {
   readonly books: MemoryBackend;
@@ -163,7 +169,10 @@ export class World {
   }
 }
 
-/** Server logic that adds to the first write of an operation, drops it, or writes something else in its place. */
+/**
+ * Server logic that adds to the first write of an operation, drops it, or writes something else in
+ * its place.
+ */
 function interfere(how: 'add' | 'remove' | 'alter', process: MemoryProcess): Logic {
   let writes = 0;
   return (write) => {

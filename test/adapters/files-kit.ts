@@ -53,7 +53,10 @@ export const filesKit: AdapterKit = {
   },
 };
 
-/** Everything below a folder, by path: mode and content, or where a link points. Shares nothing with the adapter. */
+/**
+ * Everything below a folder, by path: mode and content, or where a link points. Shares nothing with
+ * the adapter.
+ */
 export function listFolder(root: string): Readonly<Record<string, string>> {
   const listed: Record<string, string> = {};
   for (const name of readdirSync(`${root}/`, { recursive: true, encoding: 'utf8' }).sort()) {

@@ -1,5 +1,6 @@
 // Goal: the conformance suite can fail: every promise of the port that an adapter breaks is found.
-// Method: run the suite as a program against adapters that break one promise each, and read its report.
+// Method: run the suite as a program against adapters that break one promise each, and read its
+// report.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';

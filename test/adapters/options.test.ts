@@ -1,5 +1,6 @@
-// Goal: an option that an adapter does not know is refused by name: what a misspelt one should restrict is not left open.
-// Method: every adapter is opened with one option too many, or with a list where its options should be.
+// Goal: an option that an adapter does not know is refused by name: what a misspelt one should
+// restrict is not left open. Method: every adapter is opened with one option too many, or with a
+// list where its options should be.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { files } from '../../src/adapters/files/index.ts';

@@ -1,5 +1,6 @@
-// Goal: files that adapters and ledgers create hold business data, so nobody but their owner can read them.
-// Method: create each under the widest umask, look at every file beside it while it is open and after it is closed.
+// Goal: files that adapters and ledgers create hold business data, so nobody but their owner can
+// read them. Method: create each under the widest umask, look at every file beside it while it is
+// open and after it is closed.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

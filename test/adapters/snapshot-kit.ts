@@ -23,7 +23,10 @@ const INITIAL: Shop = {
   revision: 7,
 };
 
-/** A shop whose tools leave more than their arguments say: an audit entry and a revision outside the collections. */
+/**
+ * A shop whose tools leave more than their arguments say: an audit entry and a revision outside the
+ * collections.
+ */
 export const snapshotKit: AdapterKit = {
   async fresh() {
     const folder = mkdtempSync(join(tmpdir(), 'effectmatch-kit-'));

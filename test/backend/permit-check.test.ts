@@ -1,5 +1,5 @@
-// Goal: a stage accepts the permit for it and no other, and says what the other is for.
-// Method: one permit that fits, changed in one thing at a time, against a stage in every state of observation.
+// Goal: a stage accepts the permit for it and no other, and says what the other is for. Method: one
+// permit that fits, changed in one thing at a time, against a stage in every state of observation.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PermitCheck, type StagedUnder } from '../../src/backend/index.ts';

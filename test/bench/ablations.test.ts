@@ -1,5 +1,6 @@
-// Goal: every mechanism is needed: the full system stops a fault that it admits with that mechanism switched off.
-// Method: the study with one repetition and few tasks; a pair whose ablation changes nothing must be seen to fail.
+// Goal: every mechanism is needed: the full system stops a fault that it admits with that mechanism
+// switched off. Method: the study with one repetition and few tasks; a pair whose ablation changes
+// nothing must be seen to fail.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MCPMARK_FILES } from '../../bench/data/mcpmark.ts';

@@ -1,6 +1,6 @@
-// Goal: on ToolSandbox an unrequested reminder is rejected although the benchmark's own goal checks pass; on GitHub only
-// what is read back as approved is continued.
-// Method: approvals from requests against those in the data, then the study with one repetition; GitHub is an emulator.
+// Goal: on ToolSandbox an unrequested reminder is rejected although the benchmark's own goal checks
+// pass; on GitHub only what is read back as approved is continued. Method: approvals from requests
+// against those in the data, then the study with one repetition; GitHub is an emulator.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Goal: the boundary inventory and the integrated study end as they must, and would say so if they did not.
-// Method: both studies with one repetition on real servers; then constructions with expectations that are wrong.
+// Goal: the boundary inventory and the integrated study end as they must, and would say so if they
+// did not. Method: both studies with one repetition on real servers; then constructions with
+// expectations that are wrong.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHANNEL, type Construction } from '../../bench/studies/boundary/constructions.ts';

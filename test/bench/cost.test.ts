@@ -1,5 +1,6 @@
-// Goal: the study of cost measures right executions, on the tasks of the paper's table, with its rows beside ours.
-// Method: the table against its own arithmetic and the data; the study with few pairs. No time is asserted.
+// Goal: the study of cost measures right executions, on the tasks of the paper's table, with its
+// rows beside ours. Method: the table against its own arithmetic and the data; the study with few
+// pairs. No time is asserted.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findData } from '../../bench/data/folder.ts';

@@ -1,5 +1,5 @@
-// Goal: the pairs of the study look the same before execution, and comparison tells them apart afterwards.
-// Method: the study with few executions, where the public data is present.
+// Goal: the pairs of the study look the same before execution, and comparison tells them apart
+// afterwards. Method: the study with few executions, where the public data is present.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';

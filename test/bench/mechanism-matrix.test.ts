@@ -1,5 +1,6 @@
-// Goal: every cell of the mechanism matrix is what durable state and dependent work say, and a broken runtime changes it.
-// Method: one run of each cell; our column again with one mechanism switched off; labels from facts that were made up.
+// Goal: every cell of the mechanism matrix is what durable state and dependent work say, and a
+// broken runtime changes it. Method: one run of each cell; our column again with one mechanism
+// switched off; labels from facts that were made up.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Facts, labelOf } from '../../bench/studies/mechanism-matrix/label.ts';

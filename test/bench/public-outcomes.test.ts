@@ -1,5 +1,6 @@
-// Goal: the study of public tasks counts what happened: it finds the paper's figures, and others where the runtime is broken.
-// Method: approvals against the recorded clean states and expected rows, which they never see; the study with few runs; a runtime without comparison.
+// Goal: the study of public tasks counts what happened: it finds the paper's figures, and others
+// where the runtime is broken. Method: approvals against the recorded clean states and expected
+// rows, which they never see; the study with few runs; a runtime without comparison.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -99,7 +100,10 @@ const SMALL_VARIANTS: readonly StateVariant[] = [
   },
 ];
 
-/** Runs the small task as EffectMatch and under a condition that makes everything durable and says that it did not. */
+/**
+ * Runs the small task as EffectMatch and under a condition that makes everything durable and says
+ * that it did not.
+ */
 async function countSmall(condition: Condition, variant: string) {
   const raw = new RawRecords(`test-small-${process.pid}-${condition.name}-${variant}`, []);
   const plan = {
@@ -255,7 +259,8 @@ test('the approved rows of the database tasks are those computed outside of this
       const initial =
         lists.inserted_rows === undefined ? [] : rowsOf(packet.initial, relation).map(textOf);
       const approved = rowsOf(tables, relation).map(textOf).sort();
-      // The order of equally sold tracks is that of the names in the database, so there is a list for each collation.
+      // The order of equally sold tracks is that of the names in the database, so there is a list
+      // for each collation.
       const choices = Object.entries(lists).filter(([key]) => /rows/.test(key)) as [
         string,
         unknown[][],

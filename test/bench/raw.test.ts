@@ -1,5 +1,6 @@
-// Goal: a study that was interrupted goes on where it stopped; a finished one, or one whose inputs changed, starts anew.
-// Method: records in a folder of their own, with half a line at the end as a killed process leaves it.
+// Goal: a study that was interrupted goes on where it stopped; a finished one, or one whose inputs
+// changed, starts anew. Method: records in a folder of their own, with half a line at the end as a
+// killed process leaves it.
 import assert from 'node:assert/strict';
 import {
   appendFileSync,

@@ -1,5 +1,6 @@
-// Goal: after a process ends anywhere, fresh readers continue exactly where the saved decision and state allow it.
-// Method: the study with one task of each kind and one migration of each; producers are killed, readers are processes of their own.
+// Goal: after a process ends anywhere, fresh readers continue exactly where the saved decision and
+// state allow it. Method: the study with one task of each kind and one migration of each; producers
+// are killed, readers are processes of their own.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MCPMARK_FILES } from '../../bench/data/mcpmark.ts';

@@ -1,5 +1,6 @@
-// Goal: the report shows every figure beside the paper's, says of each whether it matches, and can say that it does not.
-// Method: small results of every kind, written and read back as studies do it; the page is taken apart tag by tag.
+// Goal: the report shows every figure beside the paper's, says of each whether it matches, and can
+// say that it does not. Method: small results of every kind, written and read back as studies do
+// it; the page is taken apart tag by tag.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// Goal: the studies that only measure still run: every operation in them commits, every comparison finds equality.
-// Method: each with few repetitions; they throw on anything else. Times are not asserted: machines are busy.
+// Goal: the studies that only measure still run: every operation in them commits, every comparison
+// finds equality. Method: each with few repetitions; they throw on anything else. Times are not
+// asserted: machines are busy.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareStudy } from '../../bench/studies/compare.ts';

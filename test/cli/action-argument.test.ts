@@ -1,5 +1,6 @@
-// Goal: what a command line or a file says is read without loss, or refused with what to write instead.
-// Method: numbers that JSON readers round, and bytes that text readers replace, in every place that takes them.
+// Goal: what a command line or a file says is read without loss, or refused with what to write
+// instead. Method: numbers that JSON readers round, and bytes that text readers replace, in every
+// place that takes them.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

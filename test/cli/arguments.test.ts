@@ -1,5 +1,6 @@
-// Goal: a command line is either understood completely or refused before anything is done.
-// Method: a table of right and wrong command lines for one made-up verb, each wrong one with the sentence it deserves.
+// Goal: a command line is either understood completely or refused before anything is done. Method:
+// a table of right and wrong command lines for one made-up verb, each wrong one with the sentence
+// it deserves.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readArguments, unknownWord } from '../../src/cli/arguments.ts';

@@ -23,7 +23,10 @@ export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts the command as a real process; the environment says nothing about colour unless a test does. */
+/**
+ * Starts the command as a real process; the environment says nothing about colour unless a test
+ * does.
+ */
 export function startCommand(args: readonly string[], options: CallOptions = {}) {
   const { NO_COLOR, EFFECTMATCH_DEBUG, NODE_TEST_CONTEXT, ...inherited } = process.env;
   const child = spawn(process.execPath, [MAIN, ...args], {
@@ -48,7 +51,9 @@ export async function runCommand(
   return { ...end, stdout, stderr };
 }
 
-/** A folder with a business database and a configuration file, as an application would have them. */
+/**
+ * A folder with a business database and a configuration file, as an application would have them.
+ */
 export class Office implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'effectmatch-cli-'));
   readonly approver: Approver;
@@ -65,7 +70,9 @@ export class Office implements Disposable {
     this.writeConfig();
   }
 
-  /** What the file says, for calls from this process. Paths are absolute here and relative there. */
+  /**
+   * What the file says, for calls from this process. Paths are absolute here and relative there.
+   */
   get config(): RuntimeConfig {
     return {
       store: this.path('effectmatch.db'),

@@ -1,5 +1,6 @@
 // Goal: a verb that reads creates nothing, and a wrong configuration is explained, not guessed at.
-// Method: real processes in folders where something is missing or wrong; the folder is listed before and after.
+// Method: real processes in folders where something is missing or wrong; the folder is listed
+// before and after.
 import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Goal: work that was released and never completed can be found without reading the journal row by row.
-// Method: a real payment whose dependent work throws, read by the real command.
+// Goal: work that was released and never completed can be found without reading the journal row by
+// row. Method: a real payment whose dependent work throws, read by the real command.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRuntime, update } from '../../src/index.ts';

@@ -1,5 +1,6 @@
-// Goal: `effectmatch doctor` has a live service tried, says what came of it, and sends it nothing that it was sent before.
-// Method: the command as a real process, with a configuration for the payment service, which counts what arrives.
+// Goal: `effectmatch doctor` has a live service tried, says what came of it, and sends it nothing
+// that it was sent before. Method: the command as a real process, with a configuration for the
+// payment service, which counts what arrives.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

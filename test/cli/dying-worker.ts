@@ -1,4 +1,5 @@
-// Executes the license that lies in a folder, and kills itself at a step. Its own process, because it dies for real.
+// Executes the license that lies in a folder, and kills itself at a step. Its own process, because
+// it dies for real.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

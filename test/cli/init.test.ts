@@ -1,5 +1,6 @@
-// Goal: a database becomes a configuration that compiles and works, and nothing of value is ever overwritten.
-// Method: the real command in folders of its own on real SQLite files; the compiler itself checks what was written.
+// Goal: a database becomes a configuration that compiles and works, and nothing of value is ever
+// overwritten. Method: the real command in folders of its own on real SQLite files; the compiler
+// itself checks what was written.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,6 @@
-// Goal: an operator finds the rows about one task, operation, adapter, disposition or time, and never misses one.
-// Method: a real store with rows of known kinds; the expected rows are found by looking at all of them, without the filter.
+// Goal: an operator finds the rows about one task, operation, adapter, disposition or time, and
+// never misses one. Method: a real store with rows of known kinds; the expected rows are found by
+// looking at all of them, without the filter.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';

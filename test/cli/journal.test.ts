@@ -1,5 +1,6 @@
-// Goal: an operator sees what happened in order, and finds out when somebody altered it.
-// Method: a real store with a known sequence of rows, read by real processes; then altered or cut with plain SQL.
+// Goal: an operator sees what happened in order, and finds out when somebody altered it. Method: a
+// real store with a known sequence of rows, read by real processes; then altered or cut with plain
+// SQL.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// Goal: with PostgreSQL too, every failure that a newcomer can cause says what happened, that nothing changed, and what to do.
-// Method: each is caused for real on a server of its own: a closed port, a password that is checked, other provisioning.
+// Goal: with PostgreSQL too, every failure that a newcomer can cause says what happened, that
+// nothing changed, and what to do. Method: each is caused for real on a server of its own: a closed
+// port, a password that is checked, other provisioning.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -233,7 +234,8 @@ test('the same database on another version of the server: the license is refused
   };
   assert.equal((await desk.run([...PLAN, '--out', 'newer.json'])).code, 0);
   await sign('newer');
-  // As a dump of everything would arrive there: same name, same object id, same tables, same identity.
+  // As a dump of everything would arrive there: same name, same object id, same tables, same
+  // identity.
   const [{ oid }] = (await db.run(
     'select oid from pg_database where datname = current_database()',
   )) as [{ oid: number }];

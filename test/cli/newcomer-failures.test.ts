@@ -1,5 +1,6 @@
-// Goal: every failure that a newcomer can cause says what happened, that nothing changed, and what to do next.
-// Method: each is caused for real, on SQLite files and in a file system that is really read-only; the database is read after.
+// Goal: every failure that a newcomer can cause says what happened, that nothing changed, and what
+// to do next. Method: each is caused for real, on SQLite files and in a file system that is really
+// read-only; the database is read after.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

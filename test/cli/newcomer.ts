@@ -61,7 +61,10 @@ export class Desk implements Disposable {
   }
 }
 
-/** A small shop: a trigger that keeps a time, one that notifies, a cascade, and a table that cannot be registered. */
+/**
+ * A small shop: a trigger that keeps a time, one that notifies, a cascade, and a table that cannot
+ * be registered.
+ */
 export const SHOP = `
   create table invoice (id integer primary key, status text not null, updated_at text);
   create table notification (id integer primary key, invoice integer references invoice on delete cascade, text text);

@@ -1,5 +1,6 @@
 // Goal: colour appears only where it is wanted, and nothing that was stored can act on a terminal.
-// Method: streams that say they are terminals or not, under each setting; text with the characters that do harm.
+// Method: streams that say they are terminals or not, under each setting; text with the characters
+// that do harm.
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';

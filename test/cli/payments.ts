@@ -34,9 +34,10 @@ export interface Payments {
 }
 
 /**
- * Pays invoice 1, releases its reconciliation and presents the license again; pays invoice 2 where a trigger writes
- * more than was approved; presents a license for invoice 3 that is not valid yet. The journal then holds, in this
- * order: claim, committed, released, completed, rejected (spent), claim, rejected (diverged), rejected (not yet).
+ * Pays invoice 1, releases its reconciliation and presents the license again; pays invoice 2 where
+ * a trigger writes more than was approved; presents a license for invoice 3 that is not valid yet.
+ * The journal then holds, in this order: claim, committed, released, completed, rejected (spent),
+ * claim, rejected (diverged), rejected (not yet).
  */
 export async function makePayments(office: Office): Promise<Payments> {
   await using runtime = await createRuntime(office.config);

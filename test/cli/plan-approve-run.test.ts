@@ -1,5 +1,6 @@
-// Goal: what `plan` shows is what is signed and what commits; nothing is signed unseen, and nothing runs that was not signed.
-// Method: the real commands on a real SQLite file, a terminal of the operating system where one is needed, edited files.
+// Goal: what `plan` shows is what is signed and what commits; nothing is signed unseen, and nothing
+// runs that was not signed. Method: the real commands on a real SQLite file, a terminal of the
+// operating system where one is needed, edited files.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Goal: a database is prepared, surveyed and released from its preparation from the command line, with messages that help.
-// Method: the real command in processes of its own, against a real server.
+// Goal: a database is prepared, surveyed and released from its preparation from the command line,
+// with messages that help. Method: the real command in processes of its own, against a real server.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// Goal: people see that something long is under way, programs and files never do, and nothing of it stays on the screen.
-// Method: a stream that pretends to be a terminal and a clock in the test's hand.
+// Goal: people see that something long is under way, programs and files never do, and nothing of it
+// stays on the screen. Method: a stream that pretends to be a terminal and a clock in the test's
+// hand.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
-// Goal: somebody who has only a file and a public key learns whether to believe it, and an operator can give them both.
-// Method: a real store with known verdicts, real processes; verification runs in an empty folder. Python verifies too.
+// Goal: somebody who has only a file and a public key learns whether to believe it, and an operator
+// can give them both. Method: a real store with known verdicts, real processes; verification runs
+// in an empty folder. Python verifies too.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

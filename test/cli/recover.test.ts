@@ -1,5 +1,6 @@
-// Goal: recovery from the command line tells what it settled, what it left alone and what needs a person.
-// Method: real processes that are killed between claim and verdict, then the real command, with its exit codes.
+// Goal: recovery from the command line tells what it settled, what it left alone and what needs a
+// person. Method: real processes that are killed between claim and verdict, then the real command,
+// with its exit codes.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

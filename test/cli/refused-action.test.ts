@@ -1,5 +1,5 @@
-// Goal: an action that is refused is shown as a verdict, with what to do, and is found again by show and journal.
-// Method: the real command, on an action file that no SQLite adapter reads.
+// Goal: an action that is refused is shown as a verdict, with what to do, and is found again by
+// show and journal. Method: the real command, on an action file that no SQLite adapter reads.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
-// Goal: `shadow` tells a team what `run` would decide, on its own database, and leaves database and licenses as they were.
-// Method: the real commands on a real SQLite file whose trigger writes more than is approved; exports are verified by key alone.
+// Goal: `shadow` tells a team what `run` would decide, on its own database, and leaves database and
+// licenses as they were. Method: the real commands on a real SQLite file whose trigger writes more
+// than is approved; exports are verified by key alone.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

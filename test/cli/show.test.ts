@@ -1,6 +1,6 @@
 // Goal: one command tells everything about one occurrence, and its exit code tells the verdict.
-// Method: real payments for what SQLite can end in; sealed records put into a real store for what only remote backends
-// can; real processes read both.
+// Method: real payments for what SQLite can end in; sealed records put into a real store for what
+// only remote backends can; real processes read both.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';

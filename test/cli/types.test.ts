@@ -1,5 +1,6 @@
-// Goal: with the generated types a manifest that names a wrong table, column or type does not compile, and a right one works.
-// Method: the real command on a real database, the compiler on manifests with marked mistakes, and one that is executed.
+// Goal: with the generated types a manifest that names a wrong table, column or type does not
+// compile, and a right one works. Method: the real command on a real database, the compiler on
+// manifests with marked mistakes, and one that is executed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// Goal: whoever calls the command without knowing it learns what to do, and nothing happens before that.
-// Method: the real process from source, with its exit code and both of its streams; an older Node where there is one.
+// Goal: whoever calls the command without knowing it learns what to do, and nothing happens before
+// that. Method: the real process from source, with its exit code and both of its streams; an older
+// Node where there is one.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -123,7 +124,8 @@ test('an older Node gets a sentence and exit code 1', (t) => {
     return t.skip('no Node older than 24.12 is installed beside the one of this project');
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-guard-'));
   try {
-    // The entry has no types, so under this name it is what the build makes of it; nothing it would import is there.
+    // The entry has no types, so under this name it is what the build makes of it; nothing it would
+    // import is there.
     const file = join(folder, 'main.mjs');
     copyFileSync(MAIN, file);
     const plain = spawnSync(older, [file, 'demo'], { encoding: 'utf8' });

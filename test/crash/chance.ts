@@ -12,8 +12,8 @@ export interface Chance {
 }
 
 /**
- * Draws from the digests of `label:0`, `label:1`, …. A label such as `seed/17` gives the seventeenth case choices of
- * its own, so one case can be repeated without the sixteen before it.
+ * Draws from the digests of `label:0`, `label:1`, …. A label such as `seed/17` gives the
+ * seventeenth case choices of its own, so one case can be repeated without the sixteen before it.
  */
 export function chanceOf(label: string): Chance {
   let drawn = 0;

@@ -1,5 +1,6 @@
-// Goal: the checker of the crash tests complains when a world is wrong; one that never complains would prove nothing.
-// Method: build a sound world with real processes, falsify one thing in its files by hand, and expect the complaint.
+// Goal: the checker of the crash tests complains when a world is wrong; one that never complains
+// would prove nothing. Method: build a sound world with real processes, falsify one thing in its
+// files by hand, and expect the complaint.
 import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';

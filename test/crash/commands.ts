@@ -5,7 +5,10 @@ import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
 import type { OperationShape } from './backends/backend.ts';
 
-/** Where a process finds backend, ledger and keys. Two machines are two of these with the same backend folder. */
+/**
+ * Where a process finds backend, ledger and keys. Two machines are two of these with the same
+ * backend folder.
+ */
 export interface Site {
   readonly backend: string;
   readonly folder: string;

@@ -1,5 +1,6 @@
-// Goal: one license buys one effect, however many processes, machines or restored ledgers present it.
-// Method: real processes with open runtimes fire at one license at the same moment; files are compared without the product.
+// Goal: one license buys one effect, however many processes, machines or restored ledgers present
+// it. Method: real processes with open runtimes fire at one license at the same moment; files are
+// compared without the product.
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -22,7 +23,10 @@ before(() => {
 });
 after(() => pool.close());
 
-/** A world of its own with this many operations. `append` matches however often it runs: only the marker is in the way. */
+/**
+ * A world of its own with this many operations. `append` matches however often it runs: only the
+ * marker is in the way.
+ */
 async function withWorld(
   backend: (typeof BACKENDS)[number],
   count: number,
@@ -136,7 +140,10 @@ async function fireInTurn(
   return terminals;
 }
 
-/** Nothing is left to recover, the loser is never released, and both journals together explain the durable state. */
+/**
+ * Nothing is left to recover, the loser is never released, and both journals together explain the
+ * durable state.
+ */
 async function expectSound(
   world: World,
   children: readonly Child[],

@@ -1,5 +1,6 @@
-// Goal: wherever and whenever a process dies, the journal never contradicts what is durable, and nobody has to decide.
-// Method: real processes end by SIGKILL at every named step and at random moments; fresh ones recover and release.
+// Goal: wherever and whenever a process dies, the journal never contradicts what is durable, and
+// nobody has to decide. Method: real processes end by SIGKILL at every named step and at random
+// moments; fresh ones recover and release.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { STEPS, type Step } from '../../src/contract/steps.ts';

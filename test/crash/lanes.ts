@@ -1,6 +1,7 @@
 /**
- * Runs the work for every item, at most `lanes` at a time. A fault keeps further items from starting and is thrown
- * once those under way have ended, so that nothing is cleaned up under a case that still runs.
+ * Runs the work for every item, at most `lanes` at a time. A fault keeps further items from
+ * starting and is thrown once those under way have ended, so that nothing is cleaned up under a
+ * case that still runs.
  */
 export async function runLanes<T>(
   items: readonly T[],

@@ -11,7 +11,10 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** What became of a command: an answer, a fault that the child reported, or the end of the child itself. */
+/**
+ * What became of a command: an answer, a fault that the child reported, or the end of the child
+ * itself.
+ */
 export type Answer<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
@@ -75,7 +78,10 @@ export class Child {
     return this.#loaded;
   }
 
-  /** Sends a command; the answer is `died` when the process ends before it answers, `failed` when it hangs. */
+  /**
+   * Sends a command; the answer is `died` when the process ends before it answers, `failed` when it
+   * hangs.
+   */
   call<Name extends CommandName>(
     name: Name,
     asks: Commands[Name]['asks'],
@@ -119,7 +125,10 @@ export class Child {
     this.#process.kill(signal);
   }
 
-  /** True once the operating system reports the process as stopped; false when it answered or ended instead. */
+  /**
+   * True once the operating system reports the process as stopped; false when it answered or ended
+   * instead.
+   */
   async stopped(answer: Promise<unknown>): Promise<boolean> {
     let answered = false;
     const stop = () => {
@@ -134,7 +143,10 @@ export class Child {
   }
 }
 
-/** The scheduler's one-letter state of a process, after the parenthesised name that may itself hold spaces. */
+/**
+ * The scheduler's one-letter state of a process, after the parenthesised name that may itself hold
+ * spaces.
+ */
 function stateOf(pid: number): string | undefined {
   try {
     return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1];
@@ -144,9 +156,9 @@ function stateOf(pid: number): string | undefined {
 }
 
 /**
- * Keeps processes started and loaded ahead of need, because a killed one cannot be used again and a full start costs
- * more than the operation it dies in. A child is lent to one case at a time and comes back only with its runtime
- * closed, so it knows nothing of any earlier case.
+ * Keeps processes started and loaded ahead of need, because a killed one cannot be used again and a
+ * full start costs more than the operation it dies in. A child is lent to one case at a time and
+ * comes back only with its runtime closed, so it knows nothing of any earlier case.
  */
 export class Pool {
   readonly #size: number;
@@ -162,8 +174,8 @@ export class Pool {
   }
 
   /**
-   * A child that is loaded and has nothing open. One that is meant to die is the newest, the others the most used:
-   * warmed-up code is quicker, and killing it would waste that.
+   * A child that is loaded and has nothing open. One that is meant to die is the newest, the others
+   * the most used: warmed-up code is quicker, and killing it would waste that.
    */
   async take(options: { readonly toDie: boolean } = { toDie: false }): Promise<Child> {
     if (this.#closed) throw new Error('the pool is closed');

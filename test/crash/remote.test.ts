@@ -1,7 +1,7 @@
-// Goal: a process that dies or sleeps on the way to a service never has its request sent twice, a voided one never sends
-// at all, and what is recorded is what the service did.
-// Method: real processes end by SIGKILL, or stop by SIGSTOP, at every step of the remote path; others recover; the
-// service counts what arrived.
+// Goal: a process that dies or sleeps on the way to a service never has its request sent twice, a
+// voided one never sends at all, and what is recorded is what the service did. Method: real
+// processes end by SIGKILL, or stop by SIGSTOP, at every step of the remote path; others recover;
+// the service counts what arrived.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type PaymentService, startPaymentService } from '../../examples/payment-service/server.ts';
@@ -14,7 +14,10 @@ import { type Child, Pool } from './pool.ts';
 import { RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
 import { createTemplate, type Template, type World } from './world.ts';
 
-/** Before the claim, before the permit, after the permit, after the effect: what recovery can find differs. */
+/**
+ * Before the claim, before the permit, after the permit, after the effect: what recovery can find
+ * differs.
+ */
 const STEPS_BY_FATE = {
   unclaimed: ['path:validated'],
   voidable: ['path:claimed', 'path:certified', 'path:request-built'],
@@ -99,7 +102,10 @@ class RemoteScene implements AsyncDisposable {
     kills += 1;
   }
 
-  /** Two processes recover at once, twice; what they leave is what the service did, and the request came once at most. */
+  /**
+   * Two processes recover at once, twice; what they leave is what the service did, and the request
+   * came once at most.
+   */
   async settle(): Promise<string> {
     const [one, two] = await this.pair();
     for (let times = 0; times < 2; times += 1)

@@ -6,7 +6,10 @@ import type { Pool } from './pool.ts';
 import { type CaseResult, claimedTasks, Scene } from './scene.ts';
 import { taskOf, type World } from './world.ts';
 
-/** Where the processes of one case die. A recoverer or releaser is started for every step listed, one after another. */
+/**
+ * Where the processes of one case die. A recoverer or releaser is started for every step listed,
+ * one after another.
+ */
 export interface KillPlan {
   readonly kind: OperationKind;
   readonly execute: Step | undefined;
@@ -14,7 +17,10 @@ export interface KillPlan {
   readonly release: readonly Step[];
 }
 
-/** One operation, killed where the plan says; then recovered, presented again and released by fresh processes. */
+/**
+ * One operation, killed where the plan says; then recovered, presented again and released by fresh
+ * processes.
+ */
 export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Promise<CaseResult> {
   await using scene = new Scene(pool, world);
   const operation = world.operationOf(plan.kind);
@@ -29,16 +35,23 @@ export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Pro
   for (const step of plan.release)
     disturbed = (await scene.dieAt(step, 'release', { operation, releases })) || disturbed;
   await scene.releaseTwice(operation);
-  // Whoever died after acknowledging may have taken the only release along: at most once, never twice.
+  // Whoever died after acknowledging may have taken the only release along: at most once, never
+  // twice.
   await scene.compare({ stage: 'settled', released: disturbed ? [] : [operation.n] });
   return scene.result();
 }
 
 const ROUNDS_CUT_OFF = 20;
-/** So many operations are left alone first: they show how long one takes on a machine as busy as this one is now. */
+/**
+ * So many operations are left alone first: they show how long one takes on a machine as busy as
+ * this one is now.
+ */
 const UNDISTURBED = 3;
 
-/** A stream of operations, cut off at random moments, recovered, and continued by the next process until it is done. */
+/**
+ * A stream of operations, cut off at random moments, recovered, and continued by the next process
+ * until it is done.
+ */
 export async function runStreamCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
   await using scene = new Scene(pool, world);
   const { releases } = world;
@@ -69,7 +82,10 @@ export async function runStreamCase(pool: Pool, world: World, chance: Chance): P
   return scene.result();
 }
 
-/** A process that is killed while it opens its runtime leaves nothing that keeps the next one from working. */
+/**
+ * A process that is killed while it opens its runtime leaves nothing that keeps the next one from
+ * working.
+ */
 export async function runStartCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
   await using scene = new Scene(pool, world);
   const operation = world.operationOf('append');
@@ -114,7 +130,9 @@ class Progress {
   }
 }
 
-/** Timers are too coarse for this; turning the loop lets the command leave before the time is up. */
+/**
+ * Timers are too coarse for this; turning the loop lets the command leave before the time is up.
+ */
 async function waitMicroseconds(microseconds: number): Promise<void> {
   const until = process.hrtime.bigint() + BigInt(Math.round(microseconds * 1000));
   while (process.hrtime.bigint() < until) await setImmediate();

@@ -15,7 +15,10 @@ export interface CaseResult {
   readonly violations: readonly string[];
 }
 
-/** One case as it runs: it counts its dead, collects what is wrong, and returns every process that it borrowed. */
+/**
+ * One case as it runs: it counts its dead, collects what is wrong, and returns every process that
+ * it borrowed.
+ */
 export class Scene implements AsyncDisposable {
   readonly world: World;
   readonly died: Step[] = [];
@@ -52,7 +55,10 @@ export class Scene implements AsyncDisposable {
     );
   }
 
-  /** Has a fresh process run the command and die at the step, if the step lies on its way. Says whether it died. */
+  /**
+   * Has a fresh process run the command and die at the step, if the step lies on its way. Says
+   * whether it died.
+   */
   async dieAt<Name extends CommandName>(
     step: Step,
     name: Name,
@@ -93,7 +99,10 @@ export class Scene implements AsyncDisposable {
     await this.recoverTogether(2);
   }
 
-  /** Processes recover at the same moment. Nothing is left for a person, and they never say different things. */
+  /**
+   * Processes recover at the same moment. Nothing is left for a person, and they never say
+   * different things.
+   */
   async recoverTogether(workers: number): Promise<void> {
     const [one, ...others] = await Promise.all([
       this.fresh(),
@@ -123,8 +132,9 @@ export class Scene implements AsyncDisposable {
   }
 
   /**
-   * Two processes present the license again and ask for the same release at the same moment: the license buys
-   * nothing more, and one of them is released where that is due, never both. Then one checks the whole journal.
+   * Two processes present the license again and ask for the same release at the same moment: the
+   * license buys nothing more, and one of them is released where that is due, never both. Then one
+   * checks the whole journal.
    */
   async releaseTwice(...operations: readonly Operation[]): Promise<void> {
     const { releases } = this.world;
@@ -148,7 +158,10 @@ export class Scene implements AsyncDisposable {
       this.complain(`the journal does not verify: ${JSON.stringify(verdict)}`);
   }
 
-  /** Compares the files, by code that shares nothing with the product, also while somebody holds a lock. */
+  /**
+   * Compares the files, by code that shares nothing with the product, also while somebody holds a
+   * lock.
+   */
   async compare(expectation: Expectation): Promise<Facts> {
     const facts = await readFacts(this.world);
     this.violations.push(...findViolations(this.world, facts, expectation));

@@ -42,7 +42,10 @@ function readArguments(): Asked {
   return { kills, seed: chooseSeed(values.seed), adapter: values.adapter, only };
 }
 
-/** One case, chosen by its own label alone: kills at steps, at random moments and at start, and stopped processes. */
+/**
+ * One case, chosen by its own label alone: kills at steps, at random moments and at start, and
+ * stopped processes.
+ */
 async function runCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
   const list = <T>(most: number, from: readonly T[]) =>
     Array.from({ length: chance.below(most + 1) }, () => chance.pick(from));

@@ -1,6 +1,9 @@
 import { STEPS, type Step } from '../../src/contract/steps.ts';
 
-/** Steps of the remote path. A backend that holds its candidate never takes it, so no test here can die there. */
+/**
+ * Steps of the remote path. A backend that holds its candidate never takes it, so no test here can
+ * die there.
+ */
 export const REMOTE_STEPS: readonly Step[] = [
   'path:request-built',
   'path:permit-consumed',

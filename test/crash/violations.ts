@@ -5,17 +5,21 @@ import { taskOf, type World } from './world.ts';
 /** What is expected beyond what must hold in every world. */
 export interface Expectation {
   /**
-   * `settled`: recovery has run, so every claim has its end. `unsettled`: a process is stopped in the middle, and
-   * only contradictions count.
+   * `settled`: recovery has run, so every claim has its end. `unsettled`: a process is stopped in
+   * the middle, and only contradictions count.
    */
   readonly stage: 'settled' | 'unsettled';
-  /** Operations for which release was tried in full after everything had settled, with nobody killed in it. */
+  /**
+   * Operations for which release was tried in full after everything had settled, with nobody killed
+   * in it.
+   */
   readonly released?: readonly number[];
 }
 
 /**
- * Everything in a world that must not be: a wrong or double effect, a lost or contradicted verdict, an occurrence
- * left for a person, work released wrongly or twice. Empty means that the world is sound.
+ * Everything in a world that must not be: a wrong or double effect, a lost or contradicted verdict,
+ * an occurrence left for a person, work released wrongly or twice. Empty means that the world is
+ * sound.
  */
 export function findViolations(
   world: World,
@@ -42,7 +46,10 @@ interface Judged {
   readonly wrong: readonly string[];
 }
 
-/** What all journals and the markers say about one operation. Verdicts count only from whoever held the claim. */
+/**
+ * What all journals and the markers say about one operation. Verdicts count only from whoever held
+ * the claim.
+ */
 function judgeOperation(operation: OperationShape, facts: Facts, { stage }: Expectation): Judged {
   const { n, kind } = operation;
   const wrong: string[] = [];
@@ -108,7 +115,10 @@ function checkMarker(
     complain('it has a marker, but nobody claimed it');
 }
 
-/** The whole durable state against the initial one plus exactly the committed operations, row by row. */
+/**
+ * The whole durable state against the initial one plus exactly the committed operations, row by
+ * row.
+ */
 function compareState(
   world: World,
   facts: Facts,
@@ -138,7 +148,9 @@ function tally(lines: readonly string[]): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** Dependent work: never without `committed`, never twice, and once where everybody was free to ask. */
+/**
+ * Dependent work: never without `committed`, never twice, and once where everybody was free to ask.
+ */
 function checkReleases(
   facts: Facts,
   committed: ReadonlySet<number>,
@@ -159,7 +171,10 @@ function checkReleases(
   return wrong;
 }
 
-/** Positions count up by one from 1: nothing was dropped. Nothing is acknowledged before its verdict. */
+/**
+ * Positions count up by one from 1: nothing was dropped. Nothing is acknowledged before its
+ * verdict.
+ */
 function checkOrder(journal: readonly JournalLine[]): readonly string[] {
   const wrong: string[] = [];
   journal.forEach((line, index) => {

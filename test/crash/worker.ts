@@ -62,7 +62,10 @@ async function close(): Promise<null> {
   return null;
 }
 
-/** The dependent work is one line in a file: it shows how often it really ran, whatever the ledger believes. */
+/**
+ * The dependent work is one line in a file: it shows how often it really ran, whatever the ledger
+ * believes.
+ */
 async function release(operation: Operation, releases: string) {
   const from = {
     occurrence: operation.occurrence as OccurrenceId,
@@ -129,7 +132,8 @@ process.on('message', async (request: Request) => {
     process.send?.({ id, kind: 'failed', code, message });
   }
 });
-// A parent that dies takes its children with it, stopped ones excepted, which the parent's own clean-up ends.
+// A parent that dies takes its children with it, stopped ones excepted, which the parent's own
+// clean-up ends.
 process.on('disconnect', () => process.exit(0));
 // Written now, because a process that is killed never gets to do it when it exits.
 flushCompileCache();

@@ -56,7 +56,9 @@ export class World implements AsyncDisposable {
     return found;
   }
 
-  /** A second machine on the same backend: a ledger of its own, the same keyring or one of its own. */
+  /**
+   * A second machine on the same backend: a ledger of its own, the same keyring or one of its own.
+   */
   secondSite(name: string, options: { readonly ownKeyring: boolean }): Site {
     const keyring = options.ownKeyring
       ? join(this.folder, `${name}.${KEYRING}`)
@@ -87,8 +89,9 @@ interface Original {
 }
 
 /**
- * A world in which nothing has happened yet, to be copied for every case: signing once keeps a case short. Where the
- * data is outside the folder, a copy takes an original for itself, and there are as many as cases at once.
+ * A world in which nothing has happened yet, to be copied for every case: signing once keeps a case
+ * short. Where the data is outside the folder, a copy takes an original for itself, and there are
+ * as many as cases at once.
  */
 export class Template implements AsyncDisposable {
   readonly #root = mkdtempSync(join(tmpdir(), 'effectmatch-crash-'));
@@ -156,7 +159,10 @@ export async function createTemplate(
   }
 }
 
-/** Lays down a backend and has every operation approved: prepared by the runtime, signed by the approver. */
+/**
+ * Lays down a backend and has every operation approved: prepared by the runtime, signed by the
+ * approver.
+ */
 async function signAll(
   backend: Backend,
   folder: string,
@@ -191,7 +197,9 @@ async function signAll(
   return { folder, issuerKey: key.publicKey, operations };
 }
 
-/** The task names the operation in every record about it, which is how the checker finds them again. */
+/**
+ * The task names the operation in every record about it, which is how the checker finds them again.
+ */
 export function taskOf({ n }: Pick<OperationShape, 'n'>): string {
   return `op-${n}`;
 }

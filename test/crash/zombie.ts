@@ -6,14 +6,20 @@ import type { Answer, Child, Pool } from './pool.ts';
 import { type CaseResult, Scene, toldBy } from './scene.ts';
 import type { World } from './world.ts';
 
-/** A process that is stopped in the middle, and when the others act: while it sleeps, or as it wakes. */
+/**
+ * A process that is stopped in the middle, and when the others act: while it sleeps, or as it
+ * wakes.
+ */
 export interface ZombiePlan {
   readonly kind: OperationKind;
   readonly stop: Step;
   readonly order: 'recover-first' | 'wake-together';
 }
 
-/** An execution that is stopped, recovered by another process, and woken: it can neither commit late nor contradict. */
+/**
+ * An execution that is stopped, recovered by another process, and woken: it can neither commit late
+ * nor contradict.
+ */
 export async function runExecutionZombie(
   pool: Pool,
   world: World,
@@ -59,7 +65,10 @@ export async function runRecoveryZombie(
   return scene.result();
 }
 
-/** A release that is stopped while another worker asks for the same: the work runs once, by one of the two. */
+/**
+ * A release that is stopped while another worker asks for the same: the work runs once, by one of
+ * the two.
+ */
 export async function runReleaseZombie(
   pool: Pool,
   world: World,
@@ -88,7 +97,10 @@ export async function runReleaseZombie(
   return scene.result();
 }
 
-/** Starts the command and returns once the process is stopped at the step; the answer comes after it is woken. */
+/**
+ * Starts the command and returns once the process is stopped at the step; the answer comes after it
+ * is woken.
+ */
 async function stopAt<Name extends CommandName>(
   scene: Scene,
   child: Child,
@@ -103,8 +115,9 @@ async function stopAt<Name extends CommandName>(
 }
 
 /**
- * Another process recovers while the first is stopped, or just as it wakes. Returns what it said about the operation.
- * Where the stopped process is in the way, recovery says so and changes nothing.
+ * Another process recovers while the first is stopped, or just as it wakes. Returns what it said
+ * about the operation. Where the stopped process is in the way, recovery says so and changes
+ * nothing.
  */
 async function recoverAround(
   scene: Scene,

@@ -1,5 +1,6 @@
-// Goal: a process that was taken for dead and wakes up later can neither commit nor contradict what was recorded.
-// Method: real processes stop themselves by SIGSTOP at every step, others recover, then SIGCONT, in both orders.
+// Goal: a process that was taken for dead and wakes up later can neither commit nor contradict what
+// was recorded. Method: real processes stop themselves by SIGSTOP at every step, others recover,
+// then SIGCONT, in both orders.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { OPERATION_KINDS } from './backends/backend.ts';
@@ -16,7 +17,9 @@ import {
   type ZombiePlan,
 } from './zombie.ts';
 
-/** Most of the time is spent waiting for a stopped process, so more cases than cores run at once. */
+/**
+ * Most of the time is spent waiting for a stopped process, so more cases than cores run at once.
+ */
 const LANES = 6;
 const ORDERS = ['recover-first', 'wake-together'] as const;
 const templates: Template[] = [];

@@ -1,5 +1,6 @@
-// Goal: an approver signs exactly what was shown, for as long as was said, and nothing that contradicts itself.
-// Method: a real proposal changed in one place at a time; durations and times by the table; key files on disk.
+// Goal: an approver signs exactly what was shown, for as long as was said, and nothing that
+// contradicts itself. Method: a real proposal changed in one place at a time; durations and times
+// by the table; key files on disk.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -328,7 +329,8 @@ test('an approver object does not show its private key', () => {
 
 test('random ids have the length asked for and do not repeat', () => {
   assert.match(randomIds.hex(16), /^[0-9a-f]{32}$/);
-  // More than are drawn at once, of lengths that do not divide it, and one that is longer than that.
+  // More than are drawn at once, of lengths that do not divide it, and one that is longer than
+  // that.
   const ids = Array.from({ length: 500 }, (_, index) => randomIds.hex(16 + (index % 5)));
   assert.deepEqual(
     ids.map((id) => id.length),

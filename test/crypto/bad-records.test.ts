@@ -1,5 +1,5 @@
-// Goal: no record kind accepts anything but its closed, versioned, canonical form.
-// Method: every golden vector is damaged at every place in every listed way; each damage has a stable error code.
+// Goal: no record kind accepts anything but its closed, versioned, canonical form. Method: every
+// golden vector is damaged at every place in every listed way; each damage has a stable error code.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { z } from 'zod';
@@ -54,7 +54,10 @@ function assertRefused(subject: Subject, mutant: unknown, code: ErrorCode, what:
   assertRefuses(code, () => kind.parseText(JSON.stringify(mutant)), name);
 }
 
-/** The same for a mutant that has a canonical text: it is given that text, so only the schema can refuse it. */
+/**
+ * The same for a mutant that has a canonical text: it is given that text, so only the schema can
+ * refuse it.
+ */
 function assertRefusedBySchema(subject: Subject, mutant: Json | undefined, what: string): void {
   const name = `${subject.vector.name}, ${what}`;
   const code = 'ERR_EM_RECORD_INVALID';

@@ -1,5 +1,6 @@
-// Goal: code that differs in any module has another identity, and the same release has the same one everywhere.
-// Method: small packages written into a temporary folder, compared with digests computed here from the rule.
+// Goal: code that differs in any module has another identity, and the same release has the same one
+// everywhere. Method: small packages written into a temporary folder, compared with digests
+// computed here from the rule.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';

@@ -1,5 +1,6 @@
-// Goal: keys are readable by their owner alone, never overwritten, never printed, and survive a rotation.
-// Method: real files in a temporary folder, damaged in every listed way; real processes that race for one file.
+// Goal: keys are readable by their owner alone, never overwritten, never printed, and survive a
+// rotation. Method: real files in a temporary folder, damaged in every listed way; real processes
+// that race for one file.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -187,7 +188,8 @@ test('content that is not exactly a keyring is refused, and no message shows any
 });
 
 test('the stray bits of a last character are refused: a secret has one text', () => {
-  // 32 bytes end in a character that carries 4 of its 6 bits; "E" is 000100, "F" sets a bit that is not carried.
+  // 32 bytes end in a character that carries 4 of its 6 bits; "E" is 000100, "F" sets a bit that is
+  // not carried.
   assert.equal(secretText(1).at(-1), 'E');
   assert.deepEqual(Buffer.from(`${secretText(1).slice(0, 42)}F`, 'base64url'), Buffer.alloc(32, 1));
   assertRefuses(
@@ -424,7 +426,9 @@ function asOrdinaryUser(paths: readonly string[], call: () => void): void {
   }
 }
 
-/** A process that runs the script with `openKeyring` at hand; killed if it does not end by itself. */
+/**
+ * A process that runs the script with `openKeyring` at hand; killed if it does not end by itself.
+ */
 function startChild(script: string, args: readonly string[]) {
   const module = new URL('../../src/crypto/keyring.ts', import.meta.url).href;
   const source = `const { openKeyring } = await import('${module}');${script}`;

@@ -10,14 +10,19 @@ export type Json =
   | readonly Json[]
   | { readonly [key: string]: Json };
 
-/** One place in a record: `closed` objects fix their fields, `map` objects their values, `json` content is free. */
+/**
+ * One place in a record: `closed` objects fix their fields, `map` objects their values, `json`
+ * content is free.
+ */
 export interface Place {
   readonly path: Path;
   readonly value: Json;
   readonly zone: 'closed' | 'map' | 'json';
 }
 
-/** Where records carry names and values of the application; everything else is fixed by a schema. */
+/**
+ * Where records carry names and values of the application; everything else is fixed by a schema.
+ */
 const MAPS = [
   /^(manifest|approved)\.effects\.\d+\.(key|before|after)$/,
   /^(manifest|approved)\.(requires\.\d+\.(key|row)|watch\.\d+\.key)$/,
@@ -56,7 +61,10 @@ export function isObject(value: Json): value is { readonly [key: string]: Json }
   return isContainer(value) && !Array.isArray(value);
 }
 
-/** A deep copy in which the value at `path` is what `change` makes of it; undefined removes the field. */
+/**
+ * A deep copy in which the value at `path` is what `change` makes of it; undefined removes the
+ * field.
+ */
 export function mutate(
   value: Json,
   path: Path,
@@ -82,7 +90,10 @@ export function withField(value: Json, field: string, content: Json): Json {
   }) as Json;
 }
 
-/** The call refuses with this code. Not refusing, or throwing anything but our error, fails the test. */
+/**
+ * The call refuses with this code. Not refusing, or throwing anything but our error, fails the
+ * test.
+ */
 export function assertRefuses(code: ErrorCode, call: () => unknown, what: string): void {
   let result: unknown;
   try {

@@ -1,5 +1,6 @@
-// Goal: an envelope is verified only if a trusted key signed exactly these bytes and they say one consistent thing.
-// Method: golden envelopes with one bit, field, key or encoding changed; statements signed by hand that lie.
+// Goal: an envelope is verified only if a trusted key signed exactly these bytes and they say one
+// consistent thing. Method: golden envelopes with one bit, field, key or encoding changed;
+// statements signed by hand that lie.
 import assert from 'node:assert/strict';
 import { createPublicKey, hash, sign } from 'node:crypto';
 import { test } from 'node:test';

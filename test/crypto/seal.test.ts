@@ -1,5 +1,6 @@
-// Goal: a seal holds for exactly one text of one record kind under one key of this deployment, and for nothing else.
-// Method: the golden vectors with one bit, key, kind or byte changed; each refusal has a stable code.
+// Goal: a seal holds for exactly one text of one record kind under one key of this deployment, and
+// for nothing else. Method: the golden vectors with one bit, key, kind or byte changed; each
+// refusal has a stable code.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';

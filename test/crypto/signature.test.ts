@@ -1,5 +1,6 @@
-// Goal: a license counts only with a signature by the very key it names, and keys have one meaning however written.
-// Method: RFC 8032 values, golden vectors with every bit flipped, the curve's weak points computed here.
+// Goal: a license counts only with a signature by the very key it names, and keys have one meaning
+// however written. Method: RFC 8032 values, golden vectors with every bit flipped, the curve's weak
+// points computed here.
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
@@ -96,7 +97,8 @@ test('what is not an Ed25519 private key is refused without showing it', () => {
   }
 });
 
-// y of the points whose order divides 8, and the same y written with p added where that fits into 255 bits.
+// y of the points whose order divides 8, and the same y written with p added where that fits into
+// 255 bits.
 const WEAK = [
   '0000000000000000000000000000000000000000000000000000000000000000',
   '0100000000000000000000000000000000000000000000000000000000000000',

@@ -1,4 +1,5 @@
-// A folder in which a reader could follow a page: the built package is installed above it, and nothing else is there.
+// A folder in which a reader could follow a page: the built package is installed above it, and
+// nothing else is there.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -89,9 +90,10 @@ export function linkPackages(folder: string, names: readonly string[]): void {
 }
 
 /**
- * What differs from a reader's shell: npm installs nothing, runs the project's scripts in the project, and skips the
- * tests, which would start this one again; npx uses only the installed package; the administrator's address is the
- * test server's; the port is replaced; and `approve` does not ask.
+ * What differs from a reader's shell: npm installs nothing, runs the project's scripts in the
+ * project, and skips the tests, which would start this one again; npx uses only the installed
+ * package; the administrator's address is the test server's; the port is replaced; and `approve`
+ * does not ask.
  */
 const SHELL = `set -eu
 [ ! -f .environment ] || . ./.environment

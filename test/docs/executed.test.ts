@@ -1,6 +1,7 @@
-// Goal: a reader who follows README and docs from an empty folder sees what the pages say; no command or snippet is stale.
-// Method: every fenced block of every page is executed, type-checked or parsed, against the built package and a fresh
-// PostgreSQL; a block that cannot be says why. `page.ts` lists the notes by which pages say what a block needs.
+// Goal: a reader who follows README and docs from an empty folder sees what the pages say; no
+// command or snippet is stale. Method: every fenced block of every page is executed, type-checked
+// or parsed, against the built package and a fresh PostgreSQL; a block that cannot be says why.
+// `page.ts` lists the notes by which pages say what a block needs.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -69,7 +70,10 @@ async function runProgram(page: Page): Promise<void> {
   desk.assertPrinted(shownBy(programOf(page)).join('\n'), page.file);
 }
 
-/** What a program says that it prints: lines that are comments, and those beside a verdict that it prints. */
+/**
+ * What a program says that it prints: lines that are comments, and those beside a verdict that it
+ * prints.
+ */
 const shownBy = (program: string) =>
   [...program.matchAll(/^(?:console\.log\(.*\.kind\);? +)?\/\/ (.+)$/gm)].map(
     ([, line = '']) => line,

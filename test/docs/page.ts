@@ -1,11 +1,14 @@
-// A page of documentation as the tests see it: its code blocks, in order, with the notes that stand before them.
+// A page of documentation as the tests see it: its code blocks, in order, with the notes that stand
+// before them.
 //
 // Notes are HTML comments on a line of their own, so readers of the page do not see them:
 //   <!-- not run: why -->            the block after it is not executed, and here is why
-//   <!-- folder: name -->            what follows happens in a new, empty folder; `name, PostgreSQL x` gives it a database x
+// <!-- folder: name --> what follows happens in a new, empty folder; `name, PostgreSQL x` gives it
+// a database x
 //   <!-- program -->                 all `ts` blocks of the page are one program, which is run
 //   <!-- save as: file -->           the block after it is written to this file of the folder
-//   <!-- printed -->                 the lines of the block after it were printed by the commands before it; … is anything
+// <!-- printed --> the lines of the block after it were printed by the commands before it; … is
+// anything
 //   <!-- quoted: file file -->       the `ts` blocks of the page are quoted from these files
 //   <!-- given … -->                 code that the block after it takes for granted
 //   <!-- generated … -->             the page is made by a script

@@ -1,5 +1,6 @@
-// Goal: no page of the documentation leads nowhere: links, anchors, commands and the figures they stand beside.
-// Method: pages are read as text; verbs and flags come from the command itself, scripts from package.json, studies from bench.
+// Goal: no page of the documentation leads nowhere: links, anchors, commands and the figures they
+// stand beside. Method: pages are read as text; verbs and flags come from the command itself,
+// scripts from package.json, studies from bench.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';

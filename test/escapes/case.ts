@@ -1,7 +1,7 @@
 /**
- * One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`, `{owner}`, `{db}` are quoted
- * names; `{scratch}` is a folder that the server can write, `{port}` is where it listens, `{dbname}` the
- * plain name of the database.
+ * One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`,
+ * `{owner}`, `{db}` are quoted names; `{scratch}` is a folder that the server can write, `{port}`
+ * is where it listens, `{dbname}` the plain name of the database.
  */
 export interface EscapeCase {
   readonly name: string;
@@ -25,17 +25,21 @@ export interface EscapeCase {
   readonly action: unknown;
   /** Effects that were approved. */
   readonly approved: readonly unknown[];
-  /** Sequences whose position may go forward beside those of registered columns: the application draws from them. */
+  /**
+   * Sequences whose position may go forward beside those of registered columns: the application
+   * draws from them.
+   */
   readonly residue?: readonly string[];
   readonly expectation: Expectation;
 }
 
 /**
- * `committed` is for clean controls. `observed`: the operation ran, and the comparison said DIVERGED or INDETERMINATE.
- * `denied`: the server answered with this SQLSTATE, or the action was not admitted (`ERR_EM_ACTION_INVALID`). `refused`:
- * nothing was staged (`boundary`, or a code for a database that cannot be opened) or the final gate stopped it
- * (`final-gate`, with the gate's `reason`). `because` must be in the explanation: a case that ends for another reason
- * does not count.
+ * `committed` is for clean controls. `observed`: the operation ran, and the comparison said
+ * DIVERGED or INDETERMINATE. `denied`: the server answered with this SQLSTATE, or the action was
+ * not admitted (`ERR_EM_ACTION_INVALID`). `refused`: nothing was staged (`boundary`, or a code for
+ * a database that cannot be opened) or the final gate stopped it (`final-gate`, with the gate's
+ * `reason`). `because` must be in the explanation: a case that ends for another reason does not
+ * count.
  */
 export type Expectation =
   | { readonly kind: 'committed' }

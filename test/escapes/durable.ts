@@ -2,8 +2,9 @@ import type { ApprovedEffect, Cell, CellRow } from '../../src/protocol/effect.ts
 import type { Durable, ReadRow } from './readback.ts';
 
 /**
- * What became durable between two readings and was not approved, in words; without `approved` nothing may. Positions of sequences that registered
- * columns draw from may go forward: that residue is documented. Everything else counts, whatever the terminal says.
+ * What became durable between two readings and was not approved, in words; without `approved`
+ * nothing may. Positions of sequences that registered columns draw from may go forward: that
+ * residue is documented. Everything else counts, whatever the terminal says.
  */
 export function unapprovedChanges(
   before: Durable,

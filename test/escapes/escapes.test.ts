@@ -1,5 +1,6 @@
-// Goal: the catalogue of escapes stays large, well formed and true; CI runs the whole of it with `npm run escapes`.
-// Method: count and name what is there, compare the kept results with it, and run one case of every kind of ending.
+// Goal: the catalogue of escapes stays large, well formed and true; CI runs the whole of it with
+// `npm run escapes`. Method: count and name what is there, compare the kept results with it, and
+// run one case of every kind of ending.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { expectedEnding } from './case.ts';

@@ -99,8 +99,8 @@ function describe(terminal: Terminal): Ending {
 }
 
 /**
- * Nothing is cast while an outlet is open, so that no approval can be prepared there. Cases go on as if it had been
- * signed before the outlet was opened: the execution must refuse by itself.
+ * Nothing is cast while an outlet is open, so that no approval can be prepared there. Cases go on
+ * as if it had been signed before the outlet was opened: the execution must refuse by itself.
  */
 function forgiving<Action>(
   factory: AdapterFactory<Action>,

@@ -1,4 +1,5 @@
-// npm run escapes -- [--cases <file.json|file.ts>] [--server 17|15|<folder of programs>] [--only <text>] [--json]
+// npm run escapes -- [--cases <file.json|file.ts>] [--server 17|15|<folder of programs>] [--only
+// <text>] [--json]
 //                    [--check | --write]
 // Exit code 0 when every case ended as it must and nothing unapproved became durable; 1 otherwise. --write keeps the
 // results of the whole catalogue in test/escapes/results.json; --check fails when they are not those of this run.

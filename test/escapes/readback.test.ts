@@ -1,5 +1,5 @@
-// Goal: nothing that outlives a transaction escapes the reading that judges the escapes.
-// Method: a superuser does one thing of each kind; the reading before and after it must name exactly that.
+// Goal: nothing that outlives a transaction escapes the reading that judges the escapes. Method: a
+// superuser does one thing of each kind; the reading before and after it must name exactly that.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';

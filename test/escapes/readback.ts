@@ -13,7 +13,9 @@ export interface Durable {
   readonly rows: ReadonlyMap<string, readonly ReadRow[]>;
   /** Positions of sequences; `residue` where a registered column draws from it. */
   readonly sequences: ReadonlyMap<string, { readonly at: string; readonly residue: boolean }>;
-  /** Fingerprints of the rest: row versions of every catalogue, slots, prepared transactions, files. */
+  /**
+   * Fingerprints of the rest: row versions of every catalogue, slots, prepared transactions, files.
+   */
   readonly facts: ReadonlyMap<string, string>;
   /** Operations that say they were committed. */
   readonly committed: number;
@@ -33,7 +35,10 @@ export interface Scene {
   readonly residue: readonly string[];
 }
 
-/** Reads all of it. Nothing of the product is used: neither its queries, nor its idea of what matters. */
+/**
+ * Reads all of it. Nothing of the product is used: neither its queries, nor its idea of what
+ * matters.
+ */
 export async function readDurable({
   here,
   elsewhere,
@@ -73,7 +78,10 @@ async function rowsOf(
   return (await client.query<Record<string, string | null>>(sql, values)).rows;
 }
 
-/** Evidence of ours that goes with every execution; the deployment and the probe table may not change. */
+/**
+ * Evidence of ours that goes with every execution; the deployment and the probe table may not
+ * change.
+ */
 const EVIDENCE = `'effectmatch.marker', 'effectmatch.record', 'effectmatch.stage'`;
 
 async function readTables(
@@ -101,7 +109,10 @@ async function readTables(
   }
 }
 
-/** Versions of all rows of all catalogues, those of the whole server included: any write to one shows. */
+/**
+ * Versions of all rows of all catalogues, those of the whole server included: any write to one
+ * shows.
+ */
 async function catalogueQuery(client: pg.Client): Promise<string> {
   const known = catalogueQueries.get(client);
   if (known !== undefined) return known;
@@ -158,7 +169,10 @@ async function readSequences(
 const USUAL =
   /^(base\/(\d+|pgsql_tmp)(\/(t?\d+(_\d+)?(_(fsm|vm|init))?(\.\d+)?|PG_VERSION|pg_filenode\.map|pg_internal\.init(\.\d+)?|pgsql_tmp.*))?|global\/.*|pg_(xact|subtrans|multixact|notify|serial|stat|stat_tmp|dynshmem|commit_ts|snapshots|wal|logical|replslot)\/.*|postmaster\.(pid|opts)|log)$/;
 
-/** Files of the data folder that are not the server's daily business, with a digest of their content. */
+/**
+ * Files of the data folder that are not the server's daily business, with a digest of their
+ * content.
+ */
 function unusualFiles(data: string): readonly (readonly [string, string])[] {
   return allFiles(data, (name) => !USUAL.test(name));
 }

@@ -118,7 +118,10 @@ function fill(sql: string, { names, texts }: Pick<Place, 'names' | 'texts'>): st
     .replace(/\{(scratch|port|dbname)\}/g, (_, key: string) => texts[key] ?? names.db ?? '');
 }
 
-/** Readings before and after what the runtime did; what the case's administrator did lies between them. */
+/**
+ * Readings before and after what the runtime did; what the case's administrator did lies between
+ * them.
+ */
 class Stretches {
   readonly changes: string[] = [];
   readonly #scene: Scene;

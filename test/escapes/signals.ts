@@ -18,8 +18,9 @@ export async function listenFor(
 const OWN = 'effectmatch-escapes';
 
 /**
- * Watches the log of the server for logical messages, which no table shows and some of which survive a rollback. Its
- * own message at the end has to be found: a watch that sees nothing is no witness.
+ * Watches the log of the server for logical messages, which no table shows and some of which
+ * survive a rollback. Its own message at the end has to be found: a watch that sees nothing is no
+ * witness.
  */
 export async function openMessageWatch(
   client: pg.Client,

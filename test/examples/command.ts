@@ -22,7 +22,10 @@ export interface Run {
   readonly complained: string;
 }
 
-/** A folder in which one example runs: it has a temporary folder and a working folder of its own, both empty at first. */
+/**
+ * A folder in which one example runs: it has a temporary folder and a working folder of its own,
+ * both empty at first.
+ */
 export class Site implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'effectmatch-examples-'));
   /** Where a run with `--keep` leaves what it made. */
@@ -65,7 +68,10 @@ export class Site implements Disposable {
     return { code, said, complained };
   }
 
-  /** Files that are still there, and processes that still work with them (where the system lists processes). */
+  /**
+   * Files that are still there, and processes that still work with them (where the system lists
+   * processes).
+   */
   get leftBehind(): readonly string[] {
     const processes = globSync('/proc/[0-9]*/cmdline').flatMap((file) => {
       const command = readCommand(file);

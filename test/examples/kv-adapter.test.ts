@@ -1,5 +1,6 @@
-// Goal: the example of docs/adapters/writing.md is a real adapter: it conforms, protects a write, and survives its limits.
-// Method: the conformance suite, one protected write with a runtime, processes that race, and files cut off anywhere.
+// Goal: the example of docs/adapters/writing.md is a real adapter: it conforms, protects a write,
+// and survives its limits. Method: the conformance suite, one protected write with a runtime,
+// processes that race, and files cut off anywhere.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -60,7 +61,10 @@ async function set(adapter: PromotableAdapter, name: string, texts: object): Pro
 const textAt = async (adapter: PromotableAdapter, key: string) =>
   (await adapter.read([read('entry', { key })]))[0]?.row?.value;
 
-/** An independent reader: every line that sets a text, whether it counts or not, except those of admission. */
+/**
+ * An independent reader: every line that sets a text, whether it counts or not, except those of
+ * admission.
+ */
 const changesIn = (file: string) =>
   readFileSync(file, 'utf8')
     .split('\n')

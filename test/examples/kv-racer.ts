@@ -1,4 +1,5 @@
-// Counts up under one key through the example adapter, trying again whenever another process was first.
+// Counts up under one key through the example adapter, trying again whenever another process was
+// first.
 import assert from 'node:assert/strict';
 import { keyValue } from '../../examples/kv-adapter/adapter.ts';
 import { type PromotableAdapter, systemClock, unobserved } from '../../src/contract/index.ts';

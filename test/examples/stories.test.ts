@@ -1,5 +1,6 @@
-// Goal: the examples run as their READMEs say, what they tell is what became durable, and nothing of them is left behind.
-// Method: each is run as a process, once kept and read back without EffectMatch, once as it comes; one is stopped midway.
+// Goal: the examples run as their READMEs say, what they tell is what became durable, and nothing
+// of them is left behind. Method: each is run as a process, once kept and read back without
+// EffectMatch, once as it comes; one is stopped midway.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { globSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';

@@ -22,8 +22,9 @@ export interface Campaign {
 const WARM_ROUNDS = 5;
 
 /**
- * Hands damaged inputs to every parser, each round a share to each. Throws at the first input that is accepted wrongly
- * or that meets anything but a documented refusal, and names the case, which its label alone repeats.
+ * Hands damaged inputs to every parser, each round a share to each. Throws at the first input that
+ * is accepted wrongly or that meets anything but a documented refusal, and names the case, which
+ * its label alone repeats.
  */
 export function runCampaign(
   subjects: readonly Subject[],

@@ -92,7 +92,9 @@ const CHANGES: readonly ((holder: Holder, key: string, dice: Dice) => void)[] = 
   },
 ];
 
-/** A copy of an original with one or two changes somewhere in it, or something strange in its place. */
+/**
+ * A copy of an original with one or two changes somewhere in it, or something strange in its place.
+ */
 export function damageValue(originals: readonly object[], dice: Dice): unknown {
   if (dice.below(25) === 0) return dice.pick(STRANGE)(dice);
   const copy = structuredClone(dice.pick(originals));

@@ -12,7 +12,9 @@ const span = (bytes: Buffer, dice: Dice): readonly [number, number] => {
 const insert = (bytes: Buffer, at: number, part: Uint8Array | string): Buffer =>
   Buffer.concat([bytes.subarray(0, at), Buffer.from(part as string), bytes.subarray(at)]);
 
-/** Texts that parsers stumble over: numbers out of range, nesting, prototypes, surrogates, controls. */
+/**
+ * Texts that parsers stumble over: numbers out of range, nesting, prototypes, surrogates, controls.
+ */
 const TOKENS = [
   '1e400',
   '-0',

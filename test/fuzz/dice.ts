@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
 
-/** Choices that a label repeats exactly. Cheaper than `test/crash/chance.ts`, because a fuzzer draws millions. */
+/**
+ * Choices that a label repeats exactly. Cheaper than `test/crash/chance.ts`, because a fuzzer draws
+ * millions.
+ */
 export interface Dice {
   /** A whole number from 0 to below `limit`. */
   below(limit: number): number;
@@ -8,7 +11,10 @@ export interface Dice {
   bytes(length: number): Buffer;
 }
 
-/** The digest of the label seeds a small generator, so every case can be repeated without the ones before it. */
+/**
+ * The digest of the label seeds a small generator, so every case can be repeated without the ones
+ * before it.
+ */
 export function diceOf(label: string): Dice {
   let state = Number.parseInt(hash('sha256', label).slice(0, 8), 16);
   const draw = (): number => {

@@ -2,8 +2,8 @@ import type { TableChanges } from '../../src/adapters/sqlite/changeset.ts';
 import type { Value } from '../../src/protocol/value.ts';
 
 /**
- * The canonical text of plain JSON, written a second time and without our canoniser, so that the two can disagree.
- * Throws for everything that is not plain JSON.
+ * The canonical text of plain JSON, written a second time and without our canoniser, so that the
+ * two can disagree. Throws for everything that is not plain JSON.
  */
 export function plainText(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value);
@@ -20,7 +20,10 @@ export function plainText(value: unknown): string {
 
 const OPS = { delete: 9, insert: 18, update: 23 } as const;
 
-/** Writes a decoded changeset again. The flag of each change is lost in decoding; the caller says what it was. */
+/**
+ * Writes a decoded changeset again. The flag of each change is lost in decoding; the caller says
+ * what it was.
+ */
 export function encodeChangeset(
   tables: readonly TableChanges[],
   flagAt: (offset: number) => number,

@@ -30,8 +30,8 @@ export interface Subject {
   readonly share: number;
   readonly codes: readonly ErrorCode[];
   /**
-   * Makes one input and hands it over. Throws what the parser throws; an assertion fails where it accepts wrongly.
-   * Answers why, where an input was refused without a throw.
+   * Makes one input and hands it over. Throws what the parser throws; an assertion fails where it
+   * accepts wrongly. Answers why, where an input was refused without a throw.
    */
   attempt(dice: Dice): string | undefined;
 }
@@ -43,7 +43,10 @@ const RECORD: readonly ErrorCode[] = [
 ];
 const SEAL: readonly ErrorCode[] = ['ERR_EM_KEY_UNKNOWN', 'ERR_EM_SEAL_INVALID'];
 
-/** Text as it would come from a file or the network, with what is not UTF-8 replaced; sometimes byte for character. */
+/**
+ * Text as it would come from a file or the network, with what is not UTF-8 replaced; sometimes byte
+ * for character.
+ */
 const textOf = (bytes: Buffer, dice: Dice): string =>
   bytes.toString(dice.below(8) === 0 ? 'latin1' : 'utf8');
 

@@ -4,7 +4,9 @@ export interface Work {
   readonly nodes: number;
 }
 
-/** Hands over a view of a value that counts every look at it. Counting is fair where timing is not. */
+/**
+ * Hands over a view of a value that counts every look at it. Counting is fair where timing is not.
+ */
 export function countWork(value: unknown, parse: (view: unknown) => unknown): Work {
   let looks = 0;
   const views = new WeakMap<object, object>();

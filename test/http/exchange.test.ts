@@ -1,6 +1,6 @@
-// Goal: "nothing was sent" is said only where it is proved, every other ending has one defined meaning, and one call is
-// one request whatever comes back.
-// Method: servers that speak bytes and misbehave in one way each; what arrived is counted at the socket.
+// Goal: "nothing was sent" is said only where it is proved, every other ending has one defined
+// meaning, and one call is one request whatever comes back. Method: servers that speak bytes and
+// misbehave in one way each; what arrived is counted at the socket.
 import assert from 'node:assert/strict';
 import { createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
@@ -23,7 +23,10 @@ async function post(
   );
 }
 
-/** Sends one request to a server that answers like this, and says what came of it and how much arrived. */
+/**
+ * Sends one request to a server that answers like this, and says what came of it and how much
+ * arrived.
+ */
 async function meet(
   onRequest: (socket: Socket, text: string) => void,
   limits: Parameters<typeof post>[1] = {},

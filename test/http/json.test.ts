@@ -1,5 +1,6 @@
-// Goal: what a service says in JSON is compared as it was said: no number becomes its neighbour, no text becomes a tag.
-// Method: texts whose numbers a double cannot carry, with the expected digits written out.
+// Goal: what a service says in JSON is compared as it was said: no number becomes its neighbour, no
+// text becomes a tag. Method: texts whose numbers a double cannot carry, with the expected digits
+// written out.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseJson } from '../../src/http/json.ts';
@@ -44,7 +45,8 @@ test('a decimal is carried by a double when the shortest text of that double has
   assert.deepEqual(parse('{"at":[{"lat":3.3333333333333335e-11}]}'), {
     at: [{ lat: 3.3333333333333335e-11 }],
   });
-  // 0.1 is 0.1000000000000000055…: seventeen digits of it are not its shortest text, and may be another number.
+  // 0.1 is 0.1000000000000000055…: seventeen digits of it are not its shortest text, and may be
+  // another number.
   assert.deepEqual(parse('0.10000000000000001'), { $dec: '0.10000000000000001' });
   assert.deepEqual(parse('0.30000000000000005'), { $dec: '0.30000000000000005' });
 });

@@ -13,7 +13,10 @@ import {
   fixtureTerminal,
 } from '../../src/testing/ledger/fixtures.ts';
 
-/** Runs every operation of the SQLite ledgers once and says on stderr which one comes next; run under strace. */
+/**
+ * Runs every operation of the SQLite ledgers once and says on stderr which one comes next; run
+ * under strace.
+ */
 const begin = (operation: string): number => writeSync(2, `operation: ${operation}\n`);
 const context = fixtureContext();
 

@@ -1,5 +1,6 @@
-// Goal: our own ledgers read only the rows of an occurrence when they are asked for one, forwards and backwards.
-// Method: rows of two occurrences, interleaved; every page is compared with what a filter over all rows gives.
+// Goal: our own ledgers read only the rows of an occurrence when they are asked for one, forwards
+// and backwards. Method: rows of two occurrences, interleaved; every page is compared with what a
+// filter over all rows gives.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryLedgers } from '../../src/ledger/memory.ts';

@@ -1,5 +1,6 @@
-// Goal: nothing leaves a journal that its row does not fit, however well it is sealed.
-// Method: rows made as a store makes them, sealed by the deployment itself, each with one thing that no rule allows.
+// Goal: nothing leaves a journal that its row does not fit, however well it is sealed. Method: rows
+// made as a store makes them, sealed by the deployment itself, each with one thing that no rule
+// allows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Sealed } from '../../src/contract/seal.ts';

@@ -1,5 +1,6 @@
-// Goal: the SQLite ledgers decide every sequence of operations as the reference ledgers do.
-// Method: random commands run on both; results, error codes, and in the end journals and chains are compared.
+// Goal: the SQLite ledgers decide every sequence of operations as the reference ledgers do. Method:
+// random commands run on both; results, error codes, and in the end journals and chains are
+// compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -28,7 +29,10 @@ const LICENSES: readonly License[] = [
   { ...fixtureLicense('one', { task: 'shared' }), planRevision: 3 },
 ];
 
-/** A command names everything it needs by small numbers, so that sequences often meet in the same occurrence. */
+/**
+ * A command names everything it needs by small numbers, so that sequences often meet in the same
+ * occurrence.
+ */
 const weighted = <T>(...choices: readonly (readonly [number, T])[]): fc.Arbitrary<T> =>
   fc.constantFrom(
     ...choices.flatMap(([weight, value]) => Array.from({ length: weight }, () => value)),

@@ -1,5 +1,6 @@
-// Goal: every rule by which a store accepts a record refuses by itself, whatever the other rules would say.
-// Method: records that fit together, then one thing wrong at a time; each must break the rule that is named for it.
+// Goal: every rule by which a store accepts a record refuses by itself, whatever the other rules
+// would say. Method: records that fit together, then one thing wrong at a time; each must break the
+// rule that is named for it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClaimRequest } from '../../src/contract/ledgers.ts';

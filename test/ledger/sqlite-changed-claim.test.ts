@@ -1,5 +1,6 @@
 // Goal: what a process remembers of its own claim never stands in for the claim in the file.
-// Method: a store whose file somebody else changes, in one column at a time, between claim and verdict.
+// Method: a store whose file somebody else changes, in one column at a time, between claim and
+// verdict.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

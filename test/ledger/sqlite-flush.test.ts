@@ -1,5 +1,6 @@
-// Goal: what must be flushed before it counts is flushed once, and what may be relaxed is not flushed at all.
-// Method: a child process runs under strace and names each operation on stderr; flushes between the names are counted.
+// Goal: what must be flushed before it counts is flushed once, and what may be relaxed is not
+// flushed at all. Method: a child process runs under strace and names each operation on stderr;
+// flushes between the names are counted.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

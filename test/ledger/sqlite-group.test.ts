@@ -1,5 +1,6 @@
-// Goal: claims that share a flush are decided one by one, none of them counts without it, and who is alone does not wait.
-// Method: many claims at once on a real store, read back by a second store; one of them throws.
+// Goal: claims that share a flush are decided one by one, none of them counts without it, and who
+// is alone does not wait. Method: many claims at once on a real store, read back by a second store;
+// one of them throws.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,5 +1,6 @@
-// Goal: a file that cannot be trusted as a ledger is refused with a reason and left as it was; a usable one is safe.
-// Method: real files: foreign, newer, damaged, cut short, locked; bytes and file modes are compared.
+// Goal: a file that cannot be trusted as a ledger is refused with a reason and left as it was; a
+// usable one is safe. Method: real files: foreign, newer, damaged, cut short, locked; bytes and
+// file modes are compared.
 import assert from 'node:assert/strict';
 import { mkdir, open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Goal: whoever changes the store with plain SQL is found out: at the row when it is read, or by `verify`.
-// Method: one filled store is copied per case and changed by raw SQL, with recomputed row digests where they can be.
+// Goal: whoever changes the store with plain SQL is found out: at the row when it is read, or by
+// `verify`. Method: one filled store is copied per case and changed by raw SQL, with recomputed row
+// digests where they can be.
 import assert from 'node:assert/strict';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,7 +40,10 @@ let exported: Sealed<Checkpoint>;
 const claims = new Map<string, ClaimRecord>();
 const claimed = (name: string): ClaimRecord => claims.get(name) ?? assert.fail(`no claim ${name}`);
 
-/** Every kind of row, a checkpoint in the middle of the journal and one after row 11; rows 12 to 15 are its tail. */
+/**
+ * Every kind of row, a checkpoint in the middle of the journal and one after row 11; rows 12 to 15
+ * are its tail.
+ */
 before(async () => {
   folder = await temporaryFolder();
   original = join(folder.path, 'original.db');
@@ -111,7 +115,10 @@ interface Stored {
   readonly seal_mac: string;
 }
 
-/** What only someone with the key could do after changing rows; the other defences must hold all the same. */
+/**
+ * What only someone with the key could do after changing rows; the other defences must hold all the
+ * same.
+ */
 function redigest(db: DatabaseSync): void {
   for (const row of db
     .prepare('select seq, kind, slot, seal_key, seal_mac from journal')

@@ -1,5 +1,6 @@
-// Goal: what becomes of a PostgreSQL database after the claim ends in a recorded verdict, never in an exception.
-// Method: real servers; relations change after signing, or the server is killed at a step of the execution.
+// Goal: what becomes of a PostgreSQL database after the claim ends in a recorded verdict, never in
+// an exception. Method: real servers; relations change after signing, or the server is killed at a
+// step of the execution.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';

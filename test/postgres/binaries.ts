@@ -9,7 +9,10 @@ export type Version = 17 | 15;
 /** Whom the server runs as; empty unless we are root, because PostgreSQL refuses to run as root. */
 export type Account = { readonly uid: number; readonly gid: number } | Record<string, never>;
 
-/** The environment of every PostgreSQL program: nothing of the caller's PG* variables, locale or time zone leaks in. */
+/**
+ * The environment of every PostgreSQL program: nothing of the caller's PG* variables, locale or
+ * time zone leaks in.
+ */
 export const CLEAN_ENVIRONMENT: NodeJS.ProcessEnv = {
   PATH: process.env.PATH,
   LC_ALL: 'C',
@@ -37,11 +40,17 @@ function binFolderOf(version: Version): string {
   }
 }
 
-/** Whether this version can be started here. 17 comes with `npm ci`; 15 only where Debian's package is installed. */
+/**
+ * Whether this version can be started here. 17 comes with `npm ci`; 15 only where Debian's package
+ * is installed.
+ */
 export const isInstalled = (version: Version): boolean =>
   version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
 
-/** An unprivileged account with an entry in the account list (initdb looks its name up), or nothing when not root. */
+/**
+ * An unprivileged account with an entry in the account list (initdb looks its name up), or nothing
+ * when not root.
+ */
 export function serverAccount(): Account {
   if (process.getuid?.() !== 0) return {};
   const accounts = readFileSync('/etc/passwd', 'utf8')
@@ -58,8 +67,9 @@ export function serverAccount(): Account {
 }
 
 /**
- * A folder of programs that the account can really run, or an error that says what to do. Root's project folder may be
- * closed to every other account; then the programs are copied into the server's own folder, which is not.
+ * A folder of programs that the account can really run, or an error that says what to do. Root's
+ * project folder may be closed to every other account; then the programs are copied into the
+ * server's own folder, which is not.
  */
 export function runnableBinaries(
   version: Version,

@@ -27,9 +27,9 @@ import { descendantsOf, signal, stillRunning } from './processes.ts';
 export type Settings = Readonly<Record<string, string>>;
 
 /**
- * What tests may count on. `fsync` stays on as PostgreSQL has it: crash tests depend on it. PREPARE TRANSACTION is
- * possible, so a test that sees it refused saw our refusal. Shared memory lives in files of the data folder, so a
- * killed server leaves none in the system.
+ * What tests may count on. `fsync` stays on as PostgreSQL has it: crash tests depend on it. PREPARE
+ * TRANSACTION is possible, so a test that sees it refused saw our refusal. Shared memory lives in
+ * files of the data folder, so a killed server leaves none in the system.
  */
 const DEFAULTS: Settings = {
   listen_addresses: '127.0.0.1',
@@ -40,7 +40,10 @@ const DEFAULTS: Settings = {
   log_timezone: 'UTC',
 };
 
-/** Below the range from which systems take ports for outgoing connections, so a restart finds its port free. */
+/**
+ * Below the range from which systems take ports for outgoing connections, so a restart finds its
+ * port free.
+ */
 async function findFreePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
@@ -65,10 +68,16 @@ function refuseClosedParents(folder: string): void {
       );
 }
 
-/** One data folder and, most of the time, one running postmaster on it. Used by the keeper process only. */
+/**
+ * One data folder and, most of the time, one running postmaster on it. Used by the keeper process
+ * only.
+ */
 export class Cluster {
   readonly folder = mkdtempSync(join(tmpdir(), 'effectmatch-pg-'));
-  /** Where the unix socket is; empty, and no socket, where the path would be longer than the system takes. */
+  /**
+   * Where the unix socket is; empty, and no socket, where the path would be longer than the system
+   * takes.
+   */
   readonly socketFolder = this.folder.length < 80 ? this.folder : '';
   port = 0;
   #account: Account = {};
@@ -83,7 +92,10 @@ export class Cluster {
     return this.#program?.pid;
   }
 
-  /** Creates the data folder and starts on a free port; a port that another process took meanwhile is left to it. */
+  /**
+   * Creates the data folder and starts on a free port; a port that another process took meanwhile
+   * is left to it.
+   */
   async create(version: Version, settings: Settings, bin?: string): Promise<void> {
     this.#account = serverAccount();
     if (this.#account.uid !== undefined) {
@@ -116,7 +128,10 @@ export class Cluster {
     }
   }
 
-  /** Starts on the same folder and port, and returns when clients are let in (after crash recovery, if any). */
+  /**
+   * Starts on the same folder and port, and returns when clients are let in (after crash recovery,
+   * if any).
+   */
   async start(): Promise<void> {
     if (this.#program !== undefined) throw new Error('the server is running already');
     const program = this.#spawn('postgres', ['-D', this.#data, '-p', String(this.port)]);
@@ -127,12 +142,17 @@ export class Cluster {
     }
   }
 
-  /** Ends the server in order: open transactions are rolled back, committed ones are checkpointed. */
+  /**
+   * Ends the server in order: open transactions are rolled back, committed ones are checkpointed.
+   */
   async shutdown(): Promise<void> {
     await this.#end('SIGINT');
   }
 
-  /** Kills every process of the server at once, as a crash would. Nothing gets the chance to write anything more. */
+  /**
+   * Kills every process of the server at once, as a crash would. Nothing gets the chance to write
+   * anything more.
+   */
   async crash(): Promise<void> {
     const program = this.#program;
     if (program?.pid === undefined) return;
@@ -142,7 +162,8 @@ export class Cluster {
     for (const pid of [...children, program.pid]) signal(pid, 'SIGKILL');
     await ended;
     while (stillRunning(children).length > 0) await sleep(5);
-    // The one thing in the system that a killed server leaves: a segment of a few bytes that guards the data folder.
+    // The one thing in the system that a killed server leaves: a segment of a few bytes that guards
+    // the data folder.
     const segment = this.#statusLines()[6]?.trim().split(/\s+/)[1];
     if (segment !== undefined) spawnSync('ipcrm', ['-m', segment], { stdio: 'ignore' });
   }
@@ -183,7 +204,10 @@ export class Cluster {
     await ended;
   }
 
-  /** The postmaster writes its state into this file; line 1 tells it from the file of a server that was killed. */
+  /**
+   * The postmaster writes its state into this file; line 1 tells it from the file of a server that
+   * was killed.
+   */
   #statusLines(): readonly string[] {
     try {
       return readFileSync(join(this.#data, 'postmaster.pid'), 'utf8').split('\n');

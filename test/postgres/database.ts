@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { quoteName } from '../../src/postgres/identifier.ts';
 
-/** Where a server listens. `socketFolder` is empty where the path would be too long for a unix socket. */
+/**
+ * Where a server listens. `socketFolder` is empty where the path would be too long for a unix
+ * socket.
+ */
 export interface Address {
   readonly host: '127.0.0.1';
   readonly port: number;
@@ -14,9 +17,15 @@ export interface TestDatabase extends AsyncDisposable {
   readonly name: string;
   /** A connection URL; the superuser unless another user is named. */
   url(user?: string, password?: string): string;
-  /** This role name made unique on the server, where roles are shared by all databases. At most 44 characters long. */
+  /**
+   * This role name made unique on the server, where roles are shared by all databases. At most 44
+   * characters long.
+   */
   role(name: string): string;
-  /** Runs SQL as superuser in this database, over a connection of its own, and returns the rows of the last statement. */
+  /**
+   * Runs SQL as superuser in this database, over a connection of its own, and returns the rows of
+   * the last statement.
+   */
   run(sql: string, parameters?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>;
   /** Drops the database, whoever is connected, and then the roles named by `role`. */
   drop(): Promise<void>;
@@ -57,8 +66,9 @@ async function runAs(url: string, sql: string, parameters: readonly unknown[] = 
 }
 
 /**
- * Creates a database, by default an empty one with a name of its own. A template must have no open connections. The
- * default template is template0, to which nobody can connect, so any number of tests create databases at once.
+ * Creates a database, by default an empty one with a name of its own. A template must have no open
+ * connections. The default template is template0, to which nobody can connect, so any number of
+ * tests create databases at once.
  */
 export async function createDatabase(
   address: Address,

@@ -1,5 +1,6 @@
-// Goal: statements of one message mean what they would mean alone, and an error ends the message and nothing else.
-// Method: values and messages of all sizes through a real server, compared with what was sent.
+// Goal: statements of one message mean what they would mean alone, and an error ends the message
+// and nothing else. Method: values and messages of all sizes through a real server, compared with
+// what was sent.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';

@@ -2,8 +2,8 @@ import { descendantsOf, signal } from './processes.ts';
 import type { TestServer } from './server.ts';
 
 /**
- * Stops a server at one instant, in the middle of whatever it does, so that `kill` can take its time. Finding the
- * processes takes longer than a COMMIT, so they are looked for beforehand.
+ * Stops a server at one instant, in the middle of whatever it does, so that `kill` can take its
+ * time. Finding the processes takes longer than a COMMIT, so they are looked for beforehand.
  */
 export class Freezer {
   readonly #server: TestServer;

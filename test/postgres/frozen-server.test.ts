@@ -1,5 +1,6 @@
-// Goal: a server that stands still does not hold an execution for ever, and what it did not answer is judged by proof alone.
-// Method: a real server is stopped with SIGSTOP while a stage is held; then it goes on.
+// Goal: a server that stands still does not hold an execution for ever, and what it did not answer
+// is judged by proof alone. Method: a real server is stopped with SIGSTOP while a stage is held;
+// then it goes on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/contract/clock.ts';
@@ -30,7 +31,8 @@ test('a promotion without an answer ends within the deadlines, and what it says 
   const permit = proofs.permit(await staged.stage.observe());
   const processes = [server.pid ?? 0, ...descendantsOf(server.pid ?? 0)];
   for (const pid of processes) signal(pid, 'SIGSTOP');
-  // The deadline is a second for the server and five more for its answer; the trusted login waits longer.
+  // The deadline is a second for the server and five more for its answer; the trusted login waits
+  // longer.
   const thaw = setTimeout(() => {
     for (const pid of processes) signal(pid, 'SIGCONT');
   }, 9000);

@@ -50,7 +50,10 @@ export class Hand implements AsyncDisposable {
     });
   }
 
-  /** Seals the stage, says something, and promotes it as the runtime would: with the deployment's secret. */
+  /**
+   * Seals the stage, says something, and promotes it as the runtime would: with the deployment's
+   * secret.
+   */
   async promote(...between: readonly string[]): Promise<void> {
     await this.say(OBSERVE, ...between);
     const [occurrence, key, seal, text] = ['occ_hand', 'k', 'm', '{}'] as const;

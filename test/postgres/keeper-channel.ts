@@ -9,7 +9,9 @@ export type KeeperReport = Extract<KeeperAnswer, { kind: 'done' }>;
 /** The owner's end of the channel to a keeper process. */
 export interface Keeper {
   readonly pid: number | undefined;
-  /** Resolves when the order was carried out; rejects with the keeper's words when it could not be. */
+  /**
+   * Resolves when the order was carried out; rejects with the keeper's words when it could not be.
+   */
   order(order: KeeperOrder): Promise<KeeperReport>;
   /** Ends the server, removes its folder and waits until the keeper itself has ended. */
   end(): Promise<void>;

@@ -1,5 +1,7 @@
-// The process between a test and its PostgreSQL. It is the parent of the server, and it ends the server and removes
-// the folder when the channel to its owner closes: the one thing that happens however the owner ends, by SIGKILL too. It has a session of its own, so Ctrl-C in a terminal does not reach it before it has done that.
+// The process between a test and its PostgreSQL. It is the parent of the server, and it ends the
+// server and removes the folder when the channel to its owner closes: the one thing that happens
+// however the owner ends, by SIGKILL too. It has a session of its own, so Ctrl-C in a terminal does
+// not reach it before it has done that.
 import type { Version } from './binaries.ts';
 import { Cluster, type Settings } from './cluster.ts';
 

@@ -1,8 +1,12 @@
-// A pooler in one page: clients log in at the real server through it, and after that their messages go to server sessions
-// as `share` says. Enough of the protocol to know when a login is over; one client speaks at a time.
+// A pooler in one page: clients log in at the real server through it, and after that their messages
+// go to server sessions as `share` says. Enough of the protocol to know when a login is over; one
+// client speaks at a time.
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Which of the server sessions, in the order in which they were opened, the next messages of a client go to. */
+/**
+ * Which of the server sessions, in the order in which they were opened, the next messages of a
+ * client go to.
+ */
 export type Sharing = (client: number, sessions: number, turn: number) => number;
 
 const READY = 'Z'.charCodeAt(0);

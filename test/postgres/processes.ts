@@ -6,7 +6,10 @@ interface ProcessEntry {
   readonly parent: number;
 }
 
-/** One line of /proc/<pid>/stat: the name may contain anything, so the fields are read after its closing bracket. */
+/**
+ * One line of /proc/<pid>/stat: the name may contain anything, so the fields are read after its
+ * closing bracket.
+ */
 function readEntry(pid: string): (ProcessEntry & { readonly state: string }) | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -17,7 +20,9 @@ function readEntry(pid: string): (ProcessEntry & { readonly state: string }) | u
   }
 }
 
-/** Every process that still runs; one that ended and was not collected by its parent does not count. */
+/**
+ * Every process that still runs; one that ended and was not collected by its parent does not count.
+ */
 function listProcesses(): readonly ProcessEntry[] {
   if (existsSync('/proc/self/stat'))
     return readdirSync('/proc')
@@ -33,7 +38,10 @@ function listProcesses(): readonly ProcessEntry[] {
   });
 }
 
-/** The processes below this one, at any depth. Sessions and groups do not help: each backend starts its own. */
+/**
+ * The processes below this one, at any depth. Sessions and groups do not help: each backend starts
+ * its own.
+ */
 export function descendantsOf(root: number): readonly number[] {
   const processes = listProcesses();
   const found = new Set([root]);

@@ -13,7 +13,10 @@ export interface ProtectedDatabase extends AsyncDisposable {
   factory(changes?: Partial<PostgresOptions>): ReturnType<typeof postgres>;
 }
 
-/** Creates a database, its tables, and everything the adapter needs in it; dropped at the end of the scope. */
+/**
+ * Creates a database, its tables, and everything the adapter needs in it; dropped at the end of the
+ * scope.
+ */
 export async function protectedDatabase(
   schema: string,
   settings: Omit<PostgresOptions, 'control' | 'execution'>,

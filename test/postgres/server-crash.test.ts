@@ -1,5 +1,6 @@
-// Goal: a server that is killed around COMMIT costs no verdict and no effect, and a `committed` is never taken back.
-// Method: a real server is stopped at random moments around COMMIT and killed; processes recover together; rows are compared.
+// Goal: a server that is killed around COMMIT costs no verdict and no effect, and a `committed` is
+// never taken back. Method: a real server is stopped at random moments around COMMIT and killed;
+// processes recover together; rows are compared.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -17,7 +18,10 @@ import { createTemplate, type World } from '../crash/world.ts';
 import { Freezer } from './freeze.ts';
 import { startServer } from './server.ts';
 
-/** Raised by whoever wants to look longer: EFFECTMATCH_SERVER_KILLS=200 node --test test/postgres/server-crash.test.ts */
+/**
+ * Raised by whoever wants to look longer: EFFECTMATCH_SERVER_KILLS=200 node --test
+ * test/postgres/server-crash.test.ts
+ */
 const KILLS = Number(process.env.EFFECTMATCH_SERVER_KILLS ?? 8);
 /** So many more are tried when chance has not lost a COMMIT in the intended way yet. */
 const MORE_KILLS = 12;
@@ -43,7 +47,8 @@ test('a server killed around COMMIT leaves every operation settled as it really 
   );
   await using world = await template.copy();
   await using scene = new Scene(pool, world);
-  // The runtime that asks for all operations lives through every crash; those that recover are new each time.
+  // The runtime that asks for all operations lives through every crash; those that recover are new
+  // each time.
   let reached: (step: Step) => void = () => {};
   await using runtime = await openRuntime(world, (step) => reached(step));
   const seen = { kills: 0, operations: 0, confirmed: 0, lostButCommitted: 0, lostAndVoid: 0 };
@@ -85,7 +90,10 @@ test('a server killed around COMMIT leaves every operation settled as it really 
   assert.ok(seen.lostAndVoid > 0, 'no COMMIT was lost before it became durable');
 });
 
-/** Stops the server soon after one of the operations has sent its COMMIT; which one, and how soon, is chance. */
+/**
+ * Stops the server soon after one of the operations has sent its COMMIT; which one, and how soon,
+ * is chance.
+ */
 function freezeAround(freezer: Freezer, chance: Chance): (step: Step) => void {
   const [trigger, longest] = chance.pick([
     ['path:gate-passed', 8000],

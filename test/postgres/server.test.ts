@@ -1,5 +1,6 @@
-// Goal: a test gets a real PostgreSQL that keeps what was committed when it is killed, and leaves nothing behind.
-// Method: start real servers, kill them or the process that owns them, and look at folders, processes and rows.
+// Goal: a test gets a real PostgreSQL that keeps what was committed when it is killed, and leaves
+// nothing behind. Method: start real servers, kill them or the process that owns them, and look at
+// folders, processes and rows.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,18 +1,22 @@
 // Real PostgreSQL for tests: nothing to install, nothing left behind.
 //
-//   await using db = await freshDatabase();               // a database of its own on the server of this test run
-//   const exec = db.role('effectmatch_exec');             // a role name that no other test uses; dropped with the database
-//   new pg.Client({ connectionString: db.url(exec) })     // no password needed: every login from 127.0.0.1 is trusted
+// await using db = await freshDatabase(); // a database of its own on the server of this test run
+// const exec = db.role('effectmatch_exec'); // a role name that no other test uses; dropped with
+// the database
+// new pg.Client({ connectionString: db.url(exec) }) // no password needed: every login from
+// 127.0.0.1 is trusted
 //
-//   await using server = await startServer({ settings: { synchronous_commit: 'off' } });  // a server of one's own,
-//   await server.kill(); await server.restart();                                          // to kill or to configure
+// await using server = await startServer({ settings: { synchronous_commit: 'off' } }); // a server
+// of one's own,
+// await server.kill(); await server.restart(); // to kill or to configure
 //
-// `npm test` starts one server for all files and names it in EFFECTMATCH_TEST_POSTGRES; a file run alone with
-// `node --test` starts its own. Version 17 comes from the npm package; 15 is used where Debian's package is installed
-// (`isInstalled(15)`). Roles, settings by ALTER SYSTEM and kills concern the whole server: on the shared one use
-// `db.role`, and leave the others to a server of one's own. A second process, the keeper, owns the server and removes
-// it however the test ends. Of a commit that only waits in memory (synchronous_commit off) the WAL writer makes a
-// durable one within `wal_writer_delay`: raise it in a test that kills the server to see such a commit lost.
+// `npm test` starts one server for all files and names it in EFFECTMATCH_TEST_POSTGRES; a file run
+// alone with `node --test` starts its own. Version 17 comes from the npm package; 15 is used where
+// Debian's package is installed (`isInstalled(15)`). Roles, settings by ALTER SYSTEM and kills
+// concern the whole server: on the shared one use `db.role`, and leave the others to a server of
+// one's own. A second process, the keeper, owns the server and removes it however the test ends. Of
+// a commit that only waits in memory (synchronous_commit off) the WAL writer makes a durable one
+// within `wal_writer_delay`: raise it in a test that kills the server to see such a commit lost.
 import type { Version } from './binaries.ts';
 import type { Settings } from './cluster.ts';
 import { type Address, createDatabase, type TestDatabase, urlOf } from './database.ts';
@@ -35,9 +39,14 @@ export interface TestServer extends SharedServer, AsyncDisposable {
   readonly folder: string;
   /** The process id of the postmaster; undefined while the server is down. */
   readonly pid: number | undefined;
-  /** Kills all processes of the server at once, as a crash would, and returns when they have ended. */
+  /**
+   * Kills all processes of the server at once, as a crash would, and returns when they have ended.
+   */
   kill(): Promise<void>;
-  /** Starts again on the same data folder and port: after `kill` with crash recovery, otherwise after an orderly end. */
+  /**
+   * Starts again on the same data folder and port: after `kill` with crash recovery, otherwise
+   * after an orderly end.
+   */
   restart(): Promise<void>;
   /** Ends the server and removes its folder. */
   stop(): Promise<void>;
@@ -63,7 +72,10 @@ function shareable(address: Address, version: Version): SharedServer {
   };
 }
 
-/** Starts a server and returns when it takes connections. It ends with `stop`, with disposal or with this process. */
+/**
+ * Starts a server and returns when it takes connections. It ends with `stop`, with disposal or with
+ * this process.
+ */
 export async function startServer({
   version = 17,
   settings = {},
@@ -108,7 +120,10 @@ export function environmentOf({
 
 const started = new Map<Version, Promise<SharedServer>>();
 
-/** The server of this test run, if it has the version; otherwise one that this process starts once and keeps. */
+/**
+ * The server of this test run, if it has the version; otherwise one that this process starts once
+ * and keeps.
+ */
 export function sharedServer(version: Version = 17): Promise<SharedServer> {
   const text = process.env[VARIABLE];
   if (text !== undefined) {

@@ -1,5 +1,6 @@
-// Goal: no setting of session, role, database or server makes a `committed` that a crash of the server takes back.
-// Method: a real server that flushes nothing by itself is stopped at the acknowledgement of COMMIT, killed, restarted.
+// Goal: no setting of session, role, database or server makes a `committed` that a crash of the
+// server takes back. Method: a real server that flushes nothing by itself is stopped at the
+// acknowledgement of COMMIT, killed, restarted.
 import assert from 'node:assert/strict';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,8 @@ const WRITE = "insert into entry values (1, 'x')";
 let server: TestServer;
 
 before(async () => {
-  // Nothing but a commit that waits for it writes the log to disk within the time that a test takes.
+  // Nothing but a commit that waits for it writes the log to disk within the time that a test
+  // takes.
   server = await startServer({ settings: { wal_writer_delay: '10s', bgwriter_lru_maxpages: '0' } });
 });
 after(() => server.stop());
@@ -189,8 +191,8 @@ async function expectDurable({ db }: ProtectedDatabase, occurrence: string): Pro
 }
 
 /**
- * One operation through a runtime of its own. With a freezer, the server stops between its answer to COMMIT and the
- * next thing that anybody does; it is then killed and started again.
+ * One operation through a runtime of its own. With a freezer, the server stops between its answer
+ * to COMMIT and the next thing that anybody does; it is then killed and started again.
  */
 async function execute(
   place: ProtectedDatabase,

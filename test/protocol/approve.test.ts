@@ -1,5 +1,6 @@
 // Goal: the same approval always has the same bytes, and names nothing that is not registered.
-// Method: manifests that differ in order and in how they count, and the outcome that follows by the rule.
+// Method: manifests that differ in order and in how they count, and the outcome that follows by the
+// rule.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { approvedOutcome, checkCells } from '../../src/protocol/approve.ts';

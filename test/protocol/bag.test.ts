@@ -1,5 +1,6 @@
 // Goal: a bag is a multiset of effects, and no two different effects are ever taken for one.
-// Method: fast-check; canonical JSON as the independent notion of equality, arrays of effects as the model of a bag.
+// Method: fast-check; canonical JSON as the independent notion of equality, arrays of effects as
+// the model of a bag.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -14,7 +15,8 @@ import { canonical } from '../../src/protocol/canon.ts';
 import type { Effect } from '../../src/protocol/effect.ts';
 import type { Row, Value } from '../../src/protocol/value.ts';
 
-// Few characters, among them those that the texts use themselves, so that collisions would be found.
+// Few characters, among them those that the texts use themselves, so that collisions would be
+// found.
 const tricky = fc.string({ unit: fc.constantFrom('1', ':', 's', 'r', ';', 'é'), maxLength: 4 });
 const { value } = fc.letrec<{ value: Value }>((tie) => ({
   value: fc.oneof(
@@ -52,7 +54,8 @@ test('property: two values share a text exactly if they are the same value', () 
 });
 
 test('property: two effects share a key exactly if they are the same effect', () => {
-  // Neighbours: an effect and the same with one character or image moved, which is where a separator would fail.
+  // Neighbours: an effect and the same with one character or image moved, which is where a
+  // separator would fail.
   const moved = effect.chain((one) =>
     fc
       .record(

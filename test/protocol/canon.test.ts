@@ -1,5 +1,6 @@
-// Goal: one value has one text and one text has one value; what has no faithful JSON form is refused, never changed.
-// Method: vectors of RFC 8785, fast-check over values small enough to collide, and one refusal per unsupported thing.
+// Goal: one value has one text and one text has one value; what has no faithful JSON form is
+// refused, never changed. Method: vectors of RFC 8785, fast-check over values small enough to
+// collide, and one refusal per unsupported thing.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
@@ -131,8 +132,8 @@ const small = fc.letrec<{ value: unknown }>((tie) => ({
 const wide = fc.jsonValue({ maxDepth: 5, stringUnit: 'binary' });
 
 /**
- * Keys that are written with an escape are left to the other properties: JSON.parse of V8 from 12.8 on can confuse
- * them (nodejs/node#63785), so that it is no oracle for them.
+ * Keys that are written with an escape are left to the other properties: JSON.parse of V8 from 12.8
+ * on can confuse them (nodejs/node#63785), so that it is no oracle for them.
  */
 function survivesParsing(value: unknown): boolean {
   if (Object.is(value, -0)) return false;
@@ -266,7 +267,10 @@ test('64 levels are accepted and 65 refused', () => {
   assert.throws(() => canonical(nested(65)), { code: 'ERR_EM_CANON_UNSUPPORTED' });
 });
 
-/** A graph of so many objects, in which the innermost one stands in two to the power of `levels` places. */
+/**
+ * A graph of so many objects, in which the innermost one stands in two to the power of `levels`
+ * places.
+ */
 function doubled(levels: number, innermost: unknown): unknown {
   let value = innermost;
   for (let level = 0; level < levels; level += 1) value = [value, value];
@@ -277,7 +281,8 @@ test('an object that stands in many places is written in each of them, up to a l
   const texts = (levels: number, text: string): string =>
     levels === 0 ? text : `[${texts(levels - 1, text)},${texts(levels - 1, text)}]`;
   assert.equal(canonical(doubled(10, { a: 1 })), texts(10, '{"a":1}'));
-  // Each level doubles the text and adds three characters: 2^20 times 7, and 3 for each of the 2^20 - 1 pairs.
+  // Each level doubles the text and adds three characters: 2^20 times 7, and 3 for each of the 2^20
+  // - 1 pairs.
   assert.equal(canonical(doubled(20, { a: 1 })).length, 10 * 2 ** 20 - 3);
   assert.equal(canonical(doubled(22, { a: 1 })).length, 10 * 2 ** 22 - 3);
   for (const levels of [28, 60]) {

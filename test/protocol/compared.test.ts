@@ -1,5 +1,5 @@
-// Goal: the digest of E depends on everything that is compared and on nothing else.
-// Method: observations that differ in volatile columns, in touches of rows, and in what is compared.
+// Goal: the digest of E depends on everything that is compared and on nothing else. Method:
+// observations that differ in volatile columns, in touches of rows, and in what is compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { comparedEffects } from '../../src/protocol/compared.ts';

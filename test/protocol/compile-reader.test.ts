@@ -1,5 +1,6 @@
-// Goal: reading a record in one pass accepts, writes and copies exactly what the canonical text and the schema do.
-// Method: every golden vector as it is and changed at a random place in a random way, compared with the separate steps.
+// Goal: reading a record in one pass accepts, writes and copies exactly what the canonical text and
+// the schema do. Method: every golden vector as it is and changed at a random place in a random
+// way, compared with the separate steps.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

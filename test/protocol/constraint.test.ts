@@ -1,5 +1,6 @@
-// Goal: a constraint accepts exactly the values it names, and time counts in UTC whatever the process thinks.
-// Method: named cases per kind of cell, and fast-check against Date's own rendering of instants as oracle.
+// Goal: a constraint accepts exactly the values it names, and time counts in UTC whatever the
+// process thinks. Method: named cases per kind of cell, and fast-check against Date's own rendering
+// of instants as oracle.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

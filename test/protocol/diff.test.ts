@@ -1,5 +1,6 @@
-// Goal: the diff says what differs, all of it and nothing else, in an order that depends on nothing but the bags.
-// Method: exact bags, where the difference of two multisets is the oracle; named cases for what is paired.
+// Goal: the diff says what differs, all of it and nothing else, in an order that depends on nothing
+// but the bags. Method: exact bags, where the difference of two multisets is the oracle; named
+// cases for what is paired.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,6 @@
-// Goal: what an application writes becomes the manifest it meant, and a mistake is answered with what to change.
-// Method: expected records written out by hand; one refusal per mistake; fast-check that data never reads as constraint.
+// Goal: what an application writes becomes the manifest it meant, and a mistake is answered with
+// what to change. Method: expected records written out by hand; one refusal per mistake; fast-check
+// that data never reads as constraint.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,6 @@
-// Goal: every number that an execution drew is accounted for by a row, or is an effect; a sequence that went back is a gap.
-// Method: outcomes written by hand, and what is left of the draws counted by hand.
+// Goal: every number that an execution drew is accounted for by a row, or is an effect; a sequence
+// that went back is a gap. Method: outcomes written by hand, and what is left of the draws counted
+// by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Drawn, findSetBack, findUnused } from '../../src/protocol/drawn.ts';

@@ -1,6 +1,6 @@
-// Goal: a second witness that also counts what was rolled back lets nothing pass that no recorder saw.
-// Method: evidence with every relation between what was counted and what was recorded, with and without the word that
-// the recorders are intact.
+// Goal: a second witness that also counts what was rolled back lets nothing pass that no recorder
+// saw. Method: evidence with every relation between what was counted and what was recorded, with
+// and without the word that the recorders are intact.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChannelReport, establish } from '../../src/protocol/observation.ts';

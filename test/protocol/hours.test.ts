@@ -1,5 +1,6 @@
-// Goal: a window of hours means what the clocks on the wall of its zone say, over midnight and when they are changed.
-// Method: instants worked out by hand from the rules of Europe/Berlin, and arithmetic on the epoch as oracle for UTC.
+// Goal: a window of hours means what the clocks on the wall of its zone say, over midnight and when
+// they are changed. Method: instants worked out by hand from the rules of Europe/Berlin, and
+// arithmetic on the epoch as oracle for UTC.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -19,7 +20,8 @@ function assertHours(window: Window, inside: readonly string[], outside: readonl
 }
 
 test('office hours begin and end by the clock on the wall, in winter and in summer', () => {
-  // 5 January and 6 July 2026 are Mondays; Berlin is one hour ahead of UTC in winter and two in summer.
+  // 5 January and 6 July 2026 are Mondays; Berlin is one hour ahead of UTC in winter and two in
+  // summer.
   assertHours(
     berlin('08:00', '18:00', 'mon'),
     [
@@ -92,7 +94,8 @@ test('property: in UTC a window is arithmetic on the epoch', () => {
       fc.integer({ min: 0, max: 4_102_444_800_000 }),
       ([from, to], days, atMs) => {
         const minutes = Math.floor(atMs / 60_000);
-        // The window began at most a day ago: at `from` of today or of yesterday. The epoch was a Thursday.
+        // The window began at most a day ago: at `from` of today or of yesterday. The epoch was a
+        // Thursday.
         const began = [0, 1].map((ago) => (Math.floor(minutes / 1440) - ago) * 1440 + from);
         const lasts = (to - from + 1440) % 1440;
         const expected = began.some((start) => {

@@ -1,5 +1,6 @@
-// Goal: whatever an approval would let happen is within its issuer's limits, or it is refused with the limit's name.
-// Method: one case per limit at its edge, and a property: no value that a bounded cell admits is above the limit.
+// Goal: whatever an approval would let happen is within its issuer's limits, or it is refused with
+// the limit's name. Method: one case per limit at its edge, and a property: no value that a bounded
+// cell admits is above the limit.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -17,7 +17,10 @@ export const registration = (volatile: readonly string[] = []): Registration => 
   targets: ['t', 'u'].map((name) => ({ name, columns: ['id', 'a', 'b'], key: ['id'], volatile })),
 });
 
-/** Compares under {@link registration}; without evidence and with the default budget unless told otherwise. */
+/**
+ * Compares under {@link registration}; without evidence and with the default budget unless told
+ * otherwise.
+ */
 export function compare(
   effects: readonly ApprovedEffect[],
   observed: readonly Effect[],
@@ -41,7 +44,8 @@ export const is = (row: Row): CellRow =>
 export const gen = (label: string): Cell => ({ generated: label });
 export const any: Cell = { any: true };
 
-// The oracle: no indexes, no counting, no propagation. It tries every way to give each approved effect an observed one.
+// The oracle: no indexes, no counting, no propagation. It tries every way to give each approved
+// effect an observed one.
 
 /** Two bags and what may be said about them. */
 export interface Case {
@@ -167,7 +171,10 @@ const observedEffect: fc.Arbitrary<Effect> = fc
     return { op, target, key: { id }, before: image(columns, 0), after: image(columns, 2) };
   });
 
-/** Labels stand for values: `p2` says 2 and `q2` says 2 as well, which is wrong wherever both occur in one place. */
+/**
+ * Labels stand for values: `p2` says 2 and `q2` says 2 as well, which is wrong wherever both occur
+ * in one place.
+ */
 const cellFor = (exact: Value): fc.Arbitrary<Cell> =>
   fc.oneof(
     { weight: 4, arbitrary: fc.constant<Cell>({ is: exact }) },
@@ -223,7 +230,10 @@ const assignedEvidence: fc.Arbitrary<MatchContext['assigned']> = fc.constantFrom
   ),
 );
 
-/** Bags small enough to try everything, approved effects derived from observed ones so that both verdicts are common. */
+/**
+ * Bags small enough to try everything, approved effects derived from observed ones so that both
+ * verdicts are common.
+ */
 export const smallCase: fc.Arbitrary<Case> = fc
   .record({
     observed: fc.array(observedEffect, { maxLength: 6 }),
@@ -243,7 +253,10 @@ const optionalCell: fc.Arbitrary<Cell> = fc.oneof(
   fc.uniqueArray(value, { minLength: 1, maxLength: 3 }).map((oneOf): Cell => ({ oneOf })),
 );
 
-/** Counts above one on both sides and overlapping constraints: matching has to undo first choices, in quantities. */
+/**
+ * Counts above one on both sides and overlapping constraints: matching has to undo first choices,
+ * in quantities.
+ */
 export const countedCase: fc.Arbitrary<Case> = fc.record({
   observed: fc
     .array(fc.record({ id: value, copies: fc.integer({ min: 1, max: 3 }) }), { maxLength: 4 })
@@ -273,7 +286,10 @@ function insertOf(id: number): Effect {
   return { op: 'insert', target: 't', key: { id }, after: { a: 0, b: 0 } };
 }
 
-/** Updates of few rows, most of them of the volatile column alone or of nothing, some approved with constraints. */
+/**
+ * Updates of few rows, most of them of the volatile column alone or of nothing, some approved with
+ * constraints.
+ */
 export const touchedCase: fc.Arbitrary<Case> = fc
   .array(
     fc.record({

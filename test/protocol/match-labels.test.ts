@@ -1,5 +1,6 @@
-// Goal: generated identifiers mean one thing everywhere: swapped, crossed or invented references are never equal.
-// Method: graph isomorphism by permutation as an independent oracle, hand-made adversarial cases, step counts.
+// Goal: generated identifiers mean one thing everywhere: swapped, crossed or invented references
+// are never equal. Method: graph isomorphism by permutation as an independent oracle, hand-made
+// adversarial cases, step counts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -8,9 +9,9 @@ import type { ApprovedEffect, CellRow, Effect } from '../../src/protocol/effect.
 import type { MatchContext } from '../../src/protocol/match.ts';
 import { any, compare, gen, is } from './match-cases.ts';
 
-// Rows that refer to each other: vertices in t with a generated id, edges in u with two references and their own id.
-// With nothing else to tell the rows apart, comparing the bags is deciding whether two directed multigraphs are
-// isomorphic, which is as hard as labels can get.
+// Rows that refer to each other: vertices in t with a generated id, edges in u with two references
+// and their own id. With nothing else to tell the rows apart, comparing the bags is deciding
+// whether two directed multigraphs are isomorphic, which is as hard as labels can get.
 
 type Edge = readonly [from: number, to: number];
 interface GraphShape {
@@ -38,7 +39,10 @@ function insertion(target: string, key: CellRow, after: CellRow, count = 1): App
   return { op: 'insert', target, key, after, count };
 }
 
-/** The same rows as the backend would report them; `ids` are the identifiers that it assigned to the vertices. */
+/**
+ * The same rows as the backend would report them; `ids` are the identifiers that it assigned to the
+ * vertices.
+ */
 function observeGraph(
   { vertices, edges }: GraphShape,
   ids: readonly number[] = identity(vertices),
@@ -129,7 +133,10 @@ test('property: rows that refer to each other compare like isomorphic graphs', (
   );
 });
 
-/** Lengths of the cycles of a permutation: two permutations are the same web of references exactly if these agree. */
+/**
+ * Lengths of the cycles of a permutation: two permutations are the same web of references exactly
+ * if these agree.
+ */
 function cycleLengths(successors: readonly number[]): readonly number[] {
   const seen = new Set<number>();
   return identity(successors.length)
@@ -239,7 +246,8 @@ test('a large web with two swapped references is different or undecided, never e
   for (let seed = 1; seed <= 12; seed += 1) {
     const next = random(seed);
     const vertices = 40;
-    // Three permutations: every row is referred to three times and nothing but the web itself tells rows apart.
+    // Three permutations: every row is referred to three times and nothing but the web itself tells
+    // rows apart.
     const edges = [0, 1, 2].flatMap(() =>
       shuffled(vertices, next).map((to, from): Edge => [from, to]),
     );
@@ -278,7 +286,8 @@ function closedWalks({ vertices, edges }: GraphShape): readonly number[] {
 }
 
 test('a wrong guess leaves no trace: webs of many parts are found equal under every renaming', () => {
-  // Cycles of different lengths: most first guesses put a short cycle on a long one and have to be taken back.
+  // Cycles of different lengths: most first guesses put a short cycle on a long one and have to be
+  // taken back.
   const edges = [...cycle(2), ...cycle(3, 2), ...cycle(5, 5), [0, 2], [2, 5]] as const;
   const web = { vertices: 10, edges };
   for (let seed = 1; seed <= 150; seed += 1) {
@@ -401,7 +410,8 @@ test('an update whose two labels of one column have the same value is shown as t
 });
 
 test('labels that share nothing but a column still compete for its values', () => {
-  // x may take 1 or 2, the three others 1, 3 or 4: x has to take 2, which only shows when the others are tried.
+  // x may take 1 or 2, the three others 1, 3 or 4: x has to take 2, which only shows when the
+  // others are tried.
   const approved = [
     insertion('u', { id: any }, { a: gen('x'), b: { is: 0 } }),
     insertion('u', { id: any }, { a: any, b: { is: 0 } }),
@@ -435,7 +445,8 @@ test('labels that share nothing but a column still compete for its values', () =
 });
 
 test('labels that share nothing but a row still compete for it', () => {
-  // The three labels of b need three values, so one of them needs the row with b = 1, which x could take as well.
+  // The three labels of b need three values, so one of them needs the row with b = 1, which x could
+  // take as well.
   const approved = [
     insertion('u', { id: any }, { a: gen('x'), b: any }),
     ...['l', 'm', 'n'].map((label) => insertion('u', { id: any }, { a: any, b: gen(label) })),

@@ -1,6 +1,7 @@
-// Goal: comparison is exact. Equal means that a match exists which respects counts, constraints and labels; different
-// means that none exists; and what cannot be decided within the budget is said to be undecided.
-// Method: brute force over all assignments as an independent oracle, and named cases for counts and volatile columns.
+// Goal: comparison is exact. Equal means that a match exists which respects counts, constraints and
+// labels; different means that none exists; and what cannot be decided within the budget is said to
+// be undecided. Method: brute force over all assignments as an independent oracle, and named cases
+// for counts and volatile columns.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -152,16 +153,14 @@ test('property: exact effects are equal exactly when their texts are, whatever k
     { $int: '1' },
     { $dec: '1' },
   );
-  const effect = fc
-    .record({ op: fc.constantFrom('insert', 'delete'), id, a: fc.nat(1) })
-    .map(
-      ({ op, id, a }): Effect => ({
-        op,
-        target: 't',
-        key: { id },
-        [op === 'insert' ? 'after' : 'before']: { a },
-      }),
-    );
+  const effect = fc.record({ op: fc.constantFrom('insert', 'delete'), id, a: fc.nat(1) }).map(
+    ({ op, id, a }): Effect => ({
+      op,
+      target: 't',
+      key: { id },
+      [op === 'insert' ? 'after' : 'before']: { a },
+    }),
+  );
   const approve = ({ op, target, key = {}, before, after }: Effect): ApprovedEffect => ({
     ...{ op, target, key: is(key), count: 1 },
     ...(before && { before: is(before) }),
@@ -244,7 +243,8 @@ test('many approved effects without a partner are found without searching for ea
   assert.equal(result.diff.missing.length, rows / 2);
 });
 
-// Volatile columns: b is one. Not compared on rows that A names; a row that A does not name is still an extra effect.
+// Volatile columns: b is one. Not compared on rows that A names; a row that A does not name is
+// still an extra effect.
 
 const touch = (id: number, was: number, now: number): Effect => ({
   op: 'update',
@@ -380,7 +380,8 @@ const notes = (count: number, text: (row: number) => string): Effect[] =>
   }));
 
 test('what patterns cost is taken from the same budget: a costly pattern on long texts is given up, not waited for', () => {
-  // One text of 4,096 letters keeps some 500 states busy at every letter: two million steps for each pair.
+  // One text of 4,096 letters keeps some 500 states busy at every letter: two million steps for
+  // each pair.
   const approved = Array.from({ length: 20 }, (_, index) => noted(`(a?){250}a{250}b{${index}}`, 1));
   const observed = notes(20, (row) => `${'a'.repeat(4000)}${row}`);
   const result = compare(approved, observed, { budget: 20_000 });

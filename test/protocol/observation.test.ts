@@ -1,5 +1,6 @@
-// Goal: E counts as established only if every required channel answered and everything that was said agrees.
-// Method: complete evidence, then one thing wrong at a time; each must leave a gap that names channel and object.
+// Goal: E counts as established only if every required channel answered and everything that was
+// said agrees. Method: complete evidence, then one thing wrong at a time; each must leave a gap
+// that names channel and object.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChangeRecord } from '../../src/protocol/effect.ts';

@@ -1,5 +1,6 @@
-// Goal: EXACT needs complete evidence and equal bags; whatever could not be decided is INDETERMINATE.
-// Method: one case per verdict, and a property over bags for the text that stands for E.
+// Goal: EXACT needs complete evidence and equal bags; whatever could not be decided is
+// INDETERMINATE. Method: one case per verdict, and a property over bags for the text that stands
+// for E.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

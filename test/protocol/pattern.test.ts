@@ -1,5 +1,6 @@
-// Goal: a `matches` pattern means what its author reads, whatever text an agent writes into the column, at linear cost.
-// Method: random patterns of the whole grammar against JavaScript's RegExp as oracle; step counts for hostile inputs.
+// Goal: a `matches` pattern means what its author reads, whatever text an agent writes into the
+// column, at linear cost. Method: random patterns of the whole grammar against JavaScript's RegExp
+// as oracle; step counts for hostile inputs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -55,7 +56,10 @@ const source = fc.letrec<{ choice: string; sequence: string; item: string }>((ti
   ),
 })).choice;
 
-/** RegExp backtracks: a few repeated groups inside each other can keep it, as an oracle, busy for hours. */
+/**
+ * RegExp backtracks: a few repeated groups inside each other can keep it, as an oracle, busy for
+ * hours.
+ */
 const repeatedGroups = (pattern: string) => pattern.match(/\)[*+?{]/g)?.length ?? 0;
 
 test('property: agrees with RegExp on random patterns and texts', () => {

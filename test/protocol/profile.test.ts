@@ -1,6 +1,7 @@
 // Goal: E is what the profile says about the records, and records that cannot be true are refused.
-// Method: random writes to a small model state; the difference of the state before and after is the oracle for
-// net-state, the list of writes itself for row-event. Named cases for images of every kind and for each refusal.
+// Method: random writes to a small model state; the difference of the state before and after is the
+// oracle for net-state, the list of writes itself for row-event. Named cases for images of every
+// kind and for each refusal.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -28,7 +29,8 @@ function assertSameBag(actual: readonly Effect[], expected: readonly Effect[]): 
   assert.deepEqual(text(actual), text(expected));
 }
 
-// The model: a table is a map from id to row, writes happen to it one by one and are recorded as they happen.
+// The model: a table is a map from id to row, writes happen to it one by one and are recorded as
+// they happen.
 
 type Table = Map<number, { a: Value; b: Value }>;
 interface Write {

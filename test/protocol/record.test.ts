@@ -1,5 +1,6 @@
-// Goal: the text that is kept beside a record is always the text of exactly that record.
-// Method: inputs that change after parsing or while it runs, records changed by hand, and texts too long to be kept.
+// Goal: the text that is kept beside a record is always the text of exactly that record. Method:
+// inputs that change after parsing or while it runs, records changed by hand, and texts too long to
+// be kept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,6 @@
-// Goal: where values must not be stored, none is, and what is stored still has the shape people and schemas expect.
-// Method: values that are all recognisable, a reversible stand-in for the digest, and fast-check for the bounds of a diff.
+// Goal: where values must not be stored, none is, and what is stored still has the shape people and
+// schemas expect. Method: values that are all recognisable, a reversible stand-in for the digest,
+// and fast-check for the bounds of a diff.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,6 +1,6 @@
-// Goal: what two rehearsals explain fits every honest run and no other.
-// Method: runs made from a template with identifiers and times filled in anew; the comparison of the protocol judges a
-// third run. Directed cases for what must stay exact.
+// Goal: what two rehearsals explain fits every honest run and no other. Method: runs made from a
+// template with identifiers and times filled in anew; the comparison of the protocol judges a third
+// run. Directed cases for what must stay exact.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -23,7 +23,9 @@ const REGISTRATION: Registration = {
 
 const START_MS = Date.UTC(2026, 0, 1, 10);
 
-/** A template: orders with notes, and lines that refer to one of them or to none, with a quantity. */
+/**
+ * A template: orders with notes, and lines that refer to one of them or to none, with a quantity.
+ */
 interface Template {
   readonly notes: readonly string[];
   readonly lines: readonly { readonly order: number | null; readonly qty: number }[];

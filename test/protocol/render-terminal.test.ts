@@ -1,5 +1,6 @@
-// Goal: a person reads from one text what became of an attempt, and nothing stored in it can disguise that.
-// Method: one terminal of each kind, made by the record's own schema, against sentences written by hand.
+// Goal: a person reads from one text what became of an attempt, and nothing stored in it can
+// disguise that. Method: one terminal of each kind, made by the record's own schema, against
+// sentences written by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { renderTerminal } from '../../src/protocol/render-terminal.ts';

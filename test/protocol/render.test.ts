@@ -1,5 +1,6 @@
-// Goal: the text a person approves says what is in A, all of it, and no name or value can make it say something else.
-// Method: expected texts written out by hand; fast-check over hostile text for injectivity and for what must not show.
+// Goal: the text a person approves says what is in A, all of it, and no name or value can make it
+// say something else. Method: expected texts written out by hand; fast-check over hostile text for
+// injectivity and for what must not show.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

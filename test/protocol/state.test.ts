@@ -1,5 +1,5 @@
-// Goal: a precondition counts as held only by a reading of its own row that says exactly what was required.
-// Method: a reading that fits, then one thing wrong at a time.
+// Goal: a precondition counts as held only by a reading of its own row that says exactly what was
+// required. Method: a reading that fits, then one thing wrong at a time.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Requirement, StateReading } from '../../src/protocol/effect.ts';

@@ -1,5 +1,6 @@
-// Goal: agreement is the same verdict about the same attempt; a committed terminal is assured; only it releases.
-// Method: two equal terminals, then one field different at a time; terminals that a schema accepts and the rule does not.
+// Goal: agreement is the same verdict about the same attempt; a committed terminal is assured; only
+// it releases. Method: two equal terminals, then one field different at a time; terminals that a
+// schema accepts and the rule does not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { continuationOf } from '../../src/protocol/continuation.ts';

@@ -1,5 +1,6 @@
-// Goal: values carry what was meant, tags cannot be forged by data, and order is that of the exact numbers.
-// Method: fast-check against BigInt arithmetic as an independent oracle, and named cases for each refusal.
+// Goal: values carry what was meant, tags cannot be forged by data, and order is that of the exact
+// numbers. Method: fast-check against BigInt arithmetic as an independent oracle, and named cases
+// for each refusal.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -2,7 +2,10 @@ import { appendFileSync } from 'node:fs';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 
-/** Plans one action and is killed when a step is reached for the n-th time after admission; the log proves that. */
+/**
+ * Plans one action and is killed when a step is reached for the n-th time after admission; the log
+ * proves that.
+ */
 const [file = '', ledger = '', keyring = '', key = '', sql = '', step = '', nth = '', log = ''] =
   process.argv.slice(2);
 let left = Number.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
 // Goal: a rehearsal leaves nothing durable, also when its process is killed in the middle of it.
-// Method: a real process, SIGKILL inside the held stage of the first and of the second rehearsal; a fresh process reads.
+// Method: a real process, SIGKILL inside the held stage of the first and of the second rehearsal; a
+// fresh process reads.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

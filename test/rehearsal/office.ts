@@ -13,7 +13,10 @@ export const TABLES = ['item', 'log', 'stock'] as const;
 export const KEY = generateApprover('ap-team');
 const TASK = { adapter: 'books', task: 'rehearsed task', planRevision: 1 };
 
-/** Identifiers from AUTOINCREMENT and from the highest rowid, clock defaults in two forms, and a column for chance. */
+/**
+ * Identifiers from AUTOINCREMENT and from the highest rowid, clock defaults in two forms, and a
+ * column for chance.
+ */
 export const SCHEMA = `
   create table item (id integer primary key autoincrement not null, name text, qty integer not null default 1,
     made text not null default current_timestamp, token integer);

@@ -35,8 +35,9 @@ interface Shown {
 }
 
 /**
- * Whether what became durable is what the approver was shown, by trying every assignment. Written without the product's
- * comparison: exact cells must be equal, labels mean one value each, and `now` means the time of the execution.
+ * Whether what became durable is what the approver was shown, by trying every assignment. Written
+ * without the product's comparison: exact cells must be equal, labels mean one value each, and
+ * `now` means the time of the execution.
  */
 export function isWhatWasShown(
   shown: readonly Shown[],

@@ -1,6 +1,7 @@
-// Goal: an approved rehearsal either reproduces exactly or is refused; nothing commits that the approver did not see.
-// Method: random operations on real SQLite with triggers, clocks, sequences, chance and other writers in between; an
-// independent connection and an oracle of our own compare what became durable with what was shown.
+// Goal: an approved rehearsal either reproduces exactly or is refused; nothing commits that the
+// approver did not see. Method: random operations on real SQLite with triggers, clocks, sequences,
+// chance and other writers in between; an independent connection and an oracle of our own compare
+// what became durable with what was shown.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

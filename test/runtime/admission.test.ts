@@ -1,5 +1,6 @@
-// Goal: an adapter that lies about what it controls is refused by the probe that finds the lie, and named by it.
-// Method: one lying adapter for every probe, made from honest ones in memory, admitted by the real code.
+// Goal: an adapter that lies about what it controls is refused by the probe that finds the lie, and
+// named by it. Method: one lying adapter for every probe, made from honest ones in memory, admitted
+// by the real code.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type {
@@ -32,7 +33,9 @@ import {
 } from '../../src/testing/world.ts';
 import { deploy, invoiceWorld } from './deploy.ts';
 
-/** Opens an adapter of a fresh world and admits it as a runtime would, up to its first execution. */
+/**
+ * Opens an adapter of a fresh world and admits it as a runtime would, up to its first execution.
+ */
 async function admitLiar(make: (world: World) => AdapterFactory): Promise<World> {
   const world = invoiceWorld();
   const adapter = await make(world).open({ name: 'liar', clock: systemClock, reached: unobserved });

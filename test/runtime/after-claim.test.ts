@@ -1,5 +1,6 @@
-// Goal: whatever is thrown after the claim, the attempt ends with a terminal that says what is true.
-// Method: each port method of the path throws in turn; where nothing can be established, the backend answers nobody.
+// Goal: whatever is thrown after the claim, the attempt ends with a terminal that says what is
+// true. Method: each port method of the path throws in turn; where nothing can be established, the
+// backend answers nobody.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Gate } from '../../src/protocol/terminal.ts';
@@ -23,7 +24,10 @@ const throws = (call: Call, nth = 1, when: 'before' | 'after' = 'before'): Fault
   when,
 });
 
-/** Where each port method is called between the claim and the promotion, and the gate that its fault belongs to. */
+/**
+ * Where each port method is called between the claim and the promotion, and the gate that its fault
+ * belongs to.
+ */
 const BEFORE_PROMOTION: readonly (readonly [Fault, Gate])[] = [
   [throws('adapter.survey'), 'boundary'],
   [throws('ledgers.keep'), 'boundary'],

@@ -1,5 +1,6 @@
-// Goal: a license that does not cover this execution is refused for its own reason, and nothing else happens.
-// Method: one case per refusal of runtime/authority.ts, runtime/signed.ts and of the claim, each against an otherwise valid license.
+// Goal: a license that does not cover this execution is refused for its own reason, and nothing
+// else happens. Method: one case per refusal of runtime/authority.ts, runtime/signed.ts and of the
+// claim, each against an otherwise valid license.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -37,7 +38,10 @@ import {
 } from './deploy.ts';
 import { multiply } from './multiply.ts';
 
-/** A second approver whose private key the test holds, so that it can sign what no honest approver would. */
+/**
+ * A second approver whose private key the test holds, so that it can sign what no honest approver
+ * would.
+ */
 const OWN = generateApprover('own');
 const withOwn = (world: World, more: Partial<IssuerConfig> = {}) => {
   const { issuers } = world.start().config;
@@ -500,7 +504,8 @@ test('spent: a replay is refused as its own attempt and never shadows the first'
   const first = ofKind('committed', await deployed.runtime.execute(license, PAY));
   const after = world.books.rows();
   const replay = await deployed.runtime.execute(license, PAY);
-  // The invoice is paid, but the approval did not depend on its row, so only the claim stands in the way.
+  // The invoice is paid, but the approval did not depend on its row, so only the claim stands in
+  // the way.
   assertRejected(replay, 'authority', 'spent');
   assert.equal(replay.occurrence, first.occurrence);
   assert.notEqual(replay.execution, first.execution);

@@ -1,5 +1,6 @@
-// Goal: a certificate names the outlets as they are now, and the list behind it is kept in every store that needs it.
-// Method: the same survey under different stores; lists that change between two surveys, frozen and not.
+// Goal: a certificate names the outlets as they are now, and the list behind it is kept in every
+// store that needs it. Method: the same survey under different stores; lists that change between
+// two surveys, frozen and not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Survey } from '../../src/contract/adapter.ts';

@@ -1,6 +1,6 @@
-// Goal: an observation counts as complete only with every declared evidence channel; without one nothing is committed.
-// Method: for every channel of every adapter, silence or remove it (after admission) and execute a license that
-// would otherwise be committed.
+// Goal: an observation counts as complete only with every declared evidence channel; without one
+// nothing is committed. Method: for every channel of every adapter, silence or remove it (after
+// admission) and execute a license that would otherwise be committed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHANNELS as FILES_CHANNELS } from '../../src/adapters/files/evidence.ts';

@@ -1,5 +1,6 @@
-// Goal: a configuration that says something nobody knows, or lacks something, is refused by name before anything is opened.
-// Method: one configuration whose store and adapter fail when they are opened, changed in one place at a time.
+// Goal: a configuration that says something nobody knows, or lacks something, is refused by name
+// before anything is opened. Method: one configuration whose store and adapter fail when they are
+// opened, changed in one place at a time.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { generateApprover } from '../../src/crypto/approver.ts';

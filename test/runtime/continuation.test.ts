@@ -1,5 +1,6 @@
-// Goal: dependent work runs at most once, and only behind a commit whose authority and durable state it belongs to.
-// Method: one test per reason to halt, and releases that compete or are interrupted.
+// Goal: dependent work runs at most once, and only behind a commit whose authority and durable
+// state it belongs to. Method: one test per reason to halt, and releases that compete or are
+// interrupted.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { digestText } from '../../src/crypto/digest.ts';

@@ -1,5 +1,6 @@
 // Goal: what an execution records is what became of it, for held candidates and for requests.
-// Method: one execution each in a world in memory; the backend is read past the runtime and compared.
+// Method: one execution each in a world in memory; the backend is read past the runtime and
+// compared.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

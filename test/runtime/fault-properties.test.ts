@@ -1,6 +1,6 @@
-// Goal: whatever fails together, the journal never contradicts what became durable.
-// Method: outcomes and up to three faults at random, in execution, recovery and a second recovery; fast-check shrinks
-// a failure and prints its seed.
+// Goal: whatever fails together, the journal never contradicts what became durable. Method:
+// outcomes and up to three faults at random, in execution, recovery and a second recovery;
+// fast-check shrinks a failure and prints its seed.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Goal: what is recorded is assured first; only "not established" gives way, and only to the verdict on its own attempt.
-// Method: terminals handed to a ledger that answers as each case needs; the real checks and the real sealer.
+// Goal: what is recorded is assured first; only "not established" gives way, and only to the
+// verdict on its own attempt. Method: terminals handed to a ledger that answers as each case needs;
+// the real checks and the real sealer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createSealer } from '../../src/crypto/seal.ts';

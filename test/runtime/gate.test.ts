@@ -1,5 +1,6 @@
-// Goal: whatever changes while a candidate is held or a request is ready stops it at the final gate, by its reason.
-// Method: one case per refusal of the final gate, caused after the step that had established the contrary.
+// Goal: whatever changes while a candidate is held or a request is ready stops it at the final
+// gate, by its reason. Method: one case per refusal of the final gate, caused after the step that
+// had established the contrary.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -211,7 +212,10 @@ for (const adapter of ['books', 'bank']) {
   });
 }
 
-/** Whatever was wrong at the gate, the occurrence is spent; some of it is found before the claim the next time. */
+/**
+ * Whatever was wrong at the gate, the occurrence is spent; some of it is found before the claim the
+ * next time.
+ */
 function reasonOfReplay(reason: string): string {
   const before = [
     'expired',

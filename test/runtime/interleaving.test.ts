@@ -1,5 +1,6 @@
 // Goal: processes that execute, recover and release at the same time decide an occurrence once.
-// Method: fast-check's scheduler chooses which process makes its next call to store or backend, in every order.
+// Method: fast-check's scheduler chooses which process makes its next call to store or backend, in
+// every order.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -12,7 +13,10 @@ import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 const delays = fc.tuple(fc.nat(14), fc.nat(14), fc.nat(14));
 const adapters = fc.constantFrom('books' as const, 'bank' as const);
 
-/** A world whose processes move one call at a time, in the order that the scheduler chooses, once it is started. */
+/**
+ * A world whose processes move one call at a time, in the order that the scheduler chooses, once it
+ * is started.
+ */
 function scheduledWorld(scheduler: fc.Scheduler): {
   readonly world: World;
   start(): void;
@@ -80,7 +84,8 @@ test('property: one license, two executions and two recoveries at once', async (
         assert.equal(holders.length, 1, 'one of the two held the claim');
         for (const loser of terminals) {
           if (loser.execution === settled?.execution) continue;
-          // Whoever comes after the payment no longer matches the state it read, or finds the occurrence spent.
+          // Whoever comes after the payment no longer matches the state it read, or finds the
+          // occurrence spent.
           assert.ok(loser.kind === 'rejected' && loser.at === 'authority', JSON.stringify(loser));
         }
         const attempts = await a.runtime.ledgers.attempts(first.occurrence);

@@ -1,5 +1,6 @@
-// Goal: opening a runtime does not wait for backends that do not answer, and nothing is lost by that.
-// Method: several processes die after they have sent; the service then answers late, or not before the test says so.
+// Goal: opening a runtime does not wait for backends that do not answer, and nothing is lost by
+// that. Method: several processes die after they have sent; the service then answers late, or not
+// before the test says so.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { World } from '../../src/testing/world.ts';
@@ -7,7 +8,10 @@ import { deploy, interrupt, invoiceWorld, LEASE_MS } from './deploy.ts';
 
 const OPEN = 12;
 
-/** A world with requests whose outcome nobody has read back yet, and a service whose answers can be held up. */
+/**
+ * A world with requests whose outcome nobody has read back yet, and a service whose answers can be
+ * held up.
+ */
 async function lateWorld() {
   let hold: Promise<void> | undefined;
   const asking = { now: 0, most: 0 };

@@ -1,5 +1,6 @@
-// Goal: an operation contract decides what is proposed, from the very state that the license is then bound to.
-// Method: contracts on a world in memory, with state that changes at chosen moments, and issuers at their limits.
+// Goal: an operation contract decides what is proposed, from the very state that the license is
+// then bound to. Method: contracts on a world in memory, with state that changes at chosen moments,
+// and issuers at their limits.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';

@@ -17,18 +17,27 @@ import {
 } from '../../src/testing/world.ts';
 import { type Deployed, deploy, LEASE_MS } from './deploy.ts';
 
-/** A change of one invoice, from which approval, action and expected state are derived independently. */
+/**
+ * A change of one invoice, from which approval, action and expected state are derived
+ * independently.
+ */
 export type Change =
   | { readonly op: 'insert' | 'update'; readonly id: number; readonly status: string }
   | { readonly op: 'delete'; readonly id: number };
 
-/** One approval, one action, and what goes wrong in the process that executes and in those that recover. */
+/**
+ * One approval, one action, and what goes wrong in the process that executes and in those that
+ * recover.
+ */
 export interface Scenario {
   readonly adapter: 'books' | 'bank';
   readonly remote?: 'MEDIATED' | 'OPAQUE';
   readonly approved: readonly Change[];
   readonly written: readonly Change[];
-  /** One process each: the first executes, every other one recovers. A last one recovers without a fault. */
+  /**
+   * One process each: the first executes, every other one recovers. A last one recovers without a
+   * fault.
+   */
   readonly faults: readonly Fault[];
   readonly ledgers?: (clock: Clock) => LedgersFactory;
 }
@@ -46,7 +55,10 @@ export const INITIAL: readonly Row[] = [1, 2, 3].map((id) => ({
   amount: 10 * id,
 }));
 
-/** Plays a scenario to its end and asserts after every process that no record contradicts what is durable. */
+/**
+ * Plays a scenario to its end and asserts after every process that no record contradicts what is
+ * durable.
+ */
 export async function play(scenario: Scenario): Promise<Played> {
   const { adapter, remote = 'MEDIATED', faults, ledgers = memoryLedgers } = scenario;
   const world = new World({ ledgers, remote, rows: { invoice: INITIAL } });
@@ -188,7 +200,10 @@ class Stage {
     }
   }
 
-  /** At the end, everything claimed on a backend with markers is conclusive, and a replay gets nothing. */
+  /**
+   * At the end, everything claimed on a backend with markers is conclusive, and a replay gets
+   * nothing.
+   */
   async end(license: SignedLicense, struck: readonly boolean[], adapter: string): Promise<Played> {
     await using deployed = await deploy(this.#world);
     const { ledgers } = deployed.runtime;

@@ -1,5 +1,6 @@
-// Goal: every recorded verdict can be had as a receipt, and nothing that is not recorded.
-// Method: executions and interruptions in the world with one fault; receipts verified with the public keys alone.
+// Goal: every recorded verdict can be had as a receipt, and nothing that is not recorded. Method:
+// executions and interruptions in the world with one fault; receipts verified with the public keys
+// alone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';

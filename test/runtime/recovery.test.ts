@@ -1,5 +1,6 @@
-// Goal: recovery decides what can be decided, leaves what is alive, and never says more than the marker or permit does.
-// Method: one process is interrupted at a step; a second one recovers under each circumstance there is.
+// Goal: recovery decides what can be decided, leaves what is alive, and never says more than the
+// marker or permit does. Method: one process is interrupted at a step; a second one recovers under
+// each circumstance there is.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory } from '../../src/contract/adapter.ts';
@@ -224,7 +225,8 @@ test('two machines with stores of their own commit an occurrence once', async ()
   await using there = await deploy(world, { store: memoryLedgers(world.clock) });
   const license = await here.approve();
   ofKind('committed', await here.runtime.execute(license, PAY));
-  // Somebody takes the payment back by hand, so that only the marker stands in the way of a second one.
+  // Somebody takes the payment back by hand, so that only the marker stands in the way of a second
+  // one.
   world.books.write({
     op: 'update',
     target: 'invoice',
@@ -462,7 +464,8 @@ test('remote: whoever could not establish the outcome takes the verdict of who c
       const terminal = ofKind('committed', await live.runtime.execute(license, PAY));
       assert.equal(terminal.reconciled, true);
     } else {
-      // Recovery asks too early and says so too late: the request has left and been found meanwhile.
+      // Recovery asks too early and says so too late: the request has left and been found
+      // meanwhile.
       let execution: Promise<unknown> = Promise.resolve();
       let proceed = (): void => {};
       const held = new Promise<void>((resolve) => {
@@ -503,7 +506,8 @@ test('two verdicts that contradict each other are a fault: the first one stands'
       });
     } else {
       world.arm(other.process, lies);
-      // The attempt is about to record what it knows; recovery waits with what it believes until it has.
+      // The attempt is about to record what it knows; recovery waits with what it believes until it
+      // has.
       let late: Promise<readonly Recovered[]> = Promise.resolve([]);
       meanwhile = once('ledgers.record', async () => {
         late = other.runtime.recover({ now: true });

@@ -1,5 +1,6 @@
-// Goal: what an agent tried and was refused is in the journal, with the reason, and can neither fill it nor spend a license.
-// Method: actions that no adapter reads, under licenses that are good, forged and used up; real SQL on a SQLite file.
+// Goal: what an agent tried and was refused is in the journal, with the reason, and can neither
+// fill it nor spend a license. Method: actions that no adapter reads, under licenses that are good,
+// forged and used up; real SQL on a SQLite file.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

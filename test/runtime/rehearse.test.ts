@@ -1,5 +1,6 @@
-// Goal: a plan is what two discarded rehearsals agree on, and only the evidence of the backend explains a difference.
-// Method: a world in memory whose server logic assigns other identifiers, times or chance in every rehearsal.
+// Goal: a plan is what two discarded rehearsals agree on, and only the evidence of the backend
+// explains a difference. Method: a world in memory whose server logic assigns other identifiers,
+// times or chance in every rehearsal.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, Evidence } from '../../src/contract/adapter.ts';
@@ -51,7 +52,10 @@ async function office(
   });
 }
 
-/** A server that gives every new invoice the next number, also after a rollback, and logs it under that number. */
+/**
+ * A server that gives every new invoice the next number, also after a rollback, and logs it under
+ * that number.
+ */
 function numbering(): { readonly logic: Logic; readonly alter: (evidence: Evidence) => Evidence } {
   let last = 100;
   return {

@@ -1,6 +1,6 @@
-// Goal: a refusal by a remote backend is believed only with proof, a request that cannot be built is never sent, and a
-// match of mere fields releases only who asked for as much.
-// Method: the remote adapter in memory with altered evidence, requests and profile; the real runtime decides.
+// Goal: a refusal by a remote backend is believed only with proof, a request that cannot be built
+// is never sent, and a match of mere fields releases only who asked for as much. Method: the remote
+// adapter in memory with altered evidence, requests and profile; the real runtime decides.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, Evidence, RemoteAdapter } from '../../src/contract/adapter.ts';

@@ -1,5 +1,6 @@
-// Goal: which sequences moved is reported with the verdict, wherever an attempt ended, and nothing where nothing moved.
-// Method: a backend in memory that says a sequence moved, and one that says nothing moved; every place where an attempt ends.
+// Goal: which sequences moved is reported with the verdict, wherever an attempt ended, and nothing
+// where nothing moved. Method: a backend in memory that says a sequence moved, and one that says
+// nothing moved; every place where an attempt ends.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Stage } from '../../src/contract/adapter.ts';

@@ -1,7 +1,7 @@
-// Goal: what nobody could establish is closed by a signed act of a known operator, and by nothing else; it sends nothing
-// and releases nothing.
-// Method: a payment whose connection is cut before anything was done, resolved by right and wrong hands, through the
-// runtime and through the real command.
+// Goal: what nobody could establish is closed by a signed act of a known operator, and by nothing
+// else; it sends nothing and releases nothing. Method: a payment whose connection is cut before
+// anything was done, resolved by right and wrong hands, through the runtime and through the real
+// command.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -118,7 +118,10 @@ test('what has a verdict is not resolved', async () => {
   await assert.rejects(runtime.resolve(signAs(operator, decision), EVIDENCE), /it is committed/);
 });
 
-/** A world whose payment was sent by a process that died, and how to decide about it from a fresh one. */
+/**
+ * A world whose payment was sent by a process that died, and how to decide about it from a fresh
+ * one.
+ */
 async function abandon(values: 'plain' | 'digest') {
   const world = invoiceWorld({ values });
   await interrupt(

@@ -1,5 +1,6 @@
-// Goal: an integer that JavaScript may have rounded never passes for the one that was meant, and costs no license.
-// Method: every way into the system is given 2^53 and above; what is refused leaves the license usable.
+// Goal: an integer that JavaScript may have rounded never passes for the one that was meant, and
+// costs no license. Method: every way into the system is given 2^53 and above; what is refused
+// leaves the license usable.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// Goal: a commit whose reply was lost is decided by the marker, and where even that is out of reach, never guessed.
-// Method: promotions that answer `unknown` or throw, having committed or not, with the void marker possible or not.
+// Goal: a commit whose reply was lost is decided by the marker, and where even that is out of
+// reach, never guessed. Method: promotions that answer `unknown` or throw, having committed or not,
+// with the void marker possible or not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type {

@@ -1,5 +1,6 @@
-// Goal: a shadow says what an execution would have decided, and changes nothing that any other step can see.
-// Method: a world in memory; each shadow is followed by the real execution, and everything durable is compared before and after.
+// Goal: a shadow says what an execution would have decided, and changes nothing that any other step
+// can see. Method: a world in memory; each shadow is followed by the real execution, and everything
+// durable is compared before and after.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory } from '../../src/contract/adapter.ts';
@@ -24,7 +25,10 @@ function wouldBe<W extends Shadow['would']>(would: W, record: Shadow): ShadowOf<
   return record as ShadowOf<W>;
 }
 
-/** What everybody else can see: business rows, markers, held candidates, and every journal row that is no shadow. */
+/**
+ * What everybody else can see: business rows, markers, held candidates, and every journal row that
+ * is no shadow.
+ */
 async function visible({ world, runtime }: Deployed) {
   const rows = (await runtime.ledgers.journal({ limit: 1000 })).filter(
     ({ kind }) => kind !== 'shadow',

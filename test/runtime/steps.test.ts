@@ -1,6 +1,6 @@
 // Goal: the list of steps that crash tests iterate over is the list of steps that the code has.
-// Method: compare STEPS with every literal that the source passes to `reached`, both ways; what only the suites for
-// others contain (src/testing) does not count.
+// Method: compare STEPS with every literal that the source passes to `reached`, both ways; what
+// only the suites for others contain (src/testing) does not count.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
-// Goal: where values are not stored, nothing that is stored lets anybody find one out by trying all.
-// Method: real runtimes over a state with a PIN; the journal is searched for the digest of every state it could be.
+// Goal: where values are not stored, nothing that is stored lets anybody find one out by trying
+// all. Method: real runtimes over a state with a PIN; the journal is searched for the digest of
+// every state it could be.
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// Goal: however much an agent writes, what it tried ends as a verdict in the journal, cut where it must be.
-// Method: a real SQLite file behind the public API; the largest values are control characters, six bytes each in JSON.
+// Goal: however much an agent writes, what it tried ends as a verdict in the journal, cut where it
+// must be. Method: a real SQLite file behind the public API; the largest values are control
+// characters, six bytes each in JSON.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

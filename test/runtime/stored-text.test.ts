@@ -1,5 +1,6 @@
-// Goal: what others say ends in a verdict that can be stored, and says nothing that must not be stored.
-// Method: a real SQLite file behind the public API; the ledger's files are searched as bytes.
+// Goal: what others say ends in a verdict that can be stored, and says nothing that must not be
+// stored. Method: a real SQLite file behind the public API; the ledger's files are searched as
+// bytes.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// Goal: the shared SQLite driver opens hardened connections and never blocks, loses or invents a transaction.
-// Method: real files, two connections in each other's way, and an independent connection that looks at the result.
+// Goal: the shared SQLite driver opens hardened connections and never blocks, loses or invents a
+// transaction. Method: real files, two connections in each other's way, and an independent
+// connection that looks at the result.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';

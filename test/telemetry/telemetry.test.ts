@@ -1,5 +1,6 @@
-// Goal: telemetry shows every gate, verdict and orphan, knows no value, and changes nothing by watching.
-// Method: the real OpenTelemetry SDK with exporters in memory; data full of canary words that are searched for afterwards.
+// Goal: telemetry shows every gate, verdict and orphan, knows no value, and changes nothing by
+// watching. Method: the real OpenTelemetry SDK with exporters in memory; data full of canary words
+// that are searched for afterwards.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -215,15 +216,13 @@ test('no value, key, statement, task or message is in any attribute, name, event
       runtime.plan({ adapter: 'canary-adapter', task: 'x', planRevision: 1, action: right }),
     );
     ofKind('committed', await runtime.execute(await license(), right));
-    const seen = scope
-      .spans()
-      .map(({ name, attributes, events, status, links }) => ({
-        name,
-        attributes,
-        events,
-        status,
-        links,
-      }));
+    const seen = scope.spans().map(({ name, attributes, events, status, links }) => ({
+      name,
+      attributes,
+      events,
+      status,
+      links,
+    }));
     const text = JSON.stringify([seen, await scope.metrics()]);
     assert.ok(
       seen.length > 20 && /effectmatch\.shadows/.test(text) && /ERR_EM_/.test(text),

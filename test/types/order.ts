@@ -1,5 +1,6 @@
-// Goal: the order of the execution path is a type: no step can be called without the proof of the step before.
-// Method: compiled only; every line below must fail to compile for the reason beside it.
+// Goal: the order of the execution path is a type: no step can be called without the proof of the
+// step before. Method: compiled only; every line below must fail to compile for the reason beside
+// it.
 import type { PromotableAdapter, RemoteAdapter, Stage } from '../../src/contract/adapter.ts';
 import type {
   Certificate,

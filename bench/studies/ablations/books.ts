@@ -1,4 +1,5 @@
-// Cases of their own on SQLite: an invoice that is paid, with a trigger that may leave more than was approved.
+// Cases of their own on SQLite: an invoice that is paid, with a trigger that may leave more than
+// was approved.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';

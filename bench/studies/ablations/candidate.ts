@@ -1,4 +1,5 @@
-// Files: the candidate that was checked says paid; another one, which says cancelled, is put in its place.
+// Files: the candidate that was checked says paid; another one, which says cancelled, is put in its
+// place.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from '../../../src/adapters/files/index.ts';
@@ -23,9 +24,14 @@ const write = (status: string) => ({
 });
 
 interface Swap {
-  /** Whether another candidate of the same occurrence takes the place of the one that was observed. */
+  /**
+   * Whether another candidate of the same occurrence takes the place of the one that was observed.
+   */
   readonly replaces: boolean;
-  /** Whether gate and adapter are told about the candidate that was observed, whichever is there now. */
+  /**
+   * Whether gate and adapter are told about the candidate that was observed, whichever is there
+   * now.
+   */
   readonly removed: boolean;
 }
 
@@ -54,7 +60,10 @@ function swapping(factory: AdapterFactory, { replaces, removed }: Swap): Adapter
   };
 }
 
-/** Shows the first candidate to the observer, and the last one to the final gate and to the promotion. */
+/**
+ * Shows the first candidate to the observer, and the last one to the final gate and to the
+ * promotion.
+ */
 function presenting(first: Stage, last: Stage, removed: boolean): Stage {
   let checked: CandidateFacts | undefined;
   const end = async () => {

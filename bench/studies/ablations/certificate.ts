@@ -3,7 +3,10 @@ import type { Site } from '../boundary/site.ts';
 import * as scenarios from '../integrated/scenarios.ts';
 import type { Pair } from './pair.ts';
 
-/** A right that is granted while the candidate is held; the removal presents the first certificate again. */
+/**
+ * A right that is granted while the candidate is held; the removal presents the first certificate
+ * again.
+ */
 export function certificateReuse(site: Site): Pair {
   const play = async (scenario: scenarios.Scenario) =>
     (await scenarios.runScenario(site, scenario)) === undefined;

@@ -1,4 +1,5 @@
-// A payment service leaves more than was approved. Whoever continues later knows that only from the saved terminal.
+// A payment service leaves more than was approved. Whoever continues later knows that only from the
+// saved terminal.
 import type { LedgersFactory } from '../../../src/contract/ledgers.ts';
 import { sqliteLedgers } from '../../../src/ledger/sqlite/index.ts';
 import { type Terminal, terminalRecord } from '../../../src/protocol/terminal.ts';
@@ -7,8 +8,9 @@ import { openRig } from '../../../test/adapters/http/rig.ts';
 import type { Ending, Pair } from './pair.ts';
 
 /**
- * The ledger without the hazard: that a request was carried out is remembered, and that its outcome was another one is
- * not. A ledger that lost the terminal altogether would not do, because an absent decision halts as well.
+ * The ledger without the hazard: that a request was carried out is remembered, and that its outcome
+ * was another one is not. A ledger that lost the terminal altogether would not do, because an
+ * absent decision halts as well.
  */
 function forgetful(factory: LedgersFactory): LedgersFactory {
   return {

@@ -1,10 +1,15 @@
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 
-/** How a run ended, as read back: `stopped` left nothing wrong behind, `admitted` did what must not happen. */
+/**
+ * How a run ended, as read back: `stopped` left nothing wrong behind, `admitted` did what must not
+ * happen.
+ */
 export type Ending = 'stopped' | 'admitted' | 'neither';
 
-/** A fault that the full system stops, and the same fault with exactly one mechanism switched off. */
+/**
+ * A fault that the full system stops, and the same fault with exactly one mechanism switched off.
+ */
 export interface Pair {
   readonly name: string;
   /** How often the paper ran each side; every one of its runs ended the same way. */

@@ -1,4 +1,5 @@
-// Ablations on public tasks: result comparison, the instance that an approval is for, and the final recheck.
+// Ablations on public tasks: result comparison, the instance that an approval is for, and the final
+// recheck.
 import { isDeepStrictEqual } from 'node:util';
 import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { quoteName } from '../../../src/postgres/identifier.ts';
@@ -110,7 +111,10 @@ export function occurrenceOnDatabase(site: DatabaseSite, tasks: readonly Prepare
   };
 }
 
-/** A right that is granted while the candidate is held, and a final gate that does or does not look again. */
+/**
+ * A right that is granted while the candidate is held, and a final gate that does or does not look
+ * again.
+ */
 export function recheckOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
   const run = async (task: PreparedTask, removed: boolean, isFault: boolean) => {
     await using db = await site.open(task.name, undefined);

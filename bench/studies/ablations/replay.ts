@@ -7,7 +7,10 @@ import { overlay } from '../../../src/testing/world.ts';
 import { openRig } from '../../../test/adapters/http/rig.ts';
 import type { Ending, Pair } from './pair.ts';
 
-/** The ledger without one-use enforcement: every presentation of a license gets a new right of its own. */
+/**
+ * The ledger without one-use enforcement: every presentation of a license gets a new right of its
+ * own.
+ */
 function reusable(factory: LedgersFactory): LedgersFactory {
   return {
     async open(context) {
@@ -26,7 +29,8 @@ function reusable(factory: LedgersFactory): LedgersFactory {
           holds: true,
         }),
         async consumePermit(permit) {
-          // The store refuses whoever does not hold a claim that it gave out; that is the same enforcement.
+          // The store refuses whoever does not hold a claim that it gave out; that is the same
+          // enforcement.
           await ledgers.consumePermit(permit).catch(() => undefined);
           return { kind: 'consumed' };
         },

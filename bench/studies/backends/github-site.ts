@@ -24,7 +24,10 @@ export interface Fields {
   readonly assignees: readonly string[];
 }
 
-/** An emulator of GitHub, a server before it that makes trouble, and a runtime that only knows that server. */
+/**
+ * An emulator of GitHub, a server before it that makes trouble, and a runtime that only knows that
+ * server.
+ */
 export interface GithubSite extends AsyncDisposable {
   readonly runtime: Runtime;
   readonly server: FaultServer;

@@ -1,4 +1,5 @@
-// GitHub: eight shapes of operations on an issue; clean, with a title that somebody else changes, and unreadable.
+// GitHub: eight shapes of operations on an issue; clean, with a title that somebody else changes,
+// and unreadable.
 import { isDeepStrictEqual } from 'node:util';
 import { approver } from '../../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
@@ -57,7 +58,10 @@ interface Run {
   readonly releases: number;
   /** Requests that change something, as they arrived. */
   readonly writes: number;
-  /** Whether the issue has the approved fields, and whether it has them but for somebody else's title. */
+  /**
+   * Whether the issue has the approved fields, and whether it has them but for somebody else's
+   * title.
+   */
   readonly isApproved: boolean;
   readonly isTakenOver: boolean;
 }

@@ -90,7 +90,10 @@ export async function runHeld(
   return { committed: terminal.kind === 'committed', durable: JSON.parse(String(row?.text)) };
 }
 
-/** What must change so that the approved rows come out of the initial ones. Messages never change in these scenarios. */
+/**
+ * What must change so that the approved rows come out of the initial ones. Messages never change in
+ * these scenarios.
+ */
 export function sandboxEffects(
   initial: SandboxState,
   approved: SandboxState,

@@ -1,6 +1,9 @@
 import type { SandboxRow, SandboxState } from '../../data/toolsandbox.ts';
 
-/** Tools with the effects and refusals that the data describes; our own code, since the original's is not run. */
+/**
+ * Tools with the effects and refusals that the data describes; our own code, since the original's
+ * is not run.
+ */
 export function sandboxTools(now: number): {
   readonly [name: string]: (state: SandboxState, args: SandboxRow) => void;
 } {
@@ -46,7 +49,10 @@ export function sandboxTools(now: number): {
   };
 }
 
-/** The benchmark's own goal check of a scenario, for assessment after the decision. It never looks at reminders. */
+/**
+ * The benchmark's own goal check of a scenario, for assessment after the decision. It never looks
+ * at reminders.
+ */
 export function passesGoal(scenario: string, initial: SandboxState, found: SandboxState): boolean {
   const texts = (rows: readonly SandboxRow[]) =>
     rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))));

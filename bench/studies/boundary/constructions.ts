@@ -1,7 +1,10 @@
 import { definePay, payment } from './shop.ts';
 import { EXEC } from './site.ts';
 
-/** One configuration of the inventory, or one change of it, and how an approved payment must end under it. */
+/**
+ * One configuration of the inventory, or one change of it, and how an approved payment must end
+ * under it.
+ */
 export interface Construction {
   readonly group: Group;
   readonly name: string;
@@ -13,14 +16,18 @@ export interface Construction {
   readonly close?: string;
   /** What the agent submits; the approved statement unless told. */
   readonly action?: (id: number) => unknown;
-  /** What the agent's login can do outside any protection under the configuration: it is as real as its name says. */
+  /**
+   * What the agent's login can do outside any protection under the configuration: it is as real as
+   * its name says.
+   */
   readonly reach?: { readonly sql: string; readonly ends: string };
   readonly expected: Expected;
 }
 
 /**
- * `denied` is the outlet that must be listed as closed. `boundary`: every open outlet must match, and there must be one.
- * `final-gate`: the configuration read there is another one than was certified.
+ * `denied` is the outlet that must be listed as closed. `boundary`: every open outlet must match,
+ * and there must be one. `final-gate`: the configuration read there is another one than was
+ * certified.
  */
 export type Expected =
   | { readonly kind: 'committed'; readonly denied?: RegExp }

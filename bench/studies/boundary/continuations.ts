@@ -6,7 +6,10 @@ import { describe } from './trial.ts';
 
 const REGISTERED = 'reconcile';
 
-/** A construction of continuation authority: asks for work behind a commit; returns what was not as expected. */
+/**
+ * A construction of continuation authority: asks for work behind a commit; returns what was not as
+ * expected.
+ */
 export interface ContinuationCase {
   readonly name: string;
   readonly expected: 'released' | 'refused';
@@ -31,7 +34,8 @@ export const CONTINUATIONS: readonly ContinuationCase[] = [
     name: 'independent reader',
     expected: 'refused',
     async ask({ site, office, from }) {
-      // Both have read for themselves that the invoice is paid. One has no name in the license, the other no journal.
+      // Both have read for themselves that the invoice is paid. One has no name in the license, the
+      // other no journal.
       await using reader = await site.open();
       return (
         shouldEnd(await request(office, from, 'report'), 'unregistered, ran 0') ??

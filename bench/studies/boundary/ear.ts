@@ -3,7 +3,10 @@ import type { TestDatabase } from '../../../test/postgres/server.ts';
 
 /** Hears what a study must never hear. */
 export interface Ear extends AsyncDisposable {
-  /** The notifications since the last question, none missed: the server delivers them in the order of their commits. */
+  /**
+   * The notifications since the last question, none missed: the server delivers them in the order
+   * of their commits.
+   */
   heard(): Promise<readonly string[]>;
 }
 

@@ -20,7 +20,10 @@ export const definePay = (
     ${more}
   end $$`;
 
-/** What the application has before it is provisioned. Names are fixed, so that two servers can be set up alike. */
+/**
+ * What the application has before it is provisioned. Names are fixed, so that two servers can be
+ * set up alike.
+ */
 export const SCHEMA = `
   create role app nologin;
   grant create on database shop to app;
@@ -64,7 +67,10 @@ export const paymentEffects = (id: number) => [
 /** Every row of the application as the server writes it, and the markers of what was committed. */
 export type Books = Readonly<Record<(typeof TABLES)[number] | 'markers', readonly string[]>>;
 
-/** Reads everything over a connection of its own, as superuser: nothing that decided anything takes part. */
+/**
+ * Reads everything over a connection of its own, as superuser: nothing that decided anything takes
+ * part.
+ */
 export async function readBack(db: TestDatabase): Promise<Books> {
   const tables = TABLES.map(
     (table) => `'${table}', array(select t::text from app.${table} as t order by id)`,
@@ -76,7 +82,9 @@ export async function readBack(db: TestDatabase): Promise<Books> {
   return row?.books as Books;
 }
 
-/** The books once these invoices are paid, worked out from the rows before and not by any database. */
+/**
+ * The books once these invoices are paid, worked out from the rows before and not by any database.
+ */
 export function withPaid(before: Books, ids: readonly number[]): Books {
   const replace = (
     rows: readonly string[],

@@ -27,7 +27,10 @@ export interface Site extends AsyncDisposable {
   nextInvoice(): number;
   /** A runtime with keys of its own; with a ledger of its own unless one is named. */
   open(how?: { readonly watch?: Watch; readonly ledger?: string }): Promise<Office>;
-  /** How the execution login fares with this statement outside any protection: `works`, or the SQLSTATE. */
+  /**
+   * How the execution login fares with this statement outside any protection: `works`, or the
+   * SQLSTATE.
+   */
   tryAsAgent(sql: string): Promise<string>;
 }
 
@@ -41,7 +44,10 @@ export interface Office extends AsyncDisposable {
   execute(license: SignedLicense, action: unknown): Promise<Terminal>;
 }
 
-/** Starts a server for the study alone: roles and what counts catalogue changes belong to the whole server. */
+/**
+ * Starts a server for the study alone: roles and what counts catalogue changes belong to the whole
+ * server.
+ */
 export async function openSite(): Promise<Site> {
   const server = await startServer();
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-boundary-'));

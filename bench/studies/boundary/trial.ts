@@ -11,9 +11,10 @@ import type { Watch } from './watch.ts';
 export type Ended = Awaited<ReturnType<Office['execute']>>;
 
 /**
- * Runs one trial of a construction: have a payment approved, make the configuration (no approval can be prepared while
- * an outlet is open), execute it, read back, take the configuration back, and after a refusal have the payment made
- * after all, so that nothing else can have refused it. Returns what was not as expected.
+ * Runs one trial of a construction: have a payment approved, make the configuration (no approval
+ * can be prepared while an outlet is open), execute it, read back, take the configuration back, and
+ * after a refusal have the payment made after all, so that nothing else can have refused it.
+ * Returns what was not as expected.
  */
 export async function runTrial(
   site: Site,

@@ -7,8 +7,8 @@ import { EXEC, openSite, type Site } from './site.ts';
 import { contentOf } from './trial.ts';
 
 /**
- * Certifies the same configuration on two servers of one version. Compared is what the certificate binds, without the
- * row versions (they are those of one server) and the identity of the database.
+ * Certifies the same configuration on two servers of one version. Compared is what the certificate
+ * binds, without the row versions (they are those of one server) and the identity of the database.
  */
 export async function compareServers(one: Site) {
   await using two = await openSite();

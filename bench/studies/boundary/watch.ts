@@ -1,7 +1,10 @@
 import type { AdapterFactory, PromotableAdapter, Survey } from '../../../src/contract/adapter.ts';
 import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 
-/** What a study sees and changes between the runtime and its adapter. The adapter has no option for any of it. */
+/**
+ * What a study sees and changes between the runtime and its adapter. The adapter has no option for
+ * any of it.
+ */
 export interface Watch {
   /** Every survey that the adapter answered with, in order. */
   readonly surveys: Survey[];

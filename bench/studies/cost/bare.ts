@@ -9,9 +9,10 @@ const KEYS = generateKeyPairSync('ed25519');
 const DURABLE = 'pragma journal_mode = wal; pragma synchronous = full;';
 
 /**
- * The least that any path must do which keeps an approved change apart until it is decided: one signature, a flushed
- * claim, the calls on a copy, state and marker in one flushed commit, a verdict that need not be flushed. It checks
- * nothing else and is safe against nothing: it says how much of a ratio is the flushes, and how much is our own work.
+ * The least that any path must do which keeps an approved change apart until it is decided: one
+ * signature, a flushed claim, the calls on a copy, state and marker in one flushed commit, a
+ * verdict that need not be flushed. It checks nothing else and is safe against nothing: it says how
+ * much of a ratio is the flushes, and how much is our own work.
  */
 export function openBare(folder: string, initial: Snapshot) {
   const state = new DatabaseSync(join(folder, 'bare-state.db'));

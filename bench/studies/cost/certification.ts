@@ -7,7 +7,10 @@ import { PAPER_CERTIFICATION } from './paper.ts';
 const RELATIONS = 12;
 const ROWS = 2000;
 
-/** Pairs of the same five-effect operation under a license, the second with a fresh certificate and a fresh last look. */
+/**
+ * Pairs of the same five-effect operation under a license, the second with a fresh certificate and
+ * a fresh last look.
+ */
 export async function measureCertification(
   pairs: number,
   warmups: number,

@@ -1,4 +1,7 @@
-/** One row of the paper's table of the 18 tasks: medians of 30 executions in milliseconds, and their ratio. */
+/**
+ * One row of the paper's table of the 18 tasks: medians of 30 executions in milliseconds, and their
+ * ratio.
+ */
 export interface PaperRow {
   readonly direct: number;
   readonly held: number;
@@ -29,7 +32,9 @@ export const PAPER_ROWS: { readonly [task: string]: PaperRow } = {
   'travel/110-change_domestic_schedule_change_zero_fee': row(0.282, 1.25, 4.43),
 };
 
-/** Over the 18 tasks: the median of the ratios and the median of the differences in milliseconds. */
+/**
+ * Over the 18 tasks: the median of the ratios and the median of the differences in milliseconds.
+ */
 export const PAPER_STATE = { ratio: 4.35, added: 1.08, executions: 1080 } as const;
 /** Certification on PostgreSQL: medians in milliseconds without and with it, and their ratio. */
 export const PAPER_CERTIFICATION = { off: 13.29, on: 29.13, ratio: 2.19 } as const;

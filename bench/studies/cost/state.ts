@@ -1,6 +1,6 @@
-// What holding costs on STATE tasks: the same calls on the same state, saved by one durable write, or executed under a
-// license by the runtime with its ledger on disk, or held by the barest path with the same flushes. All stores are SQLite
-// files with WAL and synchronous = full.
+// What holding costs on STATE tasks: the same calls on the same state, saved by one durable write,
+// or executed under a license by the runtime with its ledger on disk, or held by the barest path
+// with the same flushes. All stores are SQLite files with WAL and synchronous = full.
 import { isDeepStrictEqual } from 'node:util';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
@@ -28,7 +28,9 @@ export interface StateSize {
   readonly warmups: number;
 }
 
-/** Times of one task in milliseconds, pair by pair, and how many executions left the right state. */
+/**
+ * Times of one task in milliseconds, pair by pair, and how many executions left the right state.
+ */
 interface TaskTimes {
   readonly direct: readonly number[];
   readonly held: readonly number[];
@@ -41,7 +43,10 @@ interface TaskTimes {
 /** Brings the state back between two executions, under a license of its own. */
 const RESET = 'bench_reset';
 
-/** Measures every task. `draw` decides in which order direct and held come, and whether the bare path is before or after. */
+/**
+ * Measures every task. `draw` decides in which order direct and held come, and whether the bare
+ * path is before or after.
+ */
 export async function measureState(
   all: readonly StateTask[],
   tasks: readonly StateTask[],
@@ -56,7 +61,8 @@ export async function measureState(
   for (const task of tasks) {
     const name = nameOf(task);
     progress(`STATE ${name}: ${size.pairs} pairs`);
-    // Drawn even when the task was measured before the interruption, so that the others get the same order.
+    // Drawn even when the task was measured before the interruption, so that the others get the
+    // same order.
     const orders = Array.from({ length: size.warmups + size.pairs }, () => drawOrder(draw));
     const times = await raw.run(`state|${name}`, () =>
       measureTask(prepare(task, all), orders, size.warmups),
@@ -98,8 +104,9 @@ function prepare(task: StateTask, all: readonly StateTask[]): Prepared {
 }
 
 /**
- * All pairs on the same stores, which are reset in between. Stores, runtime and license exist before the clock starts;
- * the states are read after it, those of a pair by connections that took no part.
+ * All pairs on the same stores, which are reset in between. Stores, runtime and license exist
+ * before the clock starts; the states are read after it, those of a pair by connections that took
+ * no part.
  */
 async function measureTask(
   prepared: Prepared,
@@ -161,7 +168,10 @@ async function demandCommit(
   if (!decision.committed) throw new Error(`not committed: ${decision.why}`);
 }
 
-/** As an application does it that trusts its tools: one copy in memory, all calls, one durable write. */
+/**
+ * As an application does it that trusts its tools: one copy in memory, all calls, one durable
+ * write.
+ */
 function runDirect(plain: ReturnType<typeof openPlain>, { calls }: Execution): void {
   const simulator = new Simulator(calls);
   const state = plain.load();

@@ -9,7 +9,9 @@ import type { Watch } from '../boundary/watch.ts';
 /** One way a five-effect operation goes. */
 export interface Scenario {
   readonly name: string;
-  /** Whether the certificate of the beginning is presented again at the final gate: the ablation. */
+  /**
+   * Whether the certificate of the beginning is presented again at the final gate: the ablation.
+   */
   readonly reuses?: boolean;
   /** SQL as superuser that takes back what the scenario changed. */
   readonly restore?: string;

@@ -16,7 +16,10 @@ import {
 } from './task.ts';
 import { type Answer, callPaymentTool, exchange, runStatement } from './tools.ts';
 
-/** How a condition performs a step, and what it makes of a step that was begun by a process that is gone. */
+/**
+ * How a condition performs a step, and what it makes of a step that was begun by a process that is
+ * gone.
+ */
 export interface Performer {
   readonly name: string;
   changeRow(place: Place, step: RowStep): Promise<Decision>;
@@ -34,7 +37,10 @@ const direct: Performer = {
   repeats: true,
 };
 
-/** The same, once parameters, their types and the resources that they name were found to be permitted. */
+/**
+ * The same, once parameters, their types and the resources that they name were found to be
+ * permitted.
+ */
 const allowlist: Performer = {
   name: 'allowlist',
   changeRow: async (place, step) =>
@@ -62,7 +68,10 @@ function isPermittedPayment({ payee, amount }: PaymentStep): boolean {
   return payee === 'acme' && Number.isSafeInteger(amount) && amount > 0 && amount <= 100;
 }
 
-/** Requests of its own making, the planned row locked and looked at again, the named target read back, keys. */
+/**
+ * Requests of its own making, the planned row locked and looked at again, the named target read
+ * back, keys.
+ */
 const robust: Performer = {
   name: 'robust workflow',
   changeRow: (place, step) => transact(place, step, { before: isAsPlanned, after: isAsWanted }),
@@ -99,7 +108,10 @@ const nativeAudit: Performer = {
   repeats: false,
 };
 
-/** A robust workflow that sees every protected effect and compares them with what the step should leave. */
+/**
+ * A robust workflow that sees every protected effect and compares them with what the step should
+ * leave.
+ */
 const completeAudit: Performer = {
   name: 'complete audit',
   changeRow(place, step) {
@@ -134,7 +146,10 @@ export const PERFORMERS: readonly Performer[] = [
 
 type Check = (session: Session, step: RowStep) => Promise<boolean>;
 
-/** One transaction, which commits unless a check says no. Errors of the backend are faults of the fixture. */
+/**
+ * One transaction, which commits unless a check says no. Errors of the backend are faults of the
+ * fixture.
+ */
 async function transact(
   place: Place,
   step: RowStep,
@@ -165,7 +180,9 @@ function isExpected(changes: readonly Change[], step: RowStep | PaymentStep): bo
   );
 }
 
-/** Exactly the fields of the step; the id of the payment, or undefined where the service refused. */
+/**
+ * Exactly the fields of the step; the id of the payment, or undefined where the service refused.
+ */
 async function sendPayment(
   place: Place,
   { payee, amount }: PaymentStep,

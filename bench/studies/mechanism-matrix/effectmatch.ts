@@ -1,4 +1,5 @@
-// The sixth condition: the runtime itself, with its ledger on disk and the adapters for the three backends.
+// The sixth condition: the runtime itself, with its ledger on disk and the adapters for the three
+// backends.
 import { join } from 'node:path';
 import { opaquePaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';

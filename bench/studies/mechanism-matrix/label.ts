@@ -55,7 +55,10 @@ function compare(changes: readonly Change[], wanted: readonly Change[]) {
   return { missing, extra };
 }
 
-/** The wanted value is in the wanted row, which is another one by now than the one it was wanted for. */
+/**
+ * The wanted value is in the wanted row, which is another one by now than the one it was wanted
+ * for.
+ */
 function isStaleOf(wanted: Change, change: Change): boolean {
   const { before, after } = wanted;
   if (before === null || after === null || change.before === null || change.after === null)

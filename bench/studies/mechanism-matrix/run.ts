@@ -63,7 +63,10 @@ export interface Ended {
   readonly recovered?: string;
 }
 
-/** One execution on fresh state: plan, meet whatever the scenario holds, run, and read what is durable. */
+/**
+ * One execution on fresh state: plan, meet whatever the scenario holds, run, and read what is
+ * durable.
+ */
 export async function runOnce(
   site: Site,
   scenario: Scenario,
@@ -127,7 +130,10 @@ async function readFacts(
   };
 }
 
-/** A process that is killed once its payment is made and before it is answered; then one that takes over. */
+/**
+ * A process that is killed once its payment is made and before it is answered; then one that takes
+ * over.
+ */
 async function playInterrupted(
   { compiled }: Site,
   { place, customer }: World,

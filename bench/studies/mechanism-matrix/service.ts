@@ -1,4 +1,5 @@
-// The remote side: the payment service of the examples, with an event log as ordinary services have one.
+// The remote side: the payment service of the examples, with an event log as ordinary services have
+// one.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Account } from '../../../examples/payment-service/account.ts';
@@ -26,7 +27,10 @@ export interface Service extends AsyncDisposable {
   customer(name: string): Customer;
 }
 
-/** Starts the service on loopback. A customer exists as soon as somebody names one: `<token>.<customer>`. */
+/**
+ * Starts the service on loopback. A customer exists as soon as somebody names one:
+ * `<token>.<customer>`.
+ */
 export async function startService(): Promise<Service> {
   const customers = new Map<string, Customer>();
   const customer = (name: string) => {
@@ -84,8 +88,9 @@ export async function startService(): Promise<Service> {
 }
 
 /**
- * The ordinary audit trail: that something changed, in order. It names the request for what a request creates; of what
- * the service does besides, it says neither what it was nor what it was for.
+ * The ordinary audit trail: that something changed, in order. It names the request for what a
+ * request creates; of what the service does besides, it says neither what it was nor what it was
+ * for.
  */
 function eventsOf({
   account,

@@ -6,7 +6,9 @@ import { type Place, type Row, type RowStep, type Snapshot, SQLITE_FILE, TABLES 
 /** One transaction in a database, as an application without EffectMatch has it. */
 export interface Session extends AsyncDisposable {
   query(sql: string, values?: readonly (string | number)[]): Promise<readonly Row[]>;
-  /** How many rows the backend itself counted as written in this transaction, by triggers as well. */
+  /**
+   * How many rows the backend itself counted as written in this transaction, by triggers as well.
+   */
   countWrites(): Promise<number>;
   snapshot(): Promise<Snapshot>;
 }

@@ -10,7 +10,10 @@ export interface Change {
   readonly after: Row | null;
 }
 
-/** One row of a table gets another value in one column. `seen` is the row as it was when the step was planned. */
+/**
+ * One row of a table gets another value in one column. `seen` is the row as it was when the step
+ * was planned.
+ */
 export interface RowStep {
   readonly kind: 'row';
   readonly where: 'postgres' | 'sqlite';
@@ -38,7 +41,10 @@ export interface Workflow {
 
 /** Where things are. It survives processes as JSON. */
 export interface Place {
-  /** Of this run alone: the SQLite database, the tools' settings, and whatever a condition has to remember. */
+  /**
+   * Of this run alone: the SQLite database, the tools' settings, and whatever a condition has to
+   * remember.
+   */
   readonly folder: string;
   /** The application's login; absent where the workflow has nothing to do with PostgreSQL. */
   readonly postgres?: string;

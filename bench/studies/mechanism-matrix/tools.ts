@@ -1,4 +1,5 @@
-// What every condition but EffectMatch has to act with: the agent's tools, and plain requests to the service.
+// What every condition but EffectMatch has to act with: the agent's tools, and plain requests to
+// the service.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOKEN } from './service.ts';
@@ -31,7 +32,10 @@ export async function exchange(
   return { ok: response.ok, body: await response.json() };
 }
 
-/** The agent's tool for payments. A connector stands behind it, which adds whatever it is set up to add. */
+/**
+ * The agent's tool for payments. A connector stands behind it, which adds whatever it is set up to
+ * add.
+ */
 export async function callPaymentTool(
   place: Place,
   { payee, amount }: PaymentStep,

@@ -1,4 +1,5 @@
-// node worker.ts <folder>: runs the workflow of a case file in a process of its own and prints how it ended.
+// node worker.ts <folder>: runs the workflow of a case file in a process of its own and prints how
+// it ended.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CASE_FILE, type Case, play } from './run.ts';

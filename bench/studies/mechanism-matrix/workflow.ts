@@ -9,7 +9,10 @@ export function runDependent(place: Place): void {
   appendFileSync(join(place.folder, DEPENDENT_FILE), 'ran\n');
 }
 
-/** Performs the steps in order and then the dependent work. What was begun and what was done outlives the process. */
+/**
+ * Performs the steps in order and then the dependent work. What was begun and what was done
+ * outlives the process.
+ */
 export async function runWorkflow(
   performer: Performer,
   place: Place,

@@ -35,7 +35,10 @@ const UNTOUCHED_ROWS = 1000;
 /** A table that one statement fills, changes and empties; registered as bulk. */
 export const BULK_TABLE = 'line';
 
-/** All tables of the books: those that the operation writes, and as many more as the cell wants registered. */
+/**
+ * All tables of the books: those that the operation writes, and as many more as the cell wants
+ * registered.
+ */
 export function tableNames(relations: number): readonly string[] {
   const written = [...Object.keys(WRITTEN), BULK_TABLE];
   return [
@@ -44,7 +47,10 @@ export function tableNames(relations: number): readonly string[] {
   ];
 }
 
-/** Tables and their rows. Keys are built after the rows, and the trigger last: a million rows take seconds so. */
+/**
+ * Tables and their rows. Keys are built after the rows, and the trigger last: a million rows take
+ * seconds so.
+ */
 export function booksSchema(relations: number, rows: number): string {
   const tables = tableNames(relations).map((name) => createTable(name, WRITTEN[name], rows));
   return `${tables.join('\n')}

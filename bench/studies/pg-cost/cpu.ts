@@ -6,8 +6,8 @@ export interface CpuMeter {
 }
 
 /**
- * What an operation costs in processor time hardly depends on what else the machine does, which how long it takes does.
- * The server's part is known on Linux alone.
+ * What an operation costs in processor time hardly depends on what else the machine does, which how
+ * long it takes does. The server's part is known on Linux alone.
  */
 export function cpuMeter(postmaster: number | undefined): CpuMeter {
   return {

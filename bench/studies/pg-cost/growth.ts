@@ -8,8 +8,8 @@ import { connect, openDirect, openHeld } from './paths.ts';
 import { openSite, type Site } from './site.ts';
 
 /**
- * The time added with growing tables. Sites stay open and are visited in turns, because the machine does not stay the
- * same for minutes.
+ * The time added with growing tables. Sites stay open and are visited in turns, because the machine
+ * does not stay the same for minutes.
  */
 export async function measureSizes(
   server: TestServer,
@@ -37,7 +37,10 @@ export async function measureSizes(
   ];
 }
 
-/** The time added, and what one fresh certificate takes, with growing numbers of registered relations. */
+/**
+ * The time added, and what one fresh certificate takes, with growing numbers of registered
+ * relations.
+ */
 export async function measureRelations(
   server: TestServer,
   options: {
@@ -73,7 +76,10 @@ export async function measureRelations(
   return cells;
 }
 
-/** What protection adds to the direct transaction in each turn, in ms: medians over the blocks of the turn. */
+/**
+ * What protection adds to the direct transaction in each turn, in ms: medians over the blocks of
+ * the turn.
+ */
 async function visitInTurns(
   sites: readonly Site[],
   turns: number,
@@ -102,8 +108,9 @@ async function visitInTurns(
 }
 
 /**
- * The survey as the final gate asks for it: on a session that is open and has surveyed before. After a transaction of a
- * stranger it reads the catalogues; where nobody else committed it finds that out and needs no more.
+ * The survey as the final gate asks for it: on a session that is open and has surveyed before.
+ * After a transaction of a stranger it reads the catalogues; where nobody else committed it finds
+ * that out and needs no more.
  */
 async function timeCertificates(
   site: Site,

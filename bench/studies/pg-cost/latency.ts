@@ -13,7 +13,10 @@ export interface LatencySize {
 /** Times of one path, block by block. */
 export type Blocks = readonly (readonly number[])[];
 
-/** Runs the paths in turns, a block each, so that whatever disturbs the machine disturbs all of them. */
+/**
+ * Runs the paths in turns, a block each, so that whatever disturbs the machine disturbs all of
+ * them.
+ */
 export async function interleave(
   paths: readonly Path[],
   { blocks, perBlock, warmup }: LatencySize,

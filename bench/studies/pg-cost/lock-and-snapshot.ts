@@ -3,9 +3,9 @@ import { connect, type Path } from './paths.ts';
 import type { Site } from './site.ts';
 
 /**
- * The obvious way to know what an operation did, written for the comparison: nobody else may write any of the tables
- * meanwhile, all rows are copied before, and the difference is taken after. Copies and difference stay in the server,
- * which is faster than fetching the rows.
+ * The obvious way to know what an operation did, written for the comparison: nobody else may write
+ * any of the tables meanwhile, all rows are copied before, and the difference is taken after.
+ * Copies and difference stay in the server, which is faster than fetching the rows.
  */
 export async function openLockAndSnapshot(
   site: Site,
@@ -42,7 +42,8 @@ export async function openLockAndSnapshot(
       await client.query(snapshot);
       await client.query(OPERATION, [id]);
       const { rows } = await client.query(difference);
-      // A changed balance is one row gone and one new, three inserts are three new; the invoice may be paid already.
+      // A changed balance is one row gone and one new, three inserts are three new; the invoice may
+      // be paid already.
       if (rows.length < 5) throw new Error(`the snapshots differ in ${rows.length} rows`);
       await client.query('commit');
     },

@@ -61,8 +61,8 @@ export interface BenchRuntime extends AsyncDisposable {
 }
 
 /**
- * Opens a runtime with its own ledger. Without certification the survey of the first admission is presented for ever:
- * a seam of this study, which the adapter has no option for.
+ * Opens a runtime with its own ledger. Without certification the survey of the first admission is
+ * presented for ever: a seam of this study, which the adapter has no option for.
  */
 export async function openRuntime(
   site: Site,

@@ -7,8 +7,9 @@ import { startServer, type TestServer } from '../../../test/postgres/server.ts';
 import { BULK_TABLE, booksSchema, tableNames } from './books.ts';
 
 /**
- * A server for the study alone. Every commit is flushed, as PostgreSQL has it. Checkpoints are kept out of the
- * measurements, and all tables fit into memory, so that every block meets the same server.
+ * A server for the study alone. Every commit is flushed, as PostgreSQL has it. Checkpoints are kept
+ * out of the measurements, and all tables fit into memory, so that every block meets the same
+ * server.
  */
 export async function startBenchServer(): Promise<TestServer> {
   return await startServer({
@@ -31,7 +32,10 @@ export interface Site extends AsyncDisposable {
   readonly folder: string;
 }
 
-/** Creates both databases with `relations` tables, all registered, and `rows` rows in each that the operation writes. */
+/**
+ * Creates both databases with `relations` tables, all registered, and `rows` rows in each that the
+ * operation writes.
+ */
 export async function openSite(server: TestServer, relations: number, rows: number): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
   const schema = booksSchema(relations, rows);

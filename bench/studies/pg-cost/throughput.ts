@@ -5,13 +5,18 @@ import type { Site } from './site.ts';
 
 export interface ThroughputSize {
   readonly rounds: number;
-  /** Operations of one slice: of the direct path, of the two protected ones, of lock and snapshot. */
+  /**
+   * Operations of one slice: of the direct path, of the two protected ones, of lock and snapshot.
+   */
   readonly direct: number;
   readonly held: number;
   readonly locked: number;
 }
 
-/** Operations per second of many clients on disjoint rows of the same tables, a slice of each path in turns. */
+/**
+ * Operations per second of many clients on disjoint rows of the same tables, a slice of each path
+ * in turns.
+ */
 export async function measureThroughput(
   site: Site,
   {
@@ -65,7 +70,10 @@ export async function measureThroughput(
   ];
 }
 
-/** Rows for a slice. An approval is for rows that were never charged; the other paths may charge rows again. */
+/**
+ * Rows for a slice. An approval is for rows that were never charged; the other paths may charge
+ * rows again.
+ */
 function takeNumbers(
   site: Site,
   numbers: { next: number },

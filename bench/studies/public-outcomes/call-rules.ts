@@ -1,4 +1,5 @@
-// Call-level rules in the style of AgentSpec: they see the submitted statements and nothing that comes of them.
+// Call-level rules in the style of AgentSpec: they see the submitted statements and nothing that
+// comes of them.
 import { loadModule, parseSync } from 'libpg-query';
 
 /** Which writes a task may contain, as `insert Customer`. */
@@ -36,7 +37,10 @@ export function splitStatements(script: string): readonly string[] {
   );
 }
 
-/** The first visible write, or other statement, that the policy does not allow; undefined when there is none. */
+/**
+ * The first visible write, or other statement, that the policy does not allow; undefined when there
+ * is none.
+ */
 export function findForbidden(
   statements: readonly string[],
   policy: WritePolicy,

@@ -1,4 +1,5 @@
-// The ways to run one list of statements on PostgreSQL. Each decides by the evidence that it may read.
+// The ways to run one list of statements on PostgreSQL. Each decides by the evidence that it may
+// read.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +50,10 @@ const direct: DatabaseCondition = {
   },
 };
 
-/** The same, after the visible writes of every statement were found to be those that the task calls for. */
+/**
+ * The same, after the visible writes of every statement were found to be those that the task calls
+ * for.
+ */
 const callRules: DatabaseCondition = {
   name: 'call-level rules',
   async run(execution, db) {
@@ -74,7 +78,10 @@ export const DATABASE_CONDITIONS = { direct, callRules, effectMatch, noCompariso
 
 const KEYS = generateApprover('study');
 
-/** A runtime in front of a database that is provisioned for it, with what it keeps in a folder of its own. */
+/**
+ * A runtime in front of a database that is provisioned for it, with what it keeps in a folder of
+ * its own.
+ */
 export async function openHeldDatabase(
   { keys }: DatabaseExecution,
   db: TestDatabase,

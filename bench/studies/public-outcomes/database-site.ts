@@ -12,7 +12,9 @@ const APPLICATION = 'shop';
 
 /** A server with the sample database, from which every run gets a copy of its own. */
 export interface DatabaseSite extends AsyncDisposable {
-  /** A fresh copy with the task's setup, and with a fixture beneath the tables where one is named. */
+  /**
+   * A fresh copy with the task's setup, and with a fixture beneath the tables where one is named.
+   */
   open(task: TaskName, fixture: Fixture | undefined): Promise<TestDatabase>;
   /** What an approval may be calculated from. */
   packet(task: TaskName): Promise<DatabasePacket>;

@@ -16,7 +16,10 @@ const CHINOOK: Keys = {
   Track: ['TrackId'],
 };
 
-/** What is known about a task before anyone runs it, and the faults that a fixture can hide beneath its statements. */
+/**
+ * What is known about a task before anyone runs it, and the faults that a fixture can hide beneath
+ * its statements.
+ */
 export interface DatabaseTask {
   /** All registered relations, those included that the task does not write. */
   readonly keys: Keys;

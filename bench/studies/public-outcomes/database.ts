@@ -1,4 +1,5 @@
-// Part (a): three MCPMark tasks on PostgreSQL, whose approvals are calculated from request and initial rows.
+// Part (a): three MCPMark tasks on PostgreSQL, whose approvals are calculated from request and
+// initial rows.
 import { approveRows } from '../../approvals/rows.ts';
 import { loadCandidate, TASK_NAMES, type TaskName } from '../../data/mcpmark.ts';
 import type { RawRecords } from '../../raw.ts';
@@ -22,7 +23,9 @@ type Variant = (typeof VARIANTS)[number];
 /** The task with inserts, updates, deletes and a relation without a key. */
 const QUICK_TASKS: readonly TaskName[] = ['employee_hierarchy_management'];
 
-/** The paper's table (a): right states when clean, and wrong commits for each of the three faults. */
+/**
+ * The paper's table (a): right states when clean, and wrong commits for each of the three faults.
+ */
 const PAPER: readonly {
   readonly condition: DatabaseCondition;
   readonly clean: number;
@@ -118,7 +121,9 @@ export async function runDatabase(
   ];
 }
 
-/** Other rows than the approved ones are durable, whatever was said, or are said to be committed. */
+/**
+ * Other rows than the approved ones are durable, whatever was said, or are said to be committed.
+ */
 export function countWrong(
   runs: readonly Pick<DatabaseRun, 'committed' | 'isApproved' | 'isInitial'>[],
 ): number {

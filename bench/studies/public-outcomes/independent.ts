@@ -1,4 +1,5 @@
-// Part (b): twelve STATE tasks whose approvals are calculated from request, initial state and business rules.
+// Part (b): twelve STATE tasks whose approvals are calculated from request, initial state and
+// business rules.
 import { approveState } from '../../approvals/index.ts';
 import { applyPatch, type PatchStep, readPointer } from '../../data/patch.ts';
 import type { Packet, Snapshot, StateTask } from '../../data/state-bench.ts';

@@ -1,5 +1,6 @@
-// Part (c): 206 STATE tasks against the saved clean reference, as the paper has it. What is approved here was taken
-// from a clean execution, so this part shows what comparison does, not where approvals come from.
+// Part (c): 206 STATE tasks against the saved clean reference, as the paper has it. What is
+// approved here was taken from a clean execution, so this part shows what comparison does, not
+// where approvals come from.
 import type { StateTask, VariantName } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
@@ -19,7 +20,10 @@ const VARIANTS: readonly StateVariant[] = [
   { name: 'duplicate', calls: (task) => replayVariant(task, RECORDED.duplicate) },
 ];
 
-/** The paper's full table of the 206 tasks: right states when clean, saved ones where it tells, then wrong commits. */
+/**
+ * The paper's full table of the 206 tasks: right states when clean, saved ones where it tells, then
+ * wrong commits.
+ */
 export const PAPER = [
   { condition: direct, clean: 618, saved: undefined, omit: 354, duplicate: 138 },
   { condition: errorReject, clean: 597, saved: 591, omit: 138, duplicate: 138 },

@@ -13,9 +13,9 @@ export interface ReplayedCall {
 }
 
 /**
- * The calls of a variant with their recorded consequences. Up to the call that is left out or repeated they are those
- * of the clean sequence. Of what follows only the end was recorded, so it comes with the last call: no condition
- * decides anything in between.
+ * The calls of a variant with their recorded consequences. Up to the call that is left out or
+ * repeated they are those of the clean sequence. Of what follows only the end was recorded, so it
+ * comes with the last call: no condition decides anything in between.
  */
 export function replayVariant(task: StateTask, name: VariantName): readonly ReplayedCall[] {
   const variant = task.variants[name];
@@ -46,7 +46,9 @@ function selectedCall({ firstWrite, firstMutation, packet }: StateTask, name: Va
   return at;
 }
 
-/** The same calls, with something else as the end of it: a fault of the state that no call shows. */
+/**
+ * The same calls, with something else as the end of it: a fault of the state that no call shows.
+ */
 export function withFinal(
   calls: readonly ReplayedCall[],
   change: (final: Snapshot) => Snapshot,

@@ -1,4 +1,5 @@
-// The ways to run one sequence of native calls. Each decides by the evidence that it may read and by nothing else.
+// The ways to run one sequence of native calls. Each decides by the evidence that it may read and
+// by nothing else.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { snapshot } from '../../../src/adapters/snapshot/index.ts';
@@ -70,7 +71,10 @@ const errorReject: Condition = {
   readBack: readPlain,
 };
 
-/** The whole runtime: license, claim, held candidate, comparison, permit, promotion; ledger and state on disk. */
+/**
+ * The whole runtime: license, claim, held candidate, comparison, permit, promotion; ledger and
+ * state on disk.
+ */
 const effectMatch: Condition = {
   name: 'EffectMatch',
   run: (execution, folder) => runHeld(execution, folder, {}),
@@ -99,7 +103,9 @@ export const KEYS = generateApprover('study');
 const HELD_FILE = 'state.db';
 const PLAIN_FILE = 'plain.db';
 
-/** A runtime in front of the durable state in this folder. `change` is for ablations of the adapter. */
+/**
+ * A runtime in front of the durable state in this folder. `change` is for ablations of the adapter.
+ */
 export async function openHeld(
   execution: Execution,
   folder: string,
@@ -110,7 +116,9 @@ export async function openHeld(
   return await createRuntime({ ...config, adapters: { state: change(adapters.state) } }, internals);
 }
 
-/** The deployment in this folder: the same in every process that knows the approver's public key. */
+/**
+ * The deployment in this folder: the same in every process that knows the approver's public key.
+ */
 export function heldConfig(
   { initial, schema, calls, tools }: Execution,
   folder: string,
@@ -164,7 +172,9 @@ export async function executeHeld(
   );
 }
 
-/** A backend that holds candidates commits them or does not; anything else would be another study. */
+/**
+ * A backend that holds candidates commits them or does not; anything else would be another study.
+ */
 export function decisionOf(terminal: Terminal): Decision {
   if (terminal.kind === 'committed') return { committed: true };
   if (terminal.kind === 'rejected')

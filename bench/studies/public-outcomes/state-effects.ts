@@ -8,7 +8,10 @@ import type { Snapshot, StateRecord, StateTask } from '../../data/state-bench.ts
 /** The column of a record's id. No field of the data is called so. */
 export const KEY = 'record';
 
-/** Namespaces of a domain and the fields of their records, as all initial states of the domain have them. */
+/**
+ * Namespaces of a domain and the fields of their records, as all initial states of the domain have
+ * them.
+ */
 export type Schema = ReadonlyMap<string, readonly string[]>;
 
 /** What an application registers once for all its tasks, which are those of one domain. */

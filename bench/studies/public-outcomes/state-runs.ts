@@ -29,7 +29,10 @@ export const cleanReference: StatePlan['approve'] = ({ packet, variants }) => {
   return variants.clean.final;
 };
 
-/** What became durable, as it was read back; what a condition says of itself only tells two kinds of wrong apart. */
+/**
+ * What became durable, as it was read back; what a condition says of itself only tells two kinds of
+ * wrong apart.
+ */
 export function countRuns(runs: readonly StateRun[], variant: string, condition: Condition) {
   const own = runs.filter((run) => run.variant === variant && run.condition === condition.name);
   return {
@@ -58,7 +61,10 @@ export interface StateRun {
   readonly isInitial: boolean;
 }
 
-/** Runs all of it, each run with a folder of its own, and returns the records. `all` tells what the applications are. */
+/**
+ * Runs all of it, each run with a folder of its own, and returns the records. `all` tells what the
+ * applications are.
+ */
 export async function runStatePlan(
   plan: StatePlan,
   all: readonly StateTask[],

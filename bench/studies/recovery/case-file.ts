@@ -10,7 +10,10 @@ export const CONTINUATION = 'next';
 /** Where every release of the dependent work leaves a line. */
 export const RELEASES = 'releases.log';
 
-/** What the processes of one case share beside the durable state: the deployment, and what an agent was given. */
+/**
+ * What the processes of one case share beside the durable state: the deployment, and what an agent
+ * was given.
+ */
 export interface CaseFile {
   readonly work: StateWork | DatabaseWork;
   readonly license: SignedLicense;

@@ -1,4 +1,5 @@
-// The processes of one case: one that executes, two that ask whether they may continue, one that recovers.
+// The processes of one case: one that executes, two that ask whether they may continue, one that
+// recovers.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +25,10 @@ interface Ended {
 }
 export type Start = (name: 'producer' | 'reader', ...given: readonly string[]) => Promise<Ended>;
 
-/** Starts scripts in processes of their own, which share what Node compiled, in this folder, and nothing else. */
+/**
+ * Starts scripts in processes of their own, which share what Node compiled, in this folder, and
+ * nothing else.
+ */
 export function starter(compiled: string): Start {
   const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
   return (name, ...given) =>
@@ -42,7 +46,10 @@ export function starter(compiled: string): Start {
     });
 }
 
-/** Has the case in this folder executed, and killed at the step where one is named; then the others look at it. */
+/**
+ * Has the case in this folder executed, and killed at the step where one is named; then the others
+ * look at it.
+ */
 export async function runCase(
   start: Start,
   folder: string,

@@ -1,4 +1,5 @@
-// The same on PostgreSQL: the customer migration, whose approval is calculated from the request and the initial rows.
+// The same on PostgreSQL: the customer migration, whose approval is calculated from the request and
+// the initial rows.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +24,10 @@ import { type CaseRun, runCase, type Start } from './case-run.ts';
 const REPETITIONS = 5;
 const TASK = 'customer_data_migration';
 
-/** Where the process ends; of five: states that are the approved one, the paper's releases, and ours after recovery. */
+/**
+ * Where the process ends; of five: states that are the approved one, the paper's releases, and ours
+ * after recovery.
+ */
 const EXITS: readonly {
   readonly name: string;
   readonly exitAt: Step;

@@ -1,4 +1,5 @@
-// node producer.ts <folder> <step or ->: executes the case in a process of its own, which is killed at the step.
+// node producer.ts <folder> <step or ->: executes the case in a process of its own, which is killed
+// at the step.
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { readCase } from './case-file.ts';
 

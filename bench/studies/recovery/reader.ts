@@ -1,4 +1,5 @@
-// node reader.ts <folder> <as-saved or recover>: a fresh worker that asks whether the dependent work may run.
+// node reader.ts <folder> <as-saved or recover>: a fresh worker that asks whether the dependent
+// work may run.
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lineagesOf } from '../../../src/runtime/lineage.ts';

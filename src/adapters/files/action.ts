@@ -3,7 +3,10 @@ import type { Value } from '../../protocol/value.ts';
 import { describeContent } from './content.ts';
 import { findLinkProblem, findPathProblem, RESERVED_PREFIX } from './paths.ts';
 
-/** One change to the folder. Content is text or base64; modes are numbers such as 0o644 or texts such as '0644'. */
+/**
+ * One change to the folder. Content is text or base64; modes are numbers such as 0o644 or texts
+ * such as '0644'.
+ */
 export type FileOperation =
   | { readonly write: WriteText | WriteBase64 }
   | { readonly remove: { readonly path: string; readonly recursive?: boolean } }
@@ -29,7 +32,10 @@ export interface FilesAction {
   readonly operations: readonly FileOperation[];
 }
 
-/** An operation that was checked completely. `mode: undefined` keeps the mode of a file that is replaced. */
+/**
+ * An operation that was checked completely. `mode: undefined` keeps the mode of a file that is
+ * replaced.
+ */
 export type CheckedOperation =
   | {
       readonly op: 'write';
@@ -43,7 +49,10 @@ export type CheckedOperation =
   | { readonly op: 'chmod'; readonly path: string; readonly mode: number }
   | { readonly op: 'symlink'; readonly path: string; readonly target: string };
 
-/** An action that was checked completely: its own copy, which nothing the agent still holds can change. */
+/**
+ * An action that was checked completely: its own copy, which nothing the agent still holds can
+ * change.
+ */
 export interface CheckedAction {
   readonly operations: readonly CheckedOperation[];
 }
@@ -141,7 +150,10 @@ function readContent(fields: { readonly [name: string]: unknown }, where: string
   return bytes;
 }
 
-/** Plain permission bits only; `needed` is what the adapter itself must be able to do with the result. */
+/**
+ * Plain permission bits only; `needed` is what the adapter itself must be able to do with the
+ * result.
+ */
 function readMode<Default>(
   mode: unknown,
   needed: number,
@@ -160,7 +172,10 @@ function readMode<Default>(
   return bits;
 }
 
-/** Permission bits from a number or from octal text; undefined for everything else, special bits included. */
+/**
+ * Permission bits from a number or from octal text; undefined for everything else, special bits
+ * included.
+ */
 export function parseMode(mode: unknown): number | undefined {
   const bits =
     typeof mode === 'string' && /^0?[0-7]{3}$/.test(mode) ? Number.parseInt(mode, 8) : mode;
@@ -185,7 +200,10 @@ export function describeAction(action: CheckedAction): Value {
   };
 }
 
-/** Every path that an action names: nothing else, and nothing that does not lie below one of them, may change. */
+/**
+ * Every path that an action names: nothing else, and nothing that does not lie below one of them,
+ * may change.
+ */
 export function namedPaths(action: CheckedAction): ReadonlySet<string> {
   return new Set(
     action.operations.flatMap((operation) => [

@@ -58,9 +58,15 @@ const DEADLINE = { deadlineMs: BUSY_TIMEOUT_MS };
 export interface FilesOptions {
   /** The folder. Once it is adopted this is a symbolic link to the version that counts. */
   readonly root: string;
-  /** Where versions and markers are kept; `.<name>.effectmatch` beside the root unless told. On the same file system. */
+  /**
+   * Where versions and markers are kept; `.<name>.effectmatch` beside the root unless told. On the
+   * same file system.
+   */
   readonly control?: string;
-  /** Agrees that a plain folder is moved into the control folder, with a link in its place. Needed once. */
+  /**
+   * Agrees that a plain folder is moved into the control folder, with a link in its place. Needed
+   * once.
+   */
   readonly adopt?: boolean;
   /** What journal and receipts keep of values; `plain` unless told. */
   readonly values?: 'plain' | 'digest';
@@ -68,7 +74,10 @@ export interface FilesOptions {
 
 const OPTIONS: OptionNames<FilesOptions> = { root: true, control: true, adopt: true, values: true };
 
-/** Opens the folder, finishes what a process that died had begun, and refuses what could not be protected. */
+/**
+ * Opens the folder, finishes what a process that died had begun, and refuses what could not be
+ * protected.
+ */
 export async function openAdapter(
   options: FilesOptions,
   context: AdapterContext,
@@ -137,7 +146,9 @@ function demandAdoption(layout: Layout, { adopt }: FilesOptions): void {
   );
 }
 
-/** The control file is for its owner alone: it names every file, also those that others may not see. */
+/**
+ * The control file is for its owner alone: it names every file, also those that others may not see.
+ */
 function openControl(layout: Layout): DatabaseSync {
   try {
     makePassage(layout.control);
@@ -195,7 +206,10 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     return normaliseManifest(this.#schema, manifest);
   }
 
-  /** A version that is replaced and removed while it is being read is read again as what replaced it. */
+  /**
+   * A version that is replaced and removed while it is being read is read again as what replaced
+   * it.
+   */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     return await asUnavailable(async () => {
       await this.#redo();
@@ -297,7 +311,10 @@ export class FilesAdapter implements PromotableAdapter<CheckedAction> {
     await showCurrent(this.#opened.db, this.#opened.layout, DEADLINE);
   }
 
-  /** Tidying up never turns a promotion that is over into a failure; what it leaves the next sweep finds. */
+  /**
+   * Tidying up never turns a promotion that is over into a failure; what it leaves the next sweep
+   * finds.
+   */
   async #sweep(): Promise<void> {
     const { db, layout, context } = this.#opened;
     await sweep(db, layout, { nowMs: context.clock.now(), deadlineMs: 100 }).catch(() => {});

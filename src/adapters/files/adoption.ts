@@ -24,8 +24,9 @@ export function entryOf(item: Found, digest: string | null): Entry {
 }
 
 /**
- * Records the plain folder at the root as version 1. The folder itself is moved, and a link put in its place, by the
- * redo step that follows: nothing is copied, and a process that dies in between is finished by the next.
+ * Records the plain folder at the root as version 1. The folder itself is moved, and a link put in
+ * its place, by the redo step that follows: nothing is copied, and a process that dies in between
+ * is finished by the next.
  */
 export async function adoptFolder(
   db: DatabaseSync,

@@ -7,7 +7,10 @@ export interface TreeProblem {
   readonly what: string;
 }
 
-/** The first thing in a folder that leads out of it, that no approval can name, or that is no content at all. */
+/**
+ * The first thing in a folder that leads out of it, that no approval can name, or that is no
+ * content at all.
+ */
 export function findTreeProblem(found: readonly Found[]): TreeProblem | undefined {
   const names = new Set<string>();
   for (const item of found) {

@@ -20,13 +20,18 @@ import {
   systemCode,
 } from './tree.ts';
 
-/** A candidate that starts out as its base version, or what in the base is not as it was promoted. */
+/**
+ * A candidate that starts out as its base version, or what in the base is not as it was promoted.
+ */
 export type Cloned =
   | {
       readonly kind: 'cloned';
       /** The base with the stamps of now; the same object as before where none had moved. */
       readonly base: Manifest;
-      /** Each folder of the base as it was found, by path: whoever adds, removes or permits something there moves it. */
+      /**
+       * Each folder of the base as it was found, by path: whoever adds, removes or permits
+       * something there moves it.
+       */
       readonly folders: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'changed'; readonly path: string; readonly what: string };
@@ -35,8 +40,9 @@ export type Cloned =
 const CANNOT_LINK = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 /**
- * Lays out a version once more: folders anew, files as further links to the same inodes, so that nothing is copied and
- * nothing read. Every file is looked at on the way; only one that does not look as it was promoted is hashed again.
+ * Lays out a version once more: folders anew, files as further links to the same inodes, so that
+ * nothing is copied and nothing read. Every file is looked at on the way; only one that does not
+ * look as it was promoted is hashed again.
  */
 export function cloneTree(from: string, manifest: Manifest, to: string): Cloned {
   const found = listTree(from);
@@ -97,7 +103,9 @@ function linkOrCopy(from: string, to: string, { mode, owner }: Found): void {
   }
 }
 
-/** A file of its own with the same content; shares blocks where the file system can, and is flushed. */
+/**
+ * A file of its own with the same content; shares blocks where the file system can, and is flushed.
+ */
 export function copyFile(
   from: string,
   to: string,
@@ -112,8 +120,8 @@ export function copyFile(
 }
 
 /**
- * Sets the time of a new file to a full millisecond: whoever writes to it later leaves the kernel's own time, with
- * other digits behind that, even within the same tick of its clock.
+ * Sets the time of a new file to a full millisecond: whoever writes to it later leaves the kernel's
+ * own time, with other digits behind that, even within the same tick of its clock.
  */
 export function stampTime(file: string): void {
   const seconds = Date.now() / 1000;

@@ -4,12 +4,17 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { EffectMatchError } from '../../errors.ts';
 import { readTag, type Value } from '../../protocol/value.ts';
 
-/** Up to this size, content that is UTF-8 is compared and shown as text; all other content as digest and size. */
+/**
+ * Up to this size, content that is UTF-8 is compared and shown as text; all other content as digest
+ * and size.
+ */
 export const MAX_TEXT_BYTES = 4096;
 const CHUNK_BYTES = 1024 * 1024;
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** Content as it is compared: text that an approver can read where it is small enough to be read. */
+/**
+ * Content as it is compared: text that an approver can read where it is small enough to be read.
+ */
 export function describeContent(bytes: Uint8Array): Value {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.length <= MAX_TEXT_BYTES && isUtf8(view)) return view.toString('utf8');
@@ -21,7 +26,10 @@ export function describeDigest(sha256: string, size: number): Value {
   return { sha256, size };
 }
 
-/** What an approver wrote as content, in the form in which it is compared; undefined for what stands for none. */
+/**
+ * What an approver wrote as content, in the form in which it is compared; undefined for what stands
+ * for none.
+ */
 export function normaliseContent(value: Value): Value | undefined {
   if (typeof value === 'string') return describeContent(Buffer.from(value));
   const tagged = readTag(value);
@@ -37,7 +45,10 @@ export function normaliseContent(value: Value): Value | undefined {
     : undefined;
 }
 
-/** Digest of a regular file, read piece by piece. Follows no link and waits for nobody at the other end of a pipe. */
+/**
+ * Digest of a regular file, read piece by piece. Follows no link and waits for nobody at the other
+ * end of a pipe.
+ */
 export function hashFile(file: string): string {
   const digest = createHash('sha256');
   readPieces(file, (piece) => digest.update(piece));

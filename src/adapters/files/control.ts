@@ -18,7 +18,10 @@ const SCHEMA = `
     primary key (path, since)) strict, without rowid;
 `;
 
-/** What a version holds at one path. Kept in the control file from the version that brought it to the one that ended it. */
+/**
+ * What a version holds at one path. Kept in the control file from the version that brought it to
+ * the one that ended it.
+ */
 export interface Entry {
   readonly path: string;
   readonly kind: 'file' | 'directory' | 'symlink';
@@ -27,7 +30,9 @@ export interface Entry {
   /** SHA-256 of a file's content. */
   readonly digest: string | null;
   readonly link: string | null;
-  /** What the file system said about a file when its digest was taken; empty for everything else. */
+  /**
+   * What the file system said about a file when its digest was taken; empty for everything else.
+   */
   readonly stamp: string;
 }
 
@@ -41,8 +46,9 @@ export interface Version {
 }
 
 /**
- * Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file.
- * So is the one `root` that it serves, as seen from the control folder: the link of another would never be switched.
+ * Creates the control tables where they are missing and returns the backend id: random, drawn once,
+ * kept in the file. So is the one `root` that it serves, as seen from the control folder: the link
+ * of another would never be switched.
  */
 export async function ensureControl(
   db: DatabaseSync,
@@ -116,7 +122,10 @@ function readEntry(row: Record<string, unknown>): Entry {
   };
 }
 
-/** Writes a version inside the open transaction: only what differs from the version before costs a row. */
+/**
+ * Writes a version inside the open transaction: only what differs from the version before costs a
+ * row.
+ */
 export function writeVersion(
   db: DatabaseSync,
   version: Version,
@@ -148,7 +157,10 @@ function isSame(one: Entry, other: Entry | undefined): boolean {
   );
 }
 
-/** Everything about an entry that lasts, as one text: the same for two entries exactly when they are the same. */
+/**
+ * Everything about an entry that lasts, as one text: the same for two entries exactly when they are
+ * the same.
+ */
 export function describeEntry({ path, kind, mode, size, digest, link }: Entry): string {
   return JSON.stringify([path, kind, mode, kind === 'directory' ? 0 : size, digest, link]);
 }

@@ -12,9 +12,15 @@ import { RESERVED_PREFIX } from './paths.ts';
 import { rowOf } from './reading.ts';
 import { describePlace, type Found, listTree, stampOf, systemCode } from './tree.ts';
 
-/** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
+/**
+ * The channels that must all answer, and agree, before an observation of this adapter counts as
+ * complete.
+ */
 export const CHANNELS = ['walk', 'operations', 'base', 'links'] as const;
-/** Where records of the admission probe are reported. It is not registered, so nothing on it can be approved. */
+/**
+ * Where records of the admission probe are reported. It is not registered, so nothing on it can be
+ * approved.
+ */
 export const PROBE_TARGET = 'effectmatch-probe';
 
 /** The version a candidate was made from, as it was found when it was cloned. */
@@ -32,15 +38,18 @@ export interface Reading {
   readonly changed: readonly string[];
   /** Files with more links than they should have, and what is no file at all. */
   readonly strays: readonly string[];
-  /** Files of the base that the candidate does not share: what others write to them shows nowhere else. */
+  /**
+   * Files of the base that the candidate does not share: what others write to them shows nowhere
+   * else.
+   */
   readonly unshared: readonly Entry[];
   /** Fingerprint of all of it. */
   readonly text: string;
 }
 
 /**
- * Walks the candidate for real. A file that is still the very inode of the base, unwritten, has the content that the
- * base has; every other file is hashed.
+ * Walks the candidate for real. A file that is still the very inode of the base, unwritten, has the
+ * content that the base has; every other file is hashed.
  */
 export function readCandidate(tree: string, base: Manifest): Reading {
   const found = listTree(tree);
@@ -90,8 +99,9 @@ function describeFound(found: readonly Found[], after: Manifest): unknown {
 }
 
 /**
- * The base as it is now, in one text: the version that counts, and whether anybody wrote to folders of the base, or to
- * files that the candidate replaced. Writes into all other files show in the candidate, which shares them.
+ * The base as it is now, in one text: the version that counts, and whether anybody wrote to folders
+ * of the base, or to files that the candidate replaced. Writes into all other files show in the
+ * candidate, which shares them.
  */
 export function describeBase(
   base: Base,
@@ -159,7 +169,10 @@ function targetOf(path: string): string {
   return path.startsWith(RESERVED_PREFIX) ? PROBE_TARGET : FILE_TARGET.name;
 }
 
-/** Whether an operation named this path or a folder above it. Nobody else may have changed anything in the candidate. */
+/**
+ * Whether an operation named this path or a folder above it. Nobody else may have changed anything
+ * in the candidate.
+ */
 function isExplained(path: string, named: ReadonlySet<string>): boolean {
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
     if (named.has(path.slice(0, end))) return true;

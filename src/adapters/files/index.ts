@@ -7,8 +7,9 @@ export type { CheckedAction, FileOperation, FilesAction } from './action.ts';
 export type { FilesOptions } from './adapter.ts';
 
 /**
- * Protects a folder: operations run in a copy of the current version that shares every untouched file, what they
- * changed is found by walking the copy, and exactly that copy becomes the next version together with its marker.
+ * Protects a folder: operations run in a copy of the current version that shares every untouched
+ * file, what they changed is found by walking the copy, and exactly that copy becomes the next
+ * version together with its marker.
  */
 export function files(options: FilesOptions): AdapterFactory<CheckedAction> {
   return { open: async (context) => await openAdapter(options, context) };

@@ -38,7 +38,10 @@ export function treeOf(layout: Layout, folder: string): string {
   return join(layout.versions, folder, 'tree');
 }
 
-/** The folder of a version or candidate: its tree, and a scratch place that only the adapter can enter. */
+/**
+ * The folder of a version or candidate: its tree, and a scratch place that only the adapter can
+ * enter.
+ */
 export function makeFolder(
   layout: Layout,
   folder: string,
@@ -49,7 +52,10 @@ export function makeFolder(
   return { tree: treeOf(layout, folder), scratch };
 }
 
-/** A folder that others may pass through and not list, whatever the process's mask: readers come through the root. */
+/**
+ * A folder that others may pass through and not list, whatever the process's mask: readers come
+ * through the root.
+ */
 export function makePassage(folder: string): void {
   if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o711);
 }
@@ -72,8 +78,9 @@ function readRootLink({ root }: Layout): string | undefined {
 }
 
 /**
- * Makes the root show the version that counts, where it does not yet: the redo step of a promotion, and of an
- * adoption. Under the write lock, so that nobody who is late can turn the link back to an older version.
+ * Makes the root show the version that counts, where it does not yet: the redo step of a promotion,
+ * and of an adoption. Under the write lock, so that nobody who is late can turn the link back to an
+ * older version.
  */
 export async function showCurrent(
   db: DatabaseSync,

@@ -21,7 +21,9 @@ interface Column {
 
 type Shape = RelationShape<Column>;
 
-/** A folder as manifests see it: modes as octal text, content as small text or as digest and size. */
+/**
+ * A folder as manifests see it: modes as octal text, content as small text or as digest and size.
+ */
 export class FilesSchema implements ManifestSchema<Column> {
   readonly registration: Registration;
 

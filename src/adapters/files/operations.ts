@@ -19,7 +19,10 @@ import { type CheckedAction, type CheckedOperation, formatMode } from './action.
 import { copyFile, stampTime } from './clone.ts';
 import { keepOwner, removeTree, systemCode, systemWords } from './tree.ts';
 
-/** Where operations work: the candidate's tree, and a place beside it where files are made before they are moved in. */
+/**
+ * Where operations work: the candidate's tree, and a place beside it where files are made before
+ * they are moved in.
+ */
 export interface Workplace {
   readonly tree: string;
   readonly scratch: string;
@@ -31,8 +34,9 @@ const DEFAULT_FILE_MODE = 0o644;
 class Misfit extends Error {}
 
 /**
- * Runs the operations in order and stops at the first that fails, with what was wrong; undefined where none did. No
- * file that the candidate shares with another version is ever written: each change makes a new inode.
+ * Runs the operations in order and stops at the first that fails, with what was wrong; undefined
+ * where none did. No file that the candidate shares with another version is ever written: each
+ * change makes a new inode.
  */
 export function runOperations(
   workplace: Workplace,

@@ -7,8 +7,9 @@ const ASCII = /^[\x20-\x7e]*$/;
 export const RESERVED_PREFIX = '.effectmatch-';
 
 /**
- * What is wrong with a path, in words; undefined where nothing is. A path is relative to the root and spelled in its
- * only form, so that two paths are the same file exactly when they are the same text.
+ * What is wrong with a path, in words; undefined where nothing is. A path is relative to the root
+ * and spelled in its only form, so that two paths are the same file exactly when they are the same
+ * text.
  */
 export function findPathProblem(path: string): string | undefined {
   if (path === '') return 'it is empty';
@@ -28,8 +29,9 @@ export function findPathProblem(path: string): string | undefined {
 }
 
 /**
- * What is wrong with a symbolic link, by its text and by where it lies. It may go up only at its beginning: from
- * there on every step goes down, and a link met on the way is bound by the same rule, so no chain leaves the root.
+ * What is wrong with a symbolic link, by its text and by where it lies. It may go up only at its
+ * beginning: from there on every step goes down, and a link met on the way is bound by the same
+ * rule, so no chain leaves the root.
  */
 export function findLinkProblem(path: string, link: string): string | undefined {
   if (link === '' || link.includes('\0') || !link.isWellFormed())
@@ -53,9 +55,9 @@ export function findLinkProblem(path: string, link: string): string | undefined 
 }
 
 /**
- * Names that a file system without case, or with its own Unicode normal form, takes for one have one folded form.
- * Characters without a glyph go, because such file systems skip them. Lower case comes first too: only as ß does ẞ
- * become SS.
+ * Names that a file system without case, or with its own Unicode normal form, takes for one have
+ * one folded form. Characters without a glyph go, because such file systems skip them. Lower case
+ * comes first too: only as ß does ẞ become SS.
  */
 export function foldName(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();

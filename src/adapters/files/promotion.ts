@@ -30,9 +30,10 @@ export interface Promotable {
 type Refused = Extract<Promotion, { kind: 'refused' }>;
 
 /**
- * Makes a candidate the version that counts. Its files are flushed already; its folders are flushed first. The commit
- * point is one transaction: marker and pointer, on condition that the pointer still is at the base. What follows only
- * shows it, and is repeated by whoever comes next if this process does not get to it.
+ * Makes a candidate the version that counts. Its files are flushed already; its folders are flushed
+ * first. The commit point is one transaction: marker and pointer, on condition that the pointer
+ * still is at the base. What follows only shows it, and is repeated by whoever comes next if this
+ * process does not get to it.
  */
 export async function promoteCandidate(
   tools: PromotionTools,
@@ -58,7 +59,8 @@ export async function promoteCandidate(
   try {
     await showCurrent(db, layout, { deadlineMs: busyTimeoutMs });
   } catch (cause) {
-    // It counts, but nobody can see it yet. Whoever settles this finds the marker and repeats the switch.
+    // It counts, but nobody can see it yet. Whoever settles this finds the marker and repeats the
+    // switch.
     return { kind: 'unknown', cause };
   }
   return { kind: 'confirmed' };
@@ -74,7 +76,9 @@ function flushFolders(layout: Layout, { folder, reading }: Promotable): void {
   flush(layout.versions);
 }
 
-/** Everything is asked before anything is written, so that a refusal leaves an empty transaction. */
+/**
+ * Everything is asked before anything is written, so that a refusal leaves an empty transaction.
+ */
 function commitVersion(
   tools: PromotionTools,
   candidate: Promotable,
@@ -111,7 +115,10 @@ function commitVersion(
   return undefined;
 }
 
-/** Until COMMIT was issued every failure is a refusal, proved by the rollback; after that only a busy file is one. */
+/**
+ * Until COMMIT was issued every failure is a refusal, proved by the rollback; after that only a
+ * busy file is one.
+ */
 function judgeError(db: DatabaseSync, error: unknown): Promotion {
   const code = error instanceof EffectMatchError ? error.code : undefined;
   if (db.isTransaction || code === 'ERR_EM_STORE_UNAVAILABLE')

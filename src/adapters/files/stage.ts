@@ -50,7 +50,10 @@ export interface StageTools {
   readonly onEnd: (stage: Stage, promoted: boolean) => Promise<void>;
 }
 
-/** Runs the action once in a copy of the current version and holds the copy. No lock is held meanwhile. */
+/**
+ * Runs the action once in a copy of the current version and holds the copy. No lock is held
+ * meanwhile.
+ */
 export async function openStage(
   tools: StageTools,
   under: StagedUnder,
@@ -130,13 +133,17 @@ async function stageAction(tools: StageTools, request: Request): Promise<Staged>
   return { kind: 'held', stage: new HeldStage(tools, { under, folder }, observed) };
 }
 
-/** Nothing of a candidate remains; its registration goes last, because without it anybody may remove the folder. */
+/**
+ * Nothing of a candidate remains; its registration goes last, because without it anybody may remove
+ * the folder.
+ */
 async function dropCandidate(tools: StageTools, folder: string): Promise<void> {
   const { db, layout, busyTimeoutMs } = tools;
   try {
     removeTree(join(layout.versions, folder));
   } finally {
-    // A registration that cannot be ended does no harm, and the next sweep ends it: a full disk must not matter.
+    // A registration that cannot be ended does no harm, and the next sweep ends it: a full disk
+    // must not matter.
     const ending = immediate(db, () => endStage(db, folder), { deadlineMs: busyTimeoutMs });
     await ending.catch(() => abandonStage(folder));
   }
@@ -160,7 +167,9 @@ class HeldStage implements Stage {
     this.#observed = observed;
   }
 
-  /** The base version, which nobody changes; that it still counts is a condition of the promotion. */
+  /**
+   * The base version, which nobody changes; that it still counts is a condition of the promotion.
+   */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
     const { tree, manifest } = this.#observed.base;
@@ -197,7 +206,8 @@ class HeldStage implements Stage {
     this.#ended = true;
     const tools = { ...this.#tools, reached: this.#tools.context.reached };
     const promotion = await promoteCandidate(tools, candidate, permit.marker);
-    // After an unknown result the folder may be the version that counts: whoever sweeps later can tell.
+    // After an unknown result the folder may be the version that counts: whoever sweeps later can
+    // tell.
     if (promotion.kind === 'refused') await dropCandidate(this.#tools, folder);
     else if (promotion.kind === 'unknown') abandonStage(folder);
     await this.#tools.onEnd(this, promotion.kind === 'confirmed');
@@ -231,7 +241,10 @@ class HeldStage implements Stage {
   }
 }
 
-/** Writes stamps that moved without the content: a copy of the whole folder, for example, has other inodes. */
+/**
+ * Writes stamps that moved without the content: a copy of the whole folder, for example, has other
+ * inodes.
+ */
 export function storeStamps(db: DatabaseSync, version: Version, manifest: Manifest): void {
   const update = statement(
     db,

@@ -12,20 +12,29 @@ const KEPT_VERSIONS = 3;
 /** A candidate that is held longer may be removed, and can then no longer be promoted. */
 const STAGE_LEASE_MS = 60 * 60 * 1000;
 
-/** Registers a candidate before anything of it exists: a folder that nobody has registered is left over. */
+/**
+ * Registers a candidate before anything of it exists: a folder that nobody has registered is left
+ * over.
+ */
 export function registerStage(db: DatabaseSync, folder: string, nowMs: number): void {
   const sql = 'insert into stage (folder, host, pid, since_ms) values (?, ?, ?, ?)';
   statement(db, sql).run(folder, hostname(), process.pid, nowMs);
 }
 
-/** Ends the registration; false where somebody else has ended it, so that the candidate must not be promoted. */
+/**
+ * Ends the registration; false where somebody else has ended it, so that the candidate must not be
+ * promoted.
+ */
 export function endStage(db: DatabaseSync, folder: string): boolean {
   return statement(db, 'delete from stage where folder = ?').run(folder).changes === 1;
 }
 
 const abandoned = new Set<string>();
 
-/** For a stage of this process that is over while its registration could not be ended: the next sweep does that. */
+/**
+ * For a stage of this process that is over while its registration could not be ended: the next
+ * sweep does that.
+ */
 export function abandonStage(folder: string): void {
   abandoned.add(folder);
 }
@@ -35,8 +44,9 @@ export function isRegistered(db: DatabaseSync, folder: string): boolean {
 }
 
 /**
- * Removes what no longer counts: old versions, and candidates that nobody holds any more. What to remove is decided in one
- * transaction and removed after it, so a candidate that somebody still holds has lost its registration first.
+ * Removes what no longer counts: old versions, and candidates that nobody holds any more. What to
+ * remove is decided in one transaction and removed after it, so a candidate that somebody still
+ * holds has lost its registration first.
  */
 export async function sweep(
   db: DatabaseSync,
@@ -60,7 +70,8 @@ export async function sweep(
       removeTree(join(layout.versions, folder));
       abandoned.delete(folder);
     } catch (error) {
-      // Another process may be removing the same folder; what is left over is found by the next sweep.
+      // Another process may be removing the same folder; what is left over is found by the next
+      // sweep.
       if (systemCode(error) === undefined) throw error;
     }
   }

@@ -21,7 +21,10 @@ export interface Owner {
   readonly gid: number;
 }
 
-/** One thing that lies in a folder, as the file system tells it. The folder itself is `.` and comes first. */
+/**
+ * One thing that lies in a folder, as the file system tells it. The folder itself is `.` and comes
+ * first.
+ */
 export interface Found {
   readonly path: string;
   readonly kind: Entry['kind'] | 'special';
@@ -29,11 +32,17 @@ export interface Found {
   readonly mode: number | null;
   readonly size: number;
   readonly link: string | null;
-  /** What tells one content of an inode from another without reading it: inode, size and time of the last write. */
+  /**
+   * What tells one content of an inode from another without reading it: inode, size and time of the
+   * last write.
+   */
   readonly stamp: string;
   readonly links: number;
   readonly owner: Owner;
-  /** What of it is not UTF-8, so that no approval can state it and no text carries it: it is then `special`. */
+  /**
+   * What of it is not UTF-8, so that no approval can state it and no text carries it: it is then
+   * `special`.
+   */
   readonly notUtf8: 'name' | 'target' | null;
 }
 
@@ -87,7 +96,10 @@ function kindOf(stats: BigIntStats): Found['kind'] {
   return stats.isSymbolicLink() ? 'symlink' : 'special';
 }
 
-/** The change time is left out: a further hard link to an inode moves it without touching the content. */
+/**
+ * The change time is left out: a further hard link to an inode moves it without touching the
+ * content.
+ */
 export function stampOf(stats: BigIntStats): string {
   return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
 }
@@ -97,7 +109,10 @@ export function describePlace({ stamp, mode }: Pick<Found, 'stamp' | 'mode'>): s
   return `${stamp}:${mode}`;
 }
 
-/** Gives something new to whom its predecessor belonged, where this process may: only root can for every owner. */
+/**
+ * Gives something new to whom its predecessor belonged, where this process may: only root can for
+ * every owner.
+ */
 export function keepOwner(path: string, { uid, gid }: Owner): void {
   const made = lstatSync(path);
   if (made.uid === uid && made.gid === gid) return;
@@ -118,7 +133,10 @@ export function flush(path: string): void {
   }
 }
 
-/** Removes a folder of ours with all that is in it, also where folders in it deny writing. Files are not touched. */
+/**
+ * Removes a folder of ours with all that is in it, also where folders in it deny writing. Files are
+ * not touched.
+ */
 export function removeTree(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });
@@ -136,7 +154,9 @@ function openFolders(folder: string): void {
   }
 }
 
-/** The code of an error of the operating system, such as ENOSPC; undefined for every other error. */
+/**
+ * The code of an error of the operating system, such as ENOSPC; undefined for every other error.
+ */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && 'errno' in error
     ? String(error.code)

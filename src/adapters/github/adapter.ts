@@ -19,7 +19,9 @@ import { type Acknowledged, CHANNELS, readBackIssue } from './read-back.ts';
 /** The agent says nothing about the request: it follows from what was approved. */
 export type GithubAction = Readonly<Record<never, never>>;
 
-/** A page of a hundred issues with long bodies is more than a megabyte, and recovery has to read it. */
+/**
+ * A page of a hundred issues with long bodies is more than a megabyte, and recovery has to read it.
+ */
 const MAX_BYTES = 1 << 23;
 
 const OPTIONS: OptionNames<GithubOptions> = {
@@ -28,7 +30,10 @@ const OPTIONS: OptionNames<GithubOptions> = {
 
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
 
-/** Opens the repository and learns which one it is: one that was deleted and made anew has another id. */
+/**
+ * Opens the repository and learns which one it is: one that was deleted and made anew has another
+ * id.
+ */
 export async function openAdapter(
   options: GithubOptions,
   context: AdapterContext,
@@ -81,7 +86,10 @@ interface Opened {
   readonly options: GithubOptions;
 }
 
-/** The issues of one repository. OPAQUE: GitHub takes no idempotency key, and others write there too. */
+/**
+ * The issues of one repository. OPAQUE: GitHub takes no idempotency key, and others write there
+ * too.
+ */
 export class GithubAdapter implements RemoteAdapter<GithubAction> {
   readonly capability = 'OPAQUE';
   readonly profiles = ['registered-fields'] as const;
@@ -239,7 +247,10 @@ const OUTLETS = Object.freeze([
   }),
 ]);
 
-/** The occurrence goes into what is created, because GitHub has no other place where it could be found again. */
+/**
+ * The occurrence goes into what is created, because GitHub has no other place where it could be
+ * found again.
+ */
 function marked(content: Content, occurrence: string): Content {
   if (content.operation !== 'create' || !isObject(content.body)) return content;
   return { ...content, body: { ...content.body, body: markBody(content.body.body, occurrence) } };
@@ -256,7 +267,10 @@ function exactFields(cells: Approval['effects'][number]['after']): Row {
   );
 }
 
-/** The fields that the approval requires of the issue as it is: what is sent is the difference to them. */
+/**
+ * The fields that the approval requires of the issue as it is: what is sent is the difference to
+ * them.
+ */
 function stateRequired(requires: Approval['requires'], number: Cell | undefined): Row {
   const named = requires.filter(
     ({ key }) => number !== undefined && 'is' in number && key.number === number.is,

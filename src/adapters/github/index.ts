@@ -7,8 +7,9 @@ export type { GithubAction } from './adapter.ts';
 export type { GithubOptions } from './options.ts';
 
 /**
- * Issues of one repository: create, retitle, rebody, close, reopen, and labels and assignees. A match says that the
- * registered fields were as approved when they were read back, not that nobody else wrote them.
+ * Issues of one repository: create, retitle, rebody, close, reopen, and labels and assignees. A
+ * match says that the registered fields were as approved when they were read back, not that nobody
+ * else wrote them.
  */
 export function github(options: GithubOptions): AdapterFactory<GithubAction> {
   return { open: async (context) => await openAdapter(options, context) };

@@ -22,7 +22,10 @@ export const BLANK: Readonly<Record<Field, Value>> = {
   assignees: [],
 };
 
-/** Stands at the end of the body of what we create, invisible in the rendered issue, so that it can be found again. */
+/**
+ * Stands at the end of the body of what we create, invisible in the rendered issue, so that it can
+ * be found again.
+ */
 export function markOf(occurrence: string): string {
   return `<!-- effectmatch:${occurrence} -->`;
 }
@@ -38,7 +41,10 @@ export function markBody(body: Value | undefined, occurrence: string): string {
     : markOf(occurrence);
 }
 
-/** The registered fields of an issue as the API shows it; undefined where the answer is not an issue. */
+/**
+ * The registered fields of an issue as the API shows it; undefined where the answer is not an
+ * issue.
+ */
 export function readIssue(
   json: Value,
 ): { readonly number: number; readonly fields: Row } | undefined {
@@ -77,12 +83,17 @@ function namesOf(list: Value | undefined, field: string): readonly string[] | un
   return names.every((name) => typeof name === 'string') ? sortNames(names as string[]) : undefined;
 }
 
-/** Labels and assignees are sets: their order means nothing, and the API gives them back in its own. */
+/**
+ * Labels and assignees are sets: their order means nothing, and the API gives them back in its own.
+ */
 function sortNames(names: readonly string[]): readonly string[] {
   return [...new Set(names)].toSorted();
 }
 
-/** A field's value in the form in which it is compared. Throws `ERR_EM_MANIFEST_INVALID` with what to change. */
+/**
+ * A field's value in the form in which it is compared. Throws `ERR_EM_MANIFEST_INVALID` with what
+ * to change.
+ */
 export function normaliseField(field: string, value: Value): Value {
   switch (field) {
     case 'title':

@@ -8,8 +8,9 @@ import { BLANK, FIELDS, type Field, ISSUE, invalid, normaliseField } from './iss
 export type ReadIssue = (number: number) => Promise<Row | null>;
 
 /**
- * The manifest of one write with all registered fields spelt out: those of a change that it does not name stay as they
- * are now, and that they are so is required, so that a change by others before the write makes the approval stale.
+ * The manifest of one write with all registered fields spelt out: those of a change that it does
+ * not name stay as they are now, and that they are so is required, so that a change by others
+ * before the write makes the approval stale.
  */
 export async function normaliseManifest(manifest: Manifest, read: ReadIssue): Promise<Manifest> {
   const [effect, ...more] = manifest.effects;

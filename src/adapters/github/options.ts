@@ -6,7 +6,10 @@ export interface GithubOptions {
   readonly repo: string;
   /** A token that may write issues; a function is asked for every request. */
   readonly token: string | (() => string);
-  /** `https://api.github.com` unless said otherwise; for GitHub Enterprise Server `https://<host>/api/v3`. */
+  /**
+   * `https://api.github.com` unless said otherwise; for GitHub Enterprise Server
+   * `https://<host>/api/v3`.
+   */
   readonly url?: string;
   readonly values?: Registration['values'];
   readonly timeoutMs?: number;

@@ -23,8 +23,9 @@ interface Place {
 }
 
 /**
- * Reads the registered fields back. A match counts, whoever wrote them. A mismatch counts only where GitHub said that
- * it did our write: until then the request may still be on its way, and what is seen is the state before it.
+ * Reads the registered fields back. A match counts, whoever wrote them. A mismatch counts only
+ * where GitHub said that it did our write: until then the request may still be on its way, and what
+ * is seen is the state before it.
  */
 export async function readBackIssue(
   place: Place,
@@ -90,8 +91,9 @@ function matches(fields: Row, approved: Approval['effects'][number]['after']): b
 }
 
 /**
- * The newest issues are looked through for the mark that only this occurrence's request carries. A mark is text, and text
- * is copied and quoted: it counts where we put it, at the end of a body, and only if one issue has it.
+ * The newest issues are looked through for the mark that only this occurrence's request carries. A
+ * mark is text, and text is copied and quoted: it counts where we put it, at the end of a body, and
+ * only if one issue has it.
  */
 async function findMarked(
   { gateway, base }: Place,

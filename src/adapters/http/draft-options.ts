@@ -9,14 +9,18 @@ import type { TargetOptions } from './options.ts';
 /** What a draft would leave if it were published now, and the version of what it was made on. */
 export interface DraftContent {
   readonly records: readonly ChangeRecord[];
-  /** Version of the state when the draft was made, and now. Where they differ, nothing may be published any more. */
+  /**
+   * Version of the state when the draft was made, and now. Where they differ, nothing may be
+   * published any more.
+   */
   readonly base: { readonly before: string; readonly now: string };
 }
 
 /**
- * A service that keeps drafts. It is PROMOTABLE as far as it keeps three promises: a draft has no effect until it is
- * published; what stands under a publication key stands there for good, published or void, whichever came first; and it
- * publishes only while the state is the one that the draft was made on.
+ * A service that keeps drafts. It is PROMOTABLE as far as it keeps three promises: a draft has no
+ * effect until it is published; what stands under a publication key stands there for good,
+ * published or void, whichever came first; and it publishes only while the state is the one that
+ * the draft was made on.
  */
 export interface DraftOptions {
   readonly service: ServiceOptions;
@@ -38,8 +42,8 @@ export interface DraftOptions {
   };
   readonly publication: {
     /**
-     * `{key}` stands for the occurrence. PUT publishes or voids, answering 201 where it did and 200 with what stood there
-     * before; GET reads, DELETE forgets.
+     * `{key}` stands for the occurrence. PUT publishes or voids, answering 201 where it did and 200
+     * with what stood there before; GET reads, DELETE forgets.
      */
     readonly path: string;
     /** `metadata` is to be stored unread and given back. */
@@ -50,7 +54,10 @@ export interface DraftOptions {
       readonly disposition: 'published' | 'void';
       readonly metadata: string;
     };
-    /** Statuses by which the service says that it did not publish and never will: of this draft, under this key. */
+    /**
+     * Statuses by which the service says that it did not publish and never will: of this draft,
+     * under this key.
+     */
     readonly refusals: readonly number[];
   };
   /** A control object for admission, which no agent can name. */

@@ -17,7 +17,10 @@ import type { DraftContent, DraftOptions } from './draft-options.ts';
 import { normaliseRecord } from './numbers.ts';
 import { contentOf, type Publications, unavailable } from './publications.ts';
 
-/** What must answer before a draft counts as observed: its content, and that the state beneath it has not moved. */
+/**
+ * What must answer before a draft counts as observed: its content, and that the state beneath it
+ * has not moved.
+ */
 export const DRAFT_CHANNELS = ['draft', 'base'] as const;
 
 const DISCARD_TRIES = 3;
@@ -42,7 +45,8 @@ export class DraftStage implements Stage {
   #over = false;
 
   constructor(id: string, tools: DraftTools) {
-    // Random, so that what is stored of a permit cannot be tried out, and because any id of a service may be too long.
+    // Random, so that what is stored of a permit cannot be tried out, and because any id of a
+    // service may be too long.
     this.candidate = `draft ${randomIds.hex(16)}`;
     this.#id = id;
     this.#tools = tools;
@@ -74,7 +78,10 @@ export class DraftStage implements Stage {
     };
   }
 
-  /** What the service calls a version may contain values, so where these are not stored it is only told whether it moved. */
+  /**
+   * What the service calls a version may contain values, so where these are not stored it is only
+   * told whether it moved.
+   */
   #baseOf({ before, now }: DraftContent['base']): {
     readonly before: string;
     readonly after: string;
@@ -107,8 +114,8 @@ export class DraftStage implements Stage {
         const ours = standing.published && canonical(standing.marker ?? null) === canonical(marker);
         if (ours) this.#end();
         if (ours) return { kind: 'confirmed' };
-        // It is somebody else's only if it stood there before and can be read. Made just now, or unreadable, it is ours
-        // with a marker that the service did not keep.
+        // It is somebody else's only if it stood there before and can be read. Made just now, or
+        // unreadable, it is ours with a marker that the service did not keep.
         const others = !standing.published || (!standing.made && standing.marker !== undefined);
         if (!others)
           return {
@@ -138,7 +145,8 @@ export class DraftStage implements Stage {
   async discard(): Promise<void> {
     if (this.#over) return;
     const { gateway, options } = this.#tools;
-    // Left behind without effect: another credential may belong to a different account with different drafts.
+    // Left behind without effect: another credential may belong to a different account with
+    // different drafts.
     if (gateway.fingerprint() !== this.#warrant.credentials) return this.#end();
     const path = fillPath(options.draft.path, { id: this.#id });
     let why = '';

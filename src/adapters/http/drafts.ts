@@ -32,7 +32,10 @@ export interface DraftAction {
   readonly input: Value;
 }
 
-/** A service with drafts: what an agent asks for is drafted, read, compared, and published only if it is as approved. */
+/**
+ * A service with drafts: what an agent asks for is drafted, read, compared, and published only if
+ * it is as approved.
+ */
 export function draftHttp(options: DraftOptions): AdapterFactory<DraftAction> {
   return { open: async (context) => new DraftAdapter(options, context) };
 }

@@ -63,7 +63,10 @@ export function checkOperations(
   }
 }
 
-/** Everything of a configuration that decides what is sent and what is believed, by the text of its functions. */
+/**
+ * Everything of a configuration that decides what is sent and what is believed, by the text of its
+ * functions.
+ */
 export function identifyOptions(options: unknown): string {
   const plain = (value: unknown): unknown => {
     if (typeof value === 'function') return `function ${String(value)}`;

@@ -30,8 +30,8 @@ export type MediatedAction = Readonly<Record<never, never>>;
 type Planned = Pick<Approval, 'effects' | 'requires'>;
 
 /**
- * A service behind a gateway that holds the only credential. The request is derived from the approved outcome alone
- * and sent once, with the occurrence as its idempotency key.
+ * A service behind a gateway that holds the only credential. The request is derived from the
+ * approved outcome alone and sent once, with the occurrence as its idempotency key.
  */
 export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedAction> {
   return { open: async (context) => openMediated(options, context) };
@@ -111,7 +111,10 @@ function checkMediated(name: string, operation: MediatedOperation): void {
   }
 }
 
-/** Approved effects are in canonical order whatever the order they were stated in; the request sees them so. */
+/**
+ * Approved effects are in canonical order whatever the order they were stated in; the request sees
+ * them so.
+ */
 function deriveContent(
   gateway: Gateway,
   name: string,
@@ -187,7 +190,9 @@ function blankApproval({ registration }: Pick<RemoteAdapter, 'registration'>, ad
   return { version: 1 as const, adapter, registration, watch: [], salt: '0'.repeat(32) };
 }
 
-/** The same requests without the credential: the service itself must turn every one of them away. */
+/**
+ * The same requests without the credential: the service itself must turn every one of them away.
+ */
 async function everyRefused(gateway: Gateway, contents: readonly Content[]): Promise<boolean> {
   for (const content of contents) {
     const exchanged = await gateway.send(content, probeKey(canonical(content)), { bare: true });
@@ -197,7 +202,10 @@ async function everyRefused(gateway: Gateway, contents: readonly Content[]): Pro
   return true;
 }
 
-/** The same key twice names the same thing twice. The key is always the same, so that one entry is all that remains. */
+/**
+ * The same key twice names the same thing twice. The key is always the same, so that one entry is
+ * all that remains.
+ */
 async function honoursKey(
   gateway: Gateway,
   content: Content,
@@ -209,8 +217,9 @@ async function honoursKey(
   for (let times = 0; times < 2; times += 1) {
     const exchanged = await gateway.send(content, key);
     if (exchanged.kind !== 'response') throw unavailable(exchanged.why);
-    // The sample of a conditional operation names a version that never was. A service that refuses it looks at the
-    // condition, and then the same request cannot act twice, because the first one changes the version.
+    // The sample of a conditional operation names a version that never was. A service that refuses
+    // it looks at the condition, and then the same request cannot act twice, because the first one
+    // changes the version.
     if (ifMatch !== undefined) return exchanged.status === 412;
     if (times === 0 && exchanged.status >= 300)
       throw sampleRefused(adapter, name, exchanged.status);

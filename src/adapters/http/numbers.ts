@@ -3,7 +3,10 @@ import { normaliseNumbers, normaliseRow } from '../../http/number.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 
-/** A service's rows as manifests see them: values as stated, numbers in the form in which JSON is read. */
+/**
+ * A service's rows as manifests see them: values as stated, numbers in the form in which JSON is
+ * read.
+ */
 export function serviceSchema(registration: Registration): ManifestSchema {
   return {
     ...plainSchema(registration),

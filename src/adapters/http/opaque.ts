@@ -15,8 +15,8 @@ export interface OpaqueAction {
 }
 
 /**
- * A service that others may write to, or that knows no idempotency key. The request is constrained, sent once and
- * judged by what can be read back. Nothing is held and nothing can be rolled back.
+ * A service that others may write to, or that knows no idempotency key. The request is constrained,
+ * sent once and judged by what can be read back. Nothing is held and nothing can be rolled back.
  */
 export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction> {
   return { open: async (context) => openOpaque(options, context) };
@@ -38,7 +38,8 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
   const only = names.length === 1 ? operations[names[0] ?? ''] : undefined;
   const { gateway, shared } = openShared('OPAQUE', options, context, {
     check: () => {},
-    // The action is not stored. With several operations recovery cannot tell which one it was, and does not guess.
+    // The action is not stored. With several operations recovery cannot tell which one it was, and
+    // does not guess.
     operationOf: () => only,
   });
   const find = (name: string) => {
@@ -89,7 +90,9 @@ function readAction(input: unknown): OpaqueAction {
   return { operation, input: said };
 }
 
-/** The operation's own check. What it returns is copied, so that nothing of the caller's is kept. */
+/**
+ * The operation's own check. What it returns is copied, so that nothing of the caller's is kept.
+ */
 function constrain(operation: string, check: () => Value): Value {
   try {
     return JSON.parse(canonical(check())) as Value;

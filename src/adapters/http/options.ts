@@ -21,7 +21,10 @@ export interface TargetOptions {
   };
 }
 
-/** An approved effect with its exact values: what is left to the service (`generated`, `any`, …) is not in it. */
+/**
+ * An approved effect with its exact values: what is left to the service (`generated`, `any`, …) is
+ * not in it.
+ */
 export interface PlannedEffect {
   readonly op: 'insert' | 'update' | 'delete';
   readonly target: string;
@@ -40,11 +43,14 @@ export interface Plan {
 /** What an independent request finds about what was sent. */
 export interface Found {
   readonly records: readonly ChangeRecord[];
-  /** Changes that were seen and may be somebody else's; any leaves the outcome open. None unless said. */
+  /**
+   * Changes that were seen and may be somebody else's; any leaves the outcome open. None unless
+   * said.
+   */
   readonly unattributed?: number;
   /**
-   * The service says that it refused the request under this key for good and will never carry it out. With no
-   * records this proves that nothing became durable.
+   * The service says that it refused the request under this key for good and will never carry it
+   * out. With no records this proves that nothing became durable.
    */
   readonly refused?: string;
 }
@@ -54,16 +60,25 @@ export interface ReadBackOptions {
   /** `{key}` stands for the idempotency key, other names for `parameters`. */
   readonly path: string;
   readonly parameters?: (plan: Plan) => Readonly<Record<string, Value>>;
-  /** What the request did; undefined where the answer does not say so (yet). 404 means the same: it proves nothing. */
+  /**
+   * What the request did; undefined where the answer does not say so (yet). 404 means the same: it
+   * proves nothing.
+   */
   readonly found: (body: Value, plan: Plan) => Found | undefined;
   /** A second book that counts what the request did. It must agree. */
   readonly witness?: {
     readonly path: string;
     readonly counts: (body: Value) => readonly TargetCount[] | undefined;
   };
-  /** Registered collections in which everything that the request did is found. It has to be all of them. */
+  /**
+   * Registered collections in which everything that the request did is found. It has to be all of
+   * them.
+   */
   readonly covers: readonly string[];
-  /** How long to wait before asking again while nothing is found; nothing is sent again. One look unless said. */
+  /**
+   * How long to wait before asking again while nothing is found; nothing is sent again. One look
+   * unless said.
+   */
   readonly waitsMs?: readonly number[];
 }
 
@@ -72,35 +87,53 @@ interface OperationBase {
   /** Under the service's URL, with `{name}` for what `parameters` fill in. */
   readonly path: string;
   readonly readBack: ReadBackOptions;
-  /** Columns whose values the service assigns, as `target.column`: they may be approved as `generated`. */
+  /**
+   * Columns whose values the service assigns, as `target.column`: they may be approved as
+   * `generated`.
+   */
   readonly assigns?: readonly string[];
 }
 
 /** One operation of a MEDIATED service. */
 export interface MediatedOperation extends OperationBase {
-  /** Which outcomes it is for: exactly these kinds of effects, so many times. No two operations have the same. */
+  /**
+   * Which outcomes it is for: exactly these kinds of effects, so many times. No two operations have
+   * the same.
+   */
   readonly effects: readonly {
     readonly op: 'insert' | 'update' | 'delete';
     readonly target: string;
   }[];
   /** The header that carries the occurrence. */
   readonly idempotency: { readonly header: string };
-  /** Sends what a requirement says about this column as `If-Match`; an approval without it is refused. */
+  /**
+   * Sends what a requirement says about this column as `If-Match`; an approval without it is
+   * refused.
+   */
   readonly ifMatch?: { readonly target: string; readonly column: string };
   /** Derives the request. Deterministic: admission builds it from reordered copies and compares. */
   readonly request: (plan: Plan) => RequestParts;
   /**
-   * A harmless instance, for admission: it is built twice and compared, sent without the credential, which must be
-   * refused, and sent twice under one fixed key, which must not act twice. At most one such entry ever exists.
+   * A harmless instance, for admission: it is built twice and compared, sent without the
+   * credential, which must be refused, and sent twice under one fixed key, which must not act
+   * twice. At most one such entry ever exists.
    */
   readonly sample: Plan['effects'];
-  /** Where the response of `sample` names what it made, as a path of fields, for example `['id']`. */
+  /**
+   * Where the response of `sample` names what it made, as a path of fields, for example `['id']`.
+   */
   readonly identifier: readonly string[];
 }
 
-/** One operation of an OPAQUE service: the agent says what it wants, within what `input` lets through. */
+/**
+ * One operation of an OPAQUE service: the agent says what it wants, within what `input` lets
+ * through.
+ */
 export interface OpaqueOperation extends OperationBase {
-  /** Checks the agent's input completely and returns what may be used of it; throws where it may not be sent. */
+  /**
+   * Checks the agent's input completely and returns what may be used of it; throws where it may not
+   * be sent.
+   */
   readonly input: (untrusted: Value) => Value;
   /** A header for the occurrence, where the service takes one. */
   readonly idempotency?: { readonly header: string };

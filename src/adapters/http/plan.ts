@@ -4,7 +4,10 @@ import { findOversized } from '../../protocol/limits.ts';
 import type { Row } from '../../protocol/value.ts';
 import type { Plan, PlannedEffect } from './options.ts';
 
-/** The exact values of an approved outcome, one entry per effect, frozen: a request is derived from nothing else. */
+/**
+ * The exact values of an approved outcome, one entry per effect, frozen: a request is derived from
+ * nothing else.
+ */
 export function planOf(effects: readonly ApprovedEffect[]): Plan {
   const oversized = findOversized(effects);
   if (oversized !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', oversized);

@@ -22,12 +22,18 @@ export type Standing =
   | { readonly kind: 'refused'; readonly status: number }
   | { readonly kind: 'not-sent' | 'lost'; readonly why: string };
 
-/** The publication keys of a service as markers: whatever came first under an occurrence stands there. */
+/**
+ * The publication keys of a service as markers: whatever came first under an occurrence stands
+ * there.
+ */
 export class Publications implements Markers {
   readonly #gateway: Gateway;
   readonly #options: DraftOptions['publication'];
   readonly #reached: Reached;
-  /** With which credentials something was published, or may have been: another account says nothing about it. */
+  /**
+   * With which credentials something was published, or may have been: another account says nothing
+   * about it.
+   */
   readonly #published = new Recent<string>();
 
   constructor(gateway: Gateway, options: DraftOptions['publication'], reached: Reached) {

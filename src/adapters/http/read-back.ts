@@ -9,7 +9,10 @@ import type { Value } from '../../protocol/value.ts';
 import { normaliseRecord } from './numbers.ts';
 import type { Found, Plan, ReadBackOptions } from './options.ts';
 
-/** What must answer before an outcome counts as established: where the records are found, and how far they reach. */
+/**
+ * What must answer before an outcome counts as established: where the records are found, and how
+ * far they reach.
+ */
 export const CHANNELS = ['look-up', 'coverage'] as const;
 
 export interface ReadBackRequest {
@@ -22,8 +25,9 @@ export interface ReadBackRequest {
 }
 
 /**
- * Looks, by requests of its own, for what was sent. Only what is found counts: an answer that is missing, late or
- * unreadable, and "not found" itself, leave every channel silent, because the request may still be on its way.
+ * Looks, by requests of its own, for what was sent. Only what is found counts: an answer that is
+ * missing, late or unreadable, and "not found" itself, leave every channel silent, because the
+ * request may still be on its way.
  */
 export async function readBackEvidence(
   gateway: Gateway,
@@ -99,7 +103,10 @@ export function silence(
   return { evidence: 'none', records: [], channels, assigned: [] };
 }
 
-/** The request carried no value for these columns, so whatever an inserted entry has in them, the service chose. */
+/**
+ * The request carried no value for these columns, so whatever an inserted entry has in them, the
+ * service chose.
+ */
 function assignedBy(
   assigns: readonly string[],
   records: readonly ChangeRecord[],

@@ -32,7 +32,9 @@ export interface Opened {
   readonly shared: Shared;
 }
 
-/** What MEDIATED and OPAQUE adapters have in common: everything but where the request comes from. */
+/**
+ * What MEDIATED and OPAQUE adapters have in common: everything but where the request comes from.
+ */
 export function openShared(
   capability: 'MEDIATED' | 'OPAQUE',
   options: MediatedOptions | OpaqueOptions,
@@ -63,7 +65,8 @@ export function openShared(
     channels: CHANNELS,
     async normalise(manifest) {
       const normalised = normaliseManifest(serviceSchema(registration), manifest);
-      // Without effects it is the state of an operation contract that is normalised, and nothing to request yet.
+      // Without effects it is the state of an operation contract that is normalised, and nothing to
+      // request yet.
       if (normalised.effects.length > 0) hooks.check(normalised);
       return normalised;
     },
@@ -107,7 +110,10 @@ export function openShared(
         window,
       });
 
-      /** Recovery does not know when the request ran, so a time that was approved as "now" cannot be checked. */
+      /**
+       * Recovery does not know when the request ran, so a time that was approved as "now" cannot be
+       * checked.
+       */
       function timeUnknown(): string | undefined {
         const timed = approved.effects.some(({ key, before, after }) =>
           [key, before, after].some((cells) =>
@@ -124,7 +130,10 @@ export function openShared(
   return { gateway, targets, shared };
 }
 
-/** Only a connection that never stood proves that nothing left. No status says so: the request had arrived. */
+/**
+ * Only a connection that never stood proves that nothing left. No status says so: the request had
+ * arrived.
+ */
 function judgeDispatch(exchanged: Awaited<ReturnType<Gateway['send']>>): Dispatch {
   return exchanged.kind === 'not-sent'
     ? { mayHaveSent: false, why: exchanged.why }

@@ -11,7 +11,10 @@ interface Surveyed {
 
 const lists = new Map<string, readonly Outlet[]>();
 
-/** The registered requests, and what keeps everything else from being sent with the gateway's credential. */
+/**
+ * The registered requests, and what keeps everything else from being sent with the gateway's
+ * credential.
+ */
 export function surveyService({
   gateway,
   backend,
@@ -46,7 +49,9 @@ export function surveyService({
   });
 }
 
-/** The same list is the same frozen object every time, so that the core need not digest it again. */
+/**
+ * The same list is the same frozen object every time, so that the core need not digest it again.
+ */
 function sharedList(outlets: Outlet[]): readonly Outlet[] {
   const text = JSON.stringify(outlets);
   const known = lists.get(text);

@@ -14,7 +14,10 @@ import { PROBE_TABLE } from './provision/tables.ts';
 import { isSignature, parseRoutine } from './routine-name.ts';
 import type { Gate } from './statement-gate.ts';
 
-/** What may be bound to a parameter: the server reads its text as the parameter's type. Lists become arrays. */
+/**
+ * What may be bound to a parameter: the server reads its text as the parameter's type. Lists become
+ * arrays.
+ */
 export type PostgresValue =
   | null
   | boolean
@@ -24,7 +27,9 @@ export type PostgresValue =
   | Uint8Array
   | readonly PostgresValue[];
 
-/** One statement with its parameters `$1`, `$2`…, or one call of a registered function or procedure. */
+/**
+ * One statement with its parameters `$1`, `$2`…, or one call of a registered function or procedure.
+ */
 export type PostgresStatement =
   | { readonly sql: string; readonly values?: readonly PostgresValue[] }
   | { readonly call: string; readonly values?: readonly PostgresValue[] };
@@ -65,7 +70,10 @@ const MAX_NESTED_LISTS = 6;
 /** Tags that stand for no value of the server. */
 const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
 
-/** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
+/**
+ * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
+ * it.
+ */
 export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
   try {
     return readAction(tools, input);
@@ -205,7 +213,10 @@ function readValue(value: unknown, where: string, depth: number): string | null 
   }
 }
 
-/** A list, bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$dec`, `$real`, `$bytes`. */
+/**
+ * A list, bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$dec`,
+ * `$real`, `$bytes`.
+ */
 function readObjectValue(value: unknown, where: string, depth: number): string {
   if (Array.isArray(value)) {
     if (depth >= MAX_NESTED_LISTS)
@@ -242,8 +253,8 @@ export function describeAction(action: CheckedAction): Value {
 const probes = new WeakSet<CheckedAction>();
 
 /**
- * The action of the admission probe. It writes to a table of the schema effectmatch, which no action that
- * {@link parseAction} returns may name.
+ * The action of the admission probe. It writes to a table of the schema effectmatch, which no
+ * action that {@link parseAction} returns may name.
  */
 export function probeAction(token: string): CheckedAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;

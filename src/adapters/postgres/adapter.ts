@@ -41,7 +41,10 @@ const ANSWER_GRACE_MS = 5000;
 /** Stages after which the records of finished transactions are swept away. */
 const STAGES_BETWEEN_SWEEPS = 1000;
 
-/** Connects both logins, checks that the database is provisioned, and refuses what could not be protected. */
+/**
+ * Connects both logins, checks that the database is provisioned, and refuses what could not be
+ * protected.
+ */
 export async function openAdapter(
   options: PostgresOptions,
   context: AdapterContext,
@@ -290,7 +293,9 @@ export class PostgresAdapter implements PromotableAdapter<CheckedAction> {
     }
   }
 
-  /** Records of finished transactions are read by nobody; they go in the background, now and then. */
+  /**
+   * Records of finished transactions are read by nobody; they go in the background, now and then.
+   */
   #sweepSometimes(): void {
     this.#staged += 1;
     if (this.#staged % STAGES_BETWEEN_SWEEPS !== 0) return;

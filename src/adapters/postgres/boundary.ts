@@ -26,7 +26,10 @@ import { markUnreadable } from './row-security.ts';
 import { demandViews, type View } from './view.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
-/** Everything that was read from the catalogue at one moment and holds as long as its fingerprint does. */
+/**
+ * Everything that was read from the catalogue at one moment and holds as long as its fingerprint
+ * does.
+ */
 export interface Boundary {
   readonly fingerprint: string;
   readonly relations: readonly RegisteredRelation[];
@@ -63,8 +66,9 @@ export interface Parties {
 const READS_MAX = 5;
 
 /**
- * The boundary as it is now. `known` is returned as it is while its fingerprint is the fresh one: configuration is
- * classified once and looked at again before every use. What is new is read until nothing changed while it was read.
+ * The boundary as it is now. `known` is returned as it is while its fingerprint is the fresh one:
+ * configuration is classified once and looked at again before every use. What is new is read until
+ * nothing changed while it was read.
  */
 export async function readBoundary(
   control: Control,
@@ -78,7 +82,8 @@ export async function readBoundary(
     const boundary = await control.withConnection((connection) =>
       readOnce(connection, settings, parties, fingerprint),
     );
-    // The roles that matter are known only now; their rows are part of the fingerprint from here on.
+    // The roles that matter are known only now; their rows are part of the fingerprint from here
+    // on.
     control.watchRoles(boundary.survey.roles);
     const now = await control.fingerprint();
     if (now === fingerprint) return boundary;

@@ -17,14 +17,17 @@ interface Request {
 }
 
 /**
- * Values as columns would store them. Whoever normalises asks once to say what there is to cast, lets the database
- * cast all of it in one round trip, and asks again to learn the results.
+ * Values as columns would store them. Whoever normalises asks once to say what there is to cast,
+ * lets the database cast all of it in one round trip, and asks again to learn the results.
  */
 export class CastBatch {
   readonly #requests = new Map<string, Request>();
   #results: ReadonlyMap<string, Value> | undefined;
 
-  /** The stated value as the column stores it. Before {@link CastBatch.run} it comes back as it was stated. */
+  /**
+   * The stated value as the column stores it. Before {@link CastBatch.run} it comes back as it was
+   * stated.
+   */
   value(column: Column, value: Value, where: string): Value {
     if (value === null && column.notNull) throw invalid(where, 'it is NOT NULL; state a value');
     if (value === null && !column.type.domain) return null;
@@ -56,8 +59,9 @@ export class CastBatch {
   }
 
   /**
-   * Casts everything that was asked for, with the rights of the execution login, in a transaction that can write nothing
-   * and is rolled back. No code of the application runs: what a transaction cannot take back would be left of it.
+   * Casts everything that was asked for, with the rights of the execution login, in a transaction
+   * that can write nothing and is rolled back. No code of the application runs: what a transaction
+   * cannot take back would be left of it.
    */
   async run(session: Connection): Promise<void> {
     const requests = [...this.#requests.values()];
@@ -86,7 +90,9 @@ export class CastBatch {
   }
 }
 
-/** Refuses a type whose values cannot be read without running code that nothing has certified yet. */
+/**
+ * Refuses a type whose values cannot be read without running code that nothing has certified yet.
+ */
 function readWith({ type: { reading } }: Column, at: string): string {
   if (reading.kind === 'built-in') return reading.text;
   throw invalid(
@@ -107,7 +113,8 @@ async function castAll(
     if (sqlState(error) === undefined)
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'values could not be cast');
     if (requests.length === 1) throw invalid(requests[0]?.where ?? '', describeError(error), error);
-    // The message of the database does not say which value it means: look for the first one that fails.
+    // The message of the database does not say which value it means: look for the first one that
+    // fails.
     const middle = Math.ceil(requests.length / 2);
     const first = await castAll(session, requests.slice(0, middle));
     return [...first, ...(await castAll(session, requests.slice(middle)))];
@@ -147,7 +154,9 @@ async function castTogether(
 
 type Indexed<T> = readonly (readonly [index: number, item: T])[];
 
-/** Texts travel as parameters; constants are expressions of the schema and part of the statement. */
+/**
+ * Texts travel as parameters; constants are expressions of the schema and part of the statement.
+ */
 function partition(group: Indexed<Request>): [Indexed<string | null>, Indexed<string>] {
   const texts: [number, string | null][] = [];
   const constants: [number, string][] = [];
@@ -171,9 +180,10 @@ function constantSource([index, expression]: readonly [number, string]): string 
 }
 
 /**
- * A cast written with `::` would cut a text that is too long for the column; a column definition list reads the text
- * with the type's input function and modifier, as an assignment does, and runs no user-defined cast. JSON is the
- * exception: there, a text would become a JSON string, and no modifier can be lost.
+ * A cast written with `::` would cut a text that is too long for the column; a column definition
+ * list reads the text with the type's input function and modifier, as an assignment does, and runs
+ * no user-defined cast. JSON is the exception: there, a text would become a JSON string, and no
+ * modifier can be lost.
  */
 function castSource(request: Request | undefined, source: string): string {
   invariant(request !== undefined, 'a group of casts has a type');

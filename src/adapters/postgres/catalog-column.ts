@@ -10,7 +10,9 @@ export interface FoundColumn {
   readonly generated: string;
   readonly identity: boolean;
   readonly defaultText: string | null;
-  /** Whether the default calls built-in functions only, and which types of the application it names. */
+  /**
+   * Whether the default calls built-in functions only, and which types of the application it names.
+   */
   readonly defaultBuiltIn: boolean;
   readonly defaultTypes: readonly number[];
   readonly type: {
@@ -28,7 +30,10 @@ export interface FoundColumn {
   readonly draws: readonly Sequence[];
 }
 
-/** A default that takes the next value as it is; arithmetic on it would not be the value that the sequence gave. */
+/**
+ * A default that takes the next value as it is; arithmetic on it would not be the value that the
+ * sequence gave.
+ */
 const PLAIN_NEXTVAL = /^\(?nextval\('(?:[^']|'')*'::regclass\)\)?(?:::[a-z ]+)?$/;
 
 /** The column with its sequence only where that assigns the value itself. */
@@ -60,7 +65,10 @@ export function describeColumn(found: FoundColumn, types: TypeGraph): Column {
   };
 }
 
-/** Who assigns the column's value when an INSERT leaves it out, so that a `generated` label has evidence there. */
+/**
+ * Who assigns the column's value when an INSERT leaves it out, so that a `generated` label has
+ * evidence there.
+ */
 export function assignedBy(column: Column): 'sequence' | 'uuid' | undefined {
   if (column.sequence !== undefined) return 'sequence';
   const isUuid = column.type.base === 'uuid' && column.type.baseSchema === 'pg_catalog';

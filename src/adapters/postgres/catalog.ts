@@ -6,15 +6,18 @@ import { queryPinned } from './formats.ts';
 import type { Leaf, Relation } from './relation.ts';
 import { IS_BUILT_IN, readTypes, TYPES_IN, type TypeGraph, vouchedExtensions } from './types.ts';
 
-/** What became of a name: a table whose rows can be observed and read exactly, or why there is none. */
+/**
+ * What became of a name: a table whose rows can be observed and read exactly, or why there is none.
+ */
 export type Inspection =
   | { readonly kind: 'usable'; readonly relation: Relation; readonly rowSecurity: boolean }
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
 /**
- * Reads the shapes of tables as they are now, in the order asked, in one round trip (one more where a name is unknown,
- * and one where types are not the server's). Everything a recorder could not report faithfully is `unusable`, with a
- * remedy. `trustedCode` are extensions that the deployment vouches for.
+ * Reads the shapes of tables as they are now, in the order asked, in one round trip (one more where
+ * a name is unknown, and one where types are not the server's). Everything a recorder could not
+ * report faithfully is `unusable`, with a remedy. `trustedCode` are extensions that the deployment
+ * vouches for.
  */
 export async function readRelations(
   connection: Connection,
@@ -170,7 +173,10 @@ const SEQUENCE = `pg_catalog.json_build_object('oid', s.seqrelid::pg_catalog.int
      'name', c4.relname, 'increment', s.seqincrement::pg_catalog.text, 'start', s.seqstart::pg_catalog.text,
      'cache', s.seqcache::pg_catalog.text)`;
 
-/** The sequence of an identity column hangs on the column, that of a default on the default's expression. */
+/**
+ * The sequence of an identity column hangs on the column, that of a default on the default's
+ * expression.
+ */
 const SEQUENCE_OF = `
   (select ${SEQUENCE}
    from pg_catalog.pg_depend d

@@ -13,7 +13,10 @@ import { type Deployment, readDeployment } from './secret.ts';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** The control login's session, opened again when it was lost. It runs queries of our own and nothing else. */
+/**
+ * The control login's session, opened again when it was lost. It runs queries of our own and
+ * nothing else.
+ */
 export class Control {
   readonly #options: ConnectionOptions;
   #served: Pick<Deployment, 'backend' | 'major'> | undefined;
@@ -33,15 +36,17 @@ export class Control {
   }
 
   /**
-   * Opens a session. Once the deployment was read, every session must find the same database and server version: an
-   * address can come to lead to a copy, a restored database or an upgraded server while the adapter is open, and licenses,
-   * claims and markers are those of the one it was opened on.
+   * Opens a session. Once the deployment was read, every session must find the same database and
+   * server version: an address can come to lead to a copy, a restored database or an upgraded
+   * server while the adapter is open, and licenses, claims and markers are those of the one it was
+   * opened on.
    */
   async open(application: string): Promise<Connection> {
     const connection = await Connection.open(this.#options, application, TRUSTED_DEADLINE_MS);
     const served = this.#served;
     try {
-      // A path stored on the role or database would let objects of the application answer for the server's own.
+      // A path stored on the role or database would let objects of the application answer for the
+      // server's own.
       await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
       if (served === undefined) return connection;
       const { backend, major } = await readDeployment(connection);
@@ -90,16 +95,20 @@ export class Control {
     }
   }
 
-  /** Makes the fingerprint cover these roles and what they are members of, also where a known name is another role now. */
+  /**
+   * Makes the fingerprint cover these roles and what they are members of, also where a known name
+   * is another role now.
+   */
   watchRoles(roles: readonly string[]): void {
     this.#roles = roles;
     this.#fingerprints = undefined;
   }
 
   /**
-   * What names a transaction that was promoted. The server counted what it wrote, up to its COMMIT, and that was registered
-   * rows alone: its end is no reason to read the configuration again. To be taken before the transaction begins: what
-   * was promoted on the server of an earlier session says nothing to a later one.
+   * What names a transaction that was promoted. The server counted what it wrote, up to its COMMIT,
+   * and that was registered rows alone: its end is no reason to read the configuration again. To be
+   * taken before the transaction begins: what was promoted on the server of an earlier session says
+   * nothing to a later one.
    */
   excuser(): (xid: string) => void {
     const excused = this.#excused;
@@ -107,8 +116,8 @@ export class Control {
   }
 
   /**
-   * What the configuration looks like now. One read serves everybody who asked before it began; who asks later gets
-   * the next one, so that no answer is older than its question.
+   * What the configuration looks like now. One read serves everybody who asked before it began; who
+   * asks later gets the next one, so that no answer is older than its question.
    */
   async fingerprint(): Promise<string> {
     if (this.#next !== undefined) return await this.#next;
@@ -124,7 +133,8 @@ export class Control {
   async #readFingerprint(): Promise<string> {
     const connection = await this.connection();
     if (this.#fingerprints?.connection !== connection) {
-      // Another session begins with a full reading, and may meet a server that took over and gives out the same ids again.
+      // Another session begins with a full reading, and may meet a server that took over and gives
+      // out the same ids again.
       this.#excused = new Set();
       this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
     }
@@ -177,7 +187,10 @@ export class Control {
     return rows[0]?.[0] ?? null;
   }
 
-  /** Ends sessions that hold a transaction longer than any stage may; needs the right to signal them. */
+  /**
+   * Ends sessions that hold a transaction longer than any stage may; needs the right to signal
+   * them.
+   */
   async endOverdue(login: string, stageTimeoutMs: number): Promise<number> {
     const control = await this.connection();
     const { rows } = await control.query(

@@ -9,8 +9,8 @@ const PLAIN = new RegExp(`^(?:${LITERAL}${TYPE}*|\\(${LITERAL}${TYPE}*\\)${TYPE}
 const TIMES = /^(?:date|time|timetz|timestamp|timestamptz)$/;
 
 /**
- * Whether a DEFAULT means the same for every row: a literal, with casts or without. Old ways of writing the current
- * time, such as `('now'::text)::date`, look like one and are none.
+ * Whether a DEFAULT means the same for every row: a literal, with casts or without. Old ways of
+ * writing the current time, such as `('now'::text)::date`, look like one and are none.
  */
 export function isLiteral(text: string, type: ColumnType): boolean {
   if (!PLAIN.test(text)) return false;

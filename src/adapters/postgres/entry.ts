@@ -8,7 +8,9 @@ import { isSignature, type RoutineName, type Signature } from './routine-name.ts
 /** A function or procedure that agents may call. */
 export interface Entry extends QualifiedName {
   readonly oid: number;
-  /** The name as people and records know it, with its signature where it was registered with one. */
+  /**
+   * The name as people and records know it, with its signature where it was registered with one.
+   */
   readonly target: string;
   readonly signature: Signature;
   readonly kind: 'function' | 'procedure';
@@ -125,7 +127,10 @@ function isInput(mode: string): boolean {
   return mode === 'i' || mode === 'b';
 }
 
-/** Other spellings of a type than the one that is printed: the schema is left out where it is `public`. */
+/**
+ * Other spellings of a type than the one that is printed: the schema is left out where it is
+ * `public`.
+ */
 const SPELLINGS = `
   pg_catalog.json_build_array(pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname),
     case when tn.nspname in ('pg_catalog', 'public') then pg_catalog.quote_ident(t.typname) end,

@@ -1,6 +1,9 @@
 import type { Bound, Connection, Reply } from '../../postgres/connection.ts';
 
-/** Settings that decide how values are printed. Recorders pin them, so a stored value has one text wherever it is read. */
+/**
+ * Settings that decide how values are printed. Recorders pin them, so a stored value has one text
+ * wherever it is read.
+ */
 export const PRINTING_FORMATS: Readonly<Record<string, string>> = {
   datestyle: 'ISO, YMD',
   timezone: 'UTC',
@@ -27,13 +30,17 @@ const PIN_FORMATS = Object.entries(PINNED_FORMATS)
 export const PINNED_SEARCH_PATH = 'pg_catalog, pg_temp';
 const PIN_NAMES = `set local search_path = ${PINNED_SEARCH_PATH}; set local row_security = off;`;
 
-/** What of a session is pinned: `formats` alone keeps the search path that functions of the application expect. */
+/**
+ * What of a session is pinned: `formats` alone keeps the search path that functions of the
+ * application expect.
+ */
 export type Pins = 'formats' | 'formats and names';
 
 /**
- * One statement in a transaction of its own that can write nothing and is rolled back, under pinned settings. All of
- * it is sent at once, so it costs one round trip. Where the first part fails, nothing of the rest is believed. The
- * connection must not be in a transaction, which this would end.
+ * One statement in a transaction of its own that can write nothing and is rolled back, under pinned
+ * settings. All of it is sent at once, so it costs one round trip. Where the first part fails,
+ * nothing of the rest is believed. The connection must not be in a transaction, which this would
+ * end.
  */
 export async function queryPinned(
   connection: Pick<Connection, 'query' | 'script'>,

@@ -11,7 +11,10 @@ import type { Relation } from './relation.ts';
 export interface RandomColumn {
   readonly relation: Relation;
   readonly column: string;
-  /** It is the primary key: a value that was inserted was there before only if the action itself freed it. */
+  /**
+   * It is the primary key: a value that was inserted was there before only if the action itself
+   * freed it.
+   */
   readonly isKey: boolean;
 }
 
@@ -28,7 +31,9 @@ export type FindUsed = (
   identifiers: readonly string[],
 ) => Promise<ReadonlySet<string>>;
 
-/** The identifiers that were inserted and are new in their column: the database may have drawn them. */
+/**
+ * The identifiers that were inserted and are new in their column: the database may have drawn them.
+ */
 export async function freshIdentifiers(
   columns: readonly RandomColumn[],
   records: readonly ChangeRecord[],
@@ -69,8 +74,9 @@ function addedKeys(
 }
 
 /**
- * Looks with the control login, which does not see the candidate. Where a policy keeps it from looking, every one of
- * them may have been used. Without an index on the column the whole table is read.
+ * Looks with the control login, which does not see the candidate. Where a policy keeps it from
+ * looking, every one of them may have been used. Without an index on the column the whole table is
+ * read.
  */
 export async function findUsed(
   control: Connection,

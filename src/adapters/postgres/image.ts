@@ -9,8 +9,9 @@ const OPEN = 0x28;
 const CLOSE = 0x29;
 
 /**
- * Takes the text of a row apart, as PostgreSQL's own output function for rows writes it. Strict: a text that the output
- * function could not have written throws, because a guess here would be a guess about what became durable.
+ * Takes the text of a row apart, as PostgreSQL's own output function for rows writes it. Strict: a
+ * text that the output function could not have written throws, because a guess here would be a
+ * guess about what became durable.
  */
 export function parseImage(text: string, columns: number): Image {
   const images = parseImages(text, columns);
@@ -20,7 +21,10 @@ export function parseImage(text: string, columns: number): Image {
   return image;
 }
 
-/** Takes rows apart that stand one after another without anything in between. As strict as {@link parseImage}. */
+/**
+ * Takes rows apart that stand one after another without anything in between. As strict as {@link
+ * parseImage}.
+ */
 export function parseImages(text: string, columns: number): readonly Image[] {
   if (columns < 1) throw broken('a row type without columns has no images');
   const images: Image[] = [];
@@ -74,7 +78,10 @@ function findClosingQuote(text: string, from: number): number {
   }
 }
 
-/** What makes the output function quote a text. What counts as blank beyond ASCII depends on the server's locale. */
+/**
+ * What makes the output function quote a text. What counts as blank beyond ASCII depends on the
+ * server's locale.
+ */
 const QUOTABLE = /[\t-\r "\\(),\u0080-\uffff]/;
 
 /** Inside quotes, quotes and backslashes are doubled and nothing else is escaped. */

@@ -1,4 +1,7 @@
-/** PostgreSQL: agent SQL in a held transaction, seen by recorders and by the server's own counters. @module */
+/**
+ * PostgreSQL: agent SQL in a held transaction, seen by recorders and by the server's own counters.
+ * @module
+ */
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedAction } from './action.ts';
 import { openAdapter } from './adapter.ts';
@@ -13,8 +16,9 @@ export { planProvisioning } from './provision/apply.ts';
 export type { ProvisionStep } from './provision/provision.ts';
 
 /**
- * Protects writes to a PostgreSQL database: agent SQL runs as a restricted login in a held transaction, recorders and
- * the server's own counters say what it wrote, and exactly that transaction commits together with its marker.
+ * Protects writes to a PostgreSQL database: agent SQL runs as a restricted login in a held
+ * transaction, recorders and the server's own counters say what it wrote, and exactly that
+ * transaction commits together with its marker.
  */
 export function postgres(options: PostgresOptions): AdapterFactory<CheckedAction> {
   return {

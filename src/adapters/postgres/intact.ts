@@ -1,9 +1,15 @@
 import type { Connection } from '../../postgres/connection.ts';
 
-/** The recorders of physical tables, by object id: which versions of which triggers and functions they are. */
+/**
+ * The recorders of physical tables, by object id: which versions of which triggers and functions
+ * they are.
+ */
 export type Recorders = ReadonlyMap<string, string>;
 
-/** Reads the recorders of these tables. A table that lacks one, or has one that does not always fire, is left out. */
+/**
+ * Reads the recorders of these tables. A table that lacks one, or has one that does not always
+ * fire, is left out.
+ */
 export async function readRecorders(
   control: Connection,
   oids: readonly string[],
@@ -13,9 +19,10 @@ export async function readRecorders(
 }
 
 /**
- * Whether these tables have the recorders that the survey found. A row version does not come back once it was changed,
- * so both looks together speak for the whole time in between. What the observed transaction itself changed is not seen
- * here: it wrote to catalogues for that, and the counters say so.
+ * Whether these tables have the recorders that the survey found. A row version does not come back
+ * once it was changed, so both looks together speak for the whole time in between. What the
+ * observed transaction itself changed is not seen here: it wrote to catalogues for that, and the
+ * counters say so.
  */
 export async function areRecordersIntact(
   control: Connection,

@@ -9,7 +9,10 @@ export interface LockedReads {
 
 export const NO_READS: LockedReads = { queries: [], decode: () => [] };
 
-/** One query per declared row, for a trusted function: it takes a row share lock and returns the row as it locked it. */
+/**
+ * One query per declared row, for a trusted function: it takes a row share lock and returns the row
+ * as it locked it.
+ */
 export function lockReads(relations: Relations, reads: readonly StateRead[]): LockedReads {
   const known = reads.map((read) => ({
     read,

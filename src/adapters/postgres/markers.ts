@@ -15,7 +15,9 @@ export interface MarkerTools {
   readonly reached: AdapterContext['reached'];
   /** How long a void marker waits for a live transaction in its way. */
   readonly lockTimeoutMs: number;
-  /** How long a recovery that stopped between writing and committing may keep the others waiting. */
+  /**
+   * How long a recovery that stopped between writing and committing may keep the others waiting.
+   */
   readonly idleTimeoutMs: number;
   /** Ends sessions of the execution login that hold a transaction beyond its deadline. */
   readonly endOverdue: (control: Connection) => Promise<number>;
@@ -44,8 +46,8 @@ export function markersOf(tools: MarkerTools): Markers {
 }
 
 /**
- * A transaction of its own on a connection of its own, at READ COMMITTED; insert and look are two statements, because
- * a single one would look with the snapshot from before it waited.
+ * A transaction of its own on a connection of its own, at READ COMMITTED; insert and look are two
+ * statements, because a single one would look with the snapshot from before it waited.
  */
 async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidResult> {
   const { occurrence, disposition, text, sealKey, sealMac } = marker;

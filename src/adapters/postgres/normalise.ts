@@ -46,7 +46,10 @@ export async function normaliseReads(
   );
 }
 
-/** Normalises once to learn what there is to cast, lets the database cast it, and normalises with the results. */
+/**
+ * Normalises once to learn what there is to cast, lets the database cast it, and normalises with
+ * the results.
+ */
 async function castTwice<T>(
   tools: Pick<NormaliseTools, 'registration' | 'relations' | 'withExecution' | 'views'>,
   normalise: (schema: PostgresSchema) => T,
@@ -68,7 +71,9 @@ const UNLOCKABLE =
   'a row that does not exist cannot be locked, so under read committed another session could insert it after the check;' +
   " open the adapter with isolation: 'serializable', or depend on a row that exists";
 
-/** Under read committed, watched rows are kept by row locks, which only rows that exist can have. */
+/**
+ * Under read committed, watched rows are kept by row locks, which only rows that exist can have.
+ */
 async function refuseUnlockable(tools: NormaliseTools, manifest: Manifest): Promise<Manifest> {
   if (tools.isolation === 'serializable' || manifest.watch.length === 0) return manifest;
   const readings = await tools.read(manifest.watch);

@@ -18,7 +18,9 @@ import {
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
-/** What an observation is made from: the answers of `open` and `observe`, and what the survey knew. */
+/**
+ * What an observation is made from: the answers of `open` and `observe`, and what the survey knew.
+ */
 export interface Observed {
   readonly candidate: string;
   readonly opened: Opened;
@@ -114,8 +116,9 @@ function readCounters(text: string): readonly Counter[] {
 }
 
 /**
- * Counters and records agree unless something was rolled back on the way: then what is missing is explained by looking
- * at the recorders themselves. That look costs a round trip, and few operations need it.
+ * Counters and records agree unless something was rolled back on the way: then what is missing is
+ * explained by looking at the recorders themselves. That look costs a round trip, and few
+ * operations need it.
  */
 async function reportCounters(
   observed: Observed,
@@ -144,8 +147,9 @@ function countRegistered(
 }
 
 /**
- * How many writes the recorders saw, rolled-back ones included: a row recorder writes one record per write, which the
- * same counters count. A statement recorder writes one record for many, so what it saw is known only from what is left.
+ * How many writes the recorders saw, rolled-back ones included: a row recorder writes one record
+ * per write, which the same counters count. A statement recorder writes one record for many, so
+ * what it saw is known only from what is left.
  */
 function countRecorded(
   { watched }: Observed,
@@ -157,7 +161,10 @@ function countRecorded(
   return inserted - rows.length + images;
 }
 
-/** Everything that was written, by target; a record that was changed or removed counts as a write of a stranger. */
+/**
+ * Everything that was written, by target; a record that was changed or removed counts as a write of
+ * a stranger.
+ */
 function listTouched(
   { leaves, watched }: Observed,
   counters: readonly Counter[],
@@ -266,7 +273,10 @@ function assignedRanges({ sequences }: Observed, moved: Moved): readonly Assigne
   });
 }
 
-/** Everything the observation rests on; when it promotes, the backend itself sees to it that nothing was written since. */
+/**
+ * Everything the observation rests on; when it promotes, the backend itself sees to it that nothing
+ * was written since.
+ */
 function fingerprint(watched: Watched, facts: TextRow, rows: readonly TextRow[]): string {
   return hash('sha256', JSON.stringify([watched.oids.length, facts[3], rows.length, rows]), 'hex');
 }

@@ -31,17 +31,22 @@ export interface PostgresOptions {
   readonly control: ConnectionOptions;
   /** Restricted login that runs agent statements. */
   readonly execution: ConnectionOptions;
-  /** The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it. */
+  /**
+   * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it.
+   */
   readonly owner?: string;
   /** The tables that protected operations may write. */
   readonly relations: readonly RelationOption[];
-  /** Views that protected operations may write through. Effects are those on the tables beneath, which are registered. */
+  /**
+   * Views that protected operations may write through. Effects are those on the tables beneath,
+   * which are registered.
+   */
   readonly views?: readonly string[];
   /** Further tables whose rows an approval may depend on. */
   readonly reads?: readonly string[];
   /**
-   * Functions and procedures that agents may call, as SQL names them; with the types of the arguments where several have
-   * the name: `billing.pay(integer, numeric)`.
+   * Functions and procedures that agents may call, as SQL names them; with the types of the
+   * arguments where several have the name: `billing.pay(integer, numeric)`.
    */
   readonly entryPoints?: readonly string[];
   /** The unit of change; `net-state` unless told. */
@@ -54,9 +59,14 @@ export interface PostgresOptions {
   readonly stageTimeoutMs?: number;
   /** How long a statement may wait for a row that somebody else holds; 2000 unless told. */
   readonly lockTimeoutMs?: number;
-  /** Restrictions of host and network that the database cannot see, as the deployment declares them. */
+  /**
+   * Restrictions of host and network that the database cannot see, as the deployment declares them.
+   */
   readonly declared?: readonly string[];
-  /** Functions whose text the certification cannot judge and that a person has read, with the digest from the report. */
+  /**
+   * Functions whose text the certification cannot judge and that a person has read, with the digest
+   * from the report.
+   */
   readonly reviews?: readonly Review[];
   /** Extensions and preloaded libraries with native code that the deployment vouches for. */
   readonly trustedCode?: readonly string[];

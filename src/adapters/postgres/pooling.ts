@@ -7,10 +7,11 @@ const ANSWER_MS = 10_000;
 const TOO_MANY_CONNECTIONS = '53300';
 
 /**
- * Refuses a login that a pooler hands from server process to server process between transactions: what an operation left
- * in one of them would meet the next, and a reset would reach another one. Two sessions that are open at once have two
- * processes of the server, and each keeps its own; whatever shares or changes them is no session. It proves only the bad
- * case: a busy pooler may happen to give every session the same process again.
+ * Refuses a login that a pooler hands from server process to server process between transactions:
+ * what an operation left in one of them would meet the next, and a reset would reach another one.
+ * Two sessions that are open at once have two processes of the server, and each keeps its own;
+ * whatever shares or changes them is no session. It proves only the bad case: a busy pooler may
+ * happen to give every session the same process again.
  */
 export async function demandOwnProcesses(
   first: Connection,
@@ -18,8 +19,8 @@ export async function demandOwnProcesses(
 ): Promise<void> {
   await using second = await openSecond(options);
   if (second === undefined) return;
-  // Each query is a transaction of its own. In this order a pooler gives itself away that hands out the process that was
-  // released last, as well as one that hands them out in turns.
+  // Each query is a transaction of its own. In this order a pooler gives itself away that hands out
+  // the process that was released last, as well as one that hands them out in turns.
   const before = await readProcess(first);
   const other = await readProcess(second);
   const otherAgain = await readProcess(second);
@@ -31,7 +32,10 @@ export async function demandOwnProcesses(
   );
 }
 
-/** Undefined where the server lets the login have no second session: then there is nothing to compare with. */
+/**
+ * Undefined where the server lets the login have no second session: then there is nothing to
+ * compare with.
+ */
 async function openSecond(options: ConnectionOptions): Promise<Connection | undefined> {
   try {
     return await Connection.open(options, 'effectmatch execution', ANSWER_MS);

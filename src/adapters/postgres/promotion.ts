@@ -12,14 +12,17 @@ export interface PromotionTools extends Telling {
   /** How many rows were locked after the observation: each lock takes the number of a command. */
   readonly locks: number;
   readonly reached: AdapterContext['reached'];
-  /** What the server says about a transaction that is over: the only proof that nothing became durable. */
+  /**
+   * What the server says about a transaction that is over: the only proof that nothing became
+   * durable.
+   */
   readonly transactionStatus: (xid: string) => Promise<string | null>;
 }
 
 /**
- * Writes the marker into the candidate and commits both, in one step that the backend takes only if the transaction is
- * the one that was observed and nothing was written in it since. Only the tag COMMIT counts: an aborted transaction
- * answers COMMIT with ROLLBACK and without an error.
+ * Writes the marker into the candidate and commits both, in one step that the backend takes only if
+ * the transaction is the one that was observed and nothing was written in it since. Only the tag
+ * COMMIT counts: an aborted transaction answers COMMIT with ROLLBACK and without an error.
  */
 export async function promoteCandidate(
   tools: PromotionTools,
@@ -45,9 +48,13 @@ export async function promoteCandidate(
   return await judgeFailure(tools, failure?.error ?? new Error(`COMMIT answered ${command}`));
 }
 
-/** A refusal needs proof: the server itself must call the transaction aborted. Everything else is left to the marker. */
+/**
+ * A refusal needs proof: the server itself must call the transaction aborted. Everything else is
+ * left to the marker.
+ */
 async function judgeFailure(tools: PromotionTools, cause: unknown): Promise<Promotion> {
-  // The server sends an error before it has ended the transaction; whatever it answers next, it has ended it by then.
+  // The server sends an error before it has ended the transaction; whatever it answers next, it has
+  // ended it by then.
   await tools.session.script('rollback').catch(() => {});
   const status = await tools.transactionStatus(tools.xid).catch(() => undefined);
   if (status !== 'aborted') return { kind: 'unknown', cause: explain(tools, cause) };

@@ -20,7 +20,10 @@ import { decoderOf, encodeValue } from './value.ts';
 /** Relations by target. */
 export type Relations = ReadonlyMap<string, Relation>;
 
-/** The relation that a target names, however it is written; undefined where it is not among the known ones. */
+/**
+ * The relation that a target names, however it is written; undefined where it is not among the
+ * known ones.
+ */
 export function findRelation(relations: Relations, target: string): Relation | undefined {
   const name = parseTarget(target);
   return relations.get(target) ?? (name && relations.get(nameTarget(name)));
@@ -42,8 +45,9 @@ export function keyedRelation(relations: Relations, target: string, where: strin
 export type Lock = 'none' | 'share' | 'update';
 
 /**
- * The statement that returns the image of the row with this (normalised) key, or nothing. Everything in it is
- * qualified, and the types are those beneath domains, whose checks could run code of the application.
+ * The statement that returns the image of the row with this (normalised) key, or nothing.
+ * Everything in it is qualified, and the types are those beneath domains, whose checks could run
+ * code of the application.
  */
 export function buildRead(relation: Relation, key: Row, lock: Lock = 'none'): string {
   const conditions = keyColumns(relation).map((column) =>
@@ -59,7 +63,10 @@ function keyColumns(relation: Relation): readonly Column[] {
   return relation.key.map((name) => findColumn(relation, name, relation.target));
 }
 
-/** Types with a schema of their own may have operators that run anything, so they are compared by their text. */
+/**
+ * Types with a schema of their own may have operators that run anything, so they are compared by
+ * their text.
+ */
 function comparesAsText({ type }: Column): boolean {
   return type.baseSchema !== 'pg_catalog' && !['e', 'r', 'm'].includes(type.kind);
 }
@@ -79,7 +86,10 @@ function compareKey(column: Column, operand: string): string {
   return `${comparesAsText(column) ? `pg_catalog.concat(${own})` : own} operator(pg_catalog.=) ${operand}`;
 }
 
-/** One statement part for all reads of one relation: number of the read and image, where there is such a row. */
+/**
+ * One statement part for all reads of one relation: number of the read and image, where there is
+ * such a row.
+ */
 function buildReads(
   relation: Relation,
   reads: readonly (readonly [index: number, read: StateRead])[],
@@ -98,8 +108,9 @@ function buildReads(
 }
 
 /**
- * What a read found: the asked columns of the row whose key has the same stored representation. The engine may call
- * other keys equal, under a collation or for signed zeros; such a row is not the one that was asked for.
+ * What a read found: the asked columns of the row whose key has the same stored representation. The
+ * engine may call other keys equal, under a collation or for signed zeros; such a row is not the
+ * one that was asked for.
  */
 export function decodeRead(
   relation: Relation,
@@ -128,7 +139,10 @@ function rowOf(relation: Relation, image: string): Row {
   );
 }
 
-/** Reads rows by their (normalised) keys, in the order asked, in one statement and so in one snapshot. */
+/**
+ * Reads rows by their (normalised) keys, in the order asked, in one statement and so in one
+ * snapshot.
+ */
 export async function readState(
   control: Connection,
   relations: Relations,

@@ -5,7 +5,10 @@ import type { RegisteredRelation } from './certify/facts.ts';
 import { refused, type Settings } from './options.ts';
 import type { ReadableSequence } from './residue.ts';
 
-/** What the frame says about the relations; the first thing that cannot be protected is refused with a remedy. */
+/**
+ * What the frame says about the relations; the first thing that cannot be protected is refused with
+ * a remedy.
+ */
 export function admitRegistration(
   settings: Settings,
   relations: readonly RegisteredRelation[],

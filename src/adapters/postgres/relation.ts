@@ -16,7 +16,9 @@ export interface Column {
   readonly identity: boolean;
   /** The sequence that assigns the column (identity or `nextval` default). */
   readonly sequence: Sequence | undefined;
-  /** Every sequence that is there for the column: of its identity, in its default, or owned by it. */
+  /**
+   * Every sequence that is there for the column: of its identity, in its default, or owned by it.
+   */
   readonly draws: readonly Sequence[];
 }
 
@@ -32,17 +34,26 @@ export interface Sequence extends QualifiedName {
 /** The type of a column. */
 export interface ColumnType {
   readonly oid: number;
-  /** Type with schema and modifiers, as a cast would name it: `character varying(3)`, `"public"."mood"`. */
+  /**
+   * Type with schema and modifiers, as a cast would name it: `character varying(3)`,
+   * `"public"."mood"`.
+   */
   readonly text: string;
   /** How an approved value is read as a value of this type. */
   readonly reading: Reading;
   /** Whether it is a domain, whose checks may run code of the application and may refuse NULL. */
   readonly domain: boolean;
-  /** Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are read depends on it. */
+  /**
+   * Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are
+   * read depends on it.
+   */
   readonly base: string;
   /** Schema of that type: only `pg_catalog` names say how a value is written. */
   readonly baseSchema: string;
-  /** pg_type.typtype of the type beneath all domains: b base, c composite, e enum, r range, m multirange. */
+  /**
+   * pg_type.typtype of the type beneath all domains: b base, c composite, e enum, r range, m
+   * multirange.
+   */
   readonly kind: string;
 }
 
@@ -55,7 +66,10 @@ export interface Relation extends QualifiedName {
   readonly columns: readonly Column[];
   /** Key columns in key order: the primary key, else empty (rows compare as a multiset). */
   readonly key: readonly string[];
-  /** Where rows really are: the table itself, or the leaves of a partitioned table, each with its own column order. */
+  /**
+   * Where rows really are: the table itself, or the leaves of a partitioned table, each with its
+   * own column order.
+   */
   readonly leaves: readonly Leaf[];
   readonly partitioned: boolean;
   /** Why trusted logins cannot read its rows, and what to do about it. */

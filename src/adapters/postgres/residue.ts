@@ -11,8 +11,8 @@ export interface ReadableSequence {
 }
 
 /**
- * Every sequence that the owner of our functions may read: those that fill columns of registered relations, which
- * provisioning grants, and whatever an administrator granted besides.
+ * Every sequence that the owner of our functions may read: those that fill columns of registered
+ * relations, which provisioning grants, and whatever an administrator granted besides.
  */
 export async function listSequences(
   control: TextReader,
@@ -36,13 +36,17 @@ export async function listSequences(
 export interface AskedSequences {
   /** As an array literal, made once. */
   readonly oids: string;
-  /** Those that stand elsewhere in the second answer than in the first, or that the session turned to in between. */
+  /**
+   * Those that stand elsewhere in the second answer than in the first, or that the session turned
+   * to in between.
+   */
   compare(before: string, after: string): Moved;
 }
 
 /**
- * Where sequences stood and where they stand, by their object ids; '' before the first value was drawn. `times`: how
- * often the session turned to it in between, if both answers are of one transaction.
+ * Where sequences stood and where they stand, by their object ids; '' before the first value was
+ * drawn. `times`: how often the session turned to it in between, if both answers are of one
+ * transaction.
  */
 export type Moved = ReadonlyMap<
   number,
@@ -85,7 +89,10 @@ export interface DrawableSequence extends Steps, ReadableSequence {
   readonly columns: Drawn['columns'];
 }
 
-/** The sequences of these relations whose position can be read, each once with all columns that it is for. */
+/**
+ * The sequences of these relations whose position can be read, each once with all columns that it
+ * is for.
+ */
 export function drawableSequences(
   relations: readonly Relation[],
   readable: readonly ReadableSequence[],

@@ -1,6 +1,9 @@
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 
-/** A function or procedure as people name it, with the types of its arguments where several have the name. */
+/**
+ * A function or procedure as people name it, with the types of its arguments where several have the
+ * name.
+ */
 export interface RoutineName extends QualifiedName {
   readonly signature?: readonly string[];
 }
@@ -15,7 +18,10 @@ export interface Signature {
   readonly identity: string;
 }
 
-/** Reads `name`, `schema.name` and `schema.name(type, type)`; undefined where the text is none of these. */
+/**
+ * Reads `name`, `schema.name` and `schema.name(type, type)`; undefined where the text is none of
+ * these.
+ */
 export function parseRoutine(text: string): RoutineName | undefined {
   const [, plain, types] =
     /^\s*((?:"(?:[^"]|"")+"|[^"()\s])+)\s*(?:\((.*)\)\s*)?$/s.exec(text) ?? [];
@@ -38,7 +44,10 @@ export function isSignature(
   );
 }
 
-/** Types between commas, folded as SQL folds them, without lengths, which do not tell routines apart. */
+/**
+ * Types between commas, folded as SQL folds them, without lengths, which do not tell routines
+ * apart.
+ */
 function readTypes(text: string): readonly string[] {
   const folded = text.replace(/"(?:[^"]|"")*"|[^"]+/g, (part) =>
     part.startsWith('"') ? part : foldType(part),

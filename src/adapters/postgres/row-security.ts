@@ -4,8 +4,9 @@ import { queryPinned } from './formats.ts';
 import type { Relation } from './relation.ts';
 
 /**
- * Marks the relations whose rows the control login or the owner of the records could read only through policies. Both
- * read with row security off, because a policy is code of the application: the server then refuses such a read.
+ * Marks the relations whose rows the control login or the owner of the records could read only
+ * through policies. Both read with row security off, because a policy is code of the application:
+ * the server then refuses such a read.
  */
 export async function markUnreadable(
   connection: Connection,

@@ -86,7 +86,10 @@ export class PostgresSchema implements ManifestSchema<Column> {
     );
   }
 
-  /** A sequence is registered with the column that draws from it; numbers that no row has are its one effect. */
+  /**
+   * A sequence is registered with the column that draws from it; numbers that no row has are its
+   * one effect.
+   */
   normaliseOther(effect: ApprovedEffect, where: string): ApprovedEffect | undefined {
     if (findRelation(this.#relations, effect.target) !== undefined) return undefined;
     const sequence = findSequence(this.registration, effect.target);

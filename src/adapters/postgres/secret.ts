@@ -8,7 +8,10 @@ export interface Deployment {
   readonly backend: string;
   /** The server's major version. What a value means to it may change with the next one. */
   readonly major: string;
-  /** Authenticates a call of a trusted function, so that agent SQL in the same session cannot make it. */
+  /**
+   * Authenticates a call of a trusted function, so that agent SQL in the same session cannot make
+   * it.
+   */
   sign(...parts: readonly string[]): Buffer;
 }
 

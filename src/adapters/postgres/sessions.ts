@@ -6,11 +6,12 @@ import type { SessionOptions } from './options.ts';
 import { demandOwnProcesses } from './pooling.ts';
 
 /**
- * What a session forgets before another operation may use it: everything that DISCARD ALL forgets except cached plans,
- * which cost more to make again than all of the rest, and our own prepared calls, which must still be there; and besides
- * the random seed. The counters of the second witness are flushed as well. Left over is one bit per custom setting that
- * was ever named, since an unset one reads as '' from then on, and how statements of functions were first understood:
- * their literals, under settings of that moment. Our own have none that a setting could change.
+ * What a session forgets before another operation may use it: everything that DISCARD ALL forgets
+ * except cached plans, which cost more to make again than all of the rest, and our own prepared
+ * calls, which must still be there; and besides the random seed. The counters of the second witness
+ * are flushed as well. Left over is one bit per custom setting that was ever named, since an unset
+ * one reads as '' from then on, and how statements of functions were first understood: their
+ * literals, under settings of that moment. Our own have none that a setting could change.
  */
 const RESET =
   'close all; set session authorization default; reset all; unlisten *;' +
@@ -23,12 +24,18 @@ async function resetSession(session: Connection, asked: Promise<boolean>): Promi
   if (!(await isReset(session))) throw new Error('the session cannot be cleaned');
 }
 
-/** Resets a session that is in no transaction; false where statements were prepared or removed by others. */
+/**
+ * Resets a session that is in no transaction; false where statements were prepared or removed by
+ * others.
+ */
 export async function isReset(session: Connection): Promise<boolean> {
   return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
 }
 
-/** Which database of which server version a session is in, as far as this login can tell. Names no object by its path. */
+/**
+ * Which database of which server version a session is in, as far as this login can tell. Names no
+ * object by its path.
+ */
 const PLACE = `select pg_catalog.concat_ws(' ', d.oid,
     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000)
   from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
@@ -52,7 +59,10 @@ export class Sessions {
   #place: string | undefined;
   #closed = false;
 
-  /** `deadlineMs` is how long any answer may take: longer than the server itself lets an operation run. */
+  /**
+   * `deadlineMs` is how long any answer may take: longer than the server itself lets an operation
+   * run.
+   */
   constructor(
     options: ConnectionOptions,
     { max = 10, reuse = true }: SessionOptions = {},
@@ -78,7 +88,10 @@ export class Sessions {
     return await this.#wait(withinMs);
   }
 
-  /** Takes a session back. One that is not reused, or cannot be reset, is closed; `asked` is a reset under way. */
+  /**
+   * Takes a session back. One that is not reused, or cannot be reset, is closed; `asked` is a reset
+   * under way.
+   */
   async giveBack(session: Connection, asked?: Promise<boolean>): Promise<void> {
     try {
       if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
@@ -107,7 +120,10 @@ export class Sessions {
     }
   }
 
-  /** The login that the sessions have, as the server calls it. Refuses one whose sessions are shared between operations. */
+  /**
+   * The login that the sessions have, as the server calls it. Refuses one whose sessions are shared
+   * between operations.
+   */
   async login(): Promise<string> {
     const session = await this.take(0);
     if (session === undefined)
@@ -145,7 +161,10 @@ export class Sessions {
     }
   }
 
-  /** Admission proved that both logins meet in one database; an address that leads elsewhere later would undo that. */
+  /**
+   * Admission proved that both logins meet in one database; an address that leads elsewhere later
+   * would undo that.
+   */
   async #demandSamePlace(session: Connection): Promise<void> {
     try {
       const { rows } = await session.query(PLACE);

@@ -20,8 +20,9 @@ export function describeFailure(
 }
 
 /**
- * Messages of the server may quote values of the statement; where values are private, only the state is told. That holds
- * for our own states too: any trigger can raise them, with words of its own.
+ * Messages of the server may quote values of the statement; where values are private, only the
+ * state is told. That holds for our own states too: any trigger can raise them, with words of its
+ * own.
  */
 export function explain({ quotesValues }: Telling, error: unknown): string {
   const state = sqlState(error);

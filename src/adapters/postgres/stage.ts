@@ -31,7 +31,9 @@ export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'ans
   readonly isolation: 'read committed' | 'serializable';
   readonly stageTimeoutMs: number;
   readonly lockTimeoutMs: number;
-  /** The statement that fires every deferrable constraint but our own; empty where there is none. */
+  /**
+   * The statement that fires every deferrable constraint but our own; empty where there is none.
+   */
   readonly forceConstraints: string;
   readonly quotesValues: boolean;
   readonly reached: AdapterContext['reached'];
@@ -41,14 +43,17 @@ export interface StageTools extends Omit<Observed, 'candidate' | 'opened' | 'ans
   /** Declared state as it is committed beneath the candidate. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   readonly lockReads: (reads: readonly StateRead[]) => LockedReads;
-  /** Takes the session back when the stage is over; `inDoubt` where its transaction may still be open. */
+  /**
+   * Takes the session back when the stage is over; `inDoubt` where its transaction may still be
+   * open.
+   */
   readonly release: (inDoubt: boolean, reset?: Promise<boolean>) => Promise<void>;
 }
 
 /**
- * Runs the action once in a transaction of its own and holds it. Everything up to the observation is one message: the
- * server leaves out whatever follows an error. Were the transaction over, the recorders would refuse every write outside
- * a stage.
+ * Runs the action once in a transaction of its own and holds it. Everything up to the observation
+ * is one message: the server leaves out whatever follows an error. Were the transaction over, the
+ * recorders would refuse every write outside a stage.
  */
 export async function openStage(
   tools: StageTools,
@@ -92,7 +97,8 @@ export async function openStage(
   const answer = done.at(-1)?.rows;
   if (failure !== undefined || answer === undefined)
     return await failed('a deferred constraint failed, or the outcome could not be observed');
-  // The random part keeps what is stored of a permit from being tried out: transactions can be counted.
+  // The random part keeps what is stored of a permit from being tried out: transactions can be
+  // counted.
   const candidate = `postgresql:${deployment.backend}:${begun.xid}:${randomIds.hex(16)}`;
   const readings = locking.length === 0 ? [] : readLocked(locked, done[0]);
   const stage = new HeldStage(
@@ -109,12 +115,18 @@ const BEGIN = {
   serializable: 'begin isolation level serializable read write',
 } as const;
 
-/** A transaction of its own: one that is serializable would fail with every other that writes a marker meanwhile. */
+/**
+ * A transaction of its own: one that is serializable would fail with every other that writes a
+ * marker meanwhile.
+ */
 function findMarker(occurrence: OccurrenceId): Statement {
   return { text: 'select effectmatch.find_marker($1)', values: [occurrence] };
 }
 
-/** Row share locks on declared state, taken by a trusted function that returns the rows as they were locked. */
+/**
+ * Row share locks on declared state, taken by a trusted function that returns the rows as they were
+ * locked.
+ */
 function lockRows(
   deployment: Deployment,
   occurrence: OccurrenceId,
@@ -148,7 +160,10 @@ async function fail(tools: StageTools, error: unknown, what: string): Promise<St
   return describeFailure(tools, error, what);
 }
 
-/** The same once the action may have run: sequences that it drew from have moved, and are looked at once more. */
+/**
+ * The same once the action may have run: sequences that it drew from have moved, and are looked at
+ * once more.
+ */
 async function failAfter(
   tools: StageTools,
   error: unknown,
@@ -156,7 +171,8 @@ async function failAfter(
   begun: { readonly occurrence: OccurrenceId; readonly opened: Opened },
 ): Promise<Staged> {
   const { session, readableSequences, asked, release } = tools;
-  // No COMMIT follows that would find a statement of somebody else in the place of the prepared one.
+  // No COMMIT follows that would find a statement of somebody else in the place of the prepared
+  // one.
   const look: Statement = {
     text: CALLS.effectmatch_open,
     values: openCall(tools, begun.occurrence).values ?? [],
@@ -220,8 +236,9 @@ class HeldStage implements Stage {
   }
 
   /**
-   * Declared state as it was locked before the action ran. What was not declared then is locked now and read beneath
-   * the candidate: rows that the action itself wrote are protected by its own locks.
+   * Declared state as it was locked before the action ran. What was not declared then is locked now
+   * and read beneath the candidate: rows that the action itself wrote are protected by its own
+   * locks.
    */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
@@ -251,8 +268,9 @@ class HeldStage implements Stage {
   }
 
   /**
-   * The observation sealed the stage, and promotion demands inside the backend, in the step that commits, that it is the
-   * same transaction and nothing was written in it since: the facts stated here are the condition of that step.
+   * The observation sealed the stage, and promotion demands inside the backend, in the step that
+   * commits, that it is the same transaction and nothing was written in it since: the facts stated
+   * here are the condition of that step.
    */
   async recheck(): Promise<CandidateFacts> {
     const { candidate, evidence } = await this.observe();
@@ -279,7 +297,8 @@ class HeldStage implements Stage {
       transactionStatus,
       quotesValues,
     };
-    // The reset travels with the COMMIT. Where that fails, the session is rolled back first and reset once more.
+    // The reset travels with the COMMIT. Where that fails, the session is rolled back first and
+    // reset once more.
     const { promoting, resetting } = session.together(() => ({
       promoting: promoteCandidate(tools, permit.marker),
       resetting: isReset(session).catch(() => false),
@@ -290,7 +309,8 @@ class HeldStage implements Stage {
       if (promotion.kind === 'confirmed') this.#tools.promoted(xid);
       return promotion;
     } finally {
-      // Nothing waits for the reset of a session that is fine; one in doubt is cut before anything else happens.
+      // Nothing waits for the reset of a session that is fine; one in doubt is cut before anything
+      // else happens.
       if (promotion?.kind === 'confirmed') void release(false, resetting);
       else if (promotion?.kind === 'refused') void release(false);
       else await release(true);

@@ -1,15 +1,19 @@
 import { EffectMatchError } from '../../errors.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
 
-/** What the gate makes of a text: a statement that may be tried, with its highest parameter, or what it is instead. */
+/**
+ * What the gate makes of a text: a statement that may be tried, with its highest parameter, or what
+ * it is instead.
+ */
 export type Finding =
   | { readonly kind: 'admitted'; readonly parameters: number }
   | { readonly kind: 'refused'; readonly why: string };
 
 /**
- * Reads SQL with PostgreSQL's own grammar. This is for admission and display: it keeps mistakes and plain abuse out
- * early and in readable words. It is never the safety argument, because functions, triggers and text that is executed
- * inside the database are beyond any parser; the rights of the execution login and the witnesses of the stage are.
+ * Reads SQL with PostgreSQL's own grammar. This is for admission and display: it keeps mistakes and
+ * plain abuse out early and in readable words. It is never the safety argument, because functions,
+ * triggers and text that is executed inside the database are beyond any parser; the rights of the
+ * execution login and the witnesses of the stage are.
  */
 export interface Gate {
   /** `procedures` are the targets that a CALL may name. */
@@ -45,7 +49,10 @@ async function openGate(): Promise<Gate> {
 const REMEMBERED_MAX = 500;
 const REMEMBERED_CHARACTERS_MAX = 10_000;
 
-/** Agents send the same few texts with other values, and a finding depends on text and procedures alone. */
+/**
+ * Agents send the same few texts with other values, and a finding depends on text and procedures
+ * alone.
+ */
 function rememberFindings(gate: Gate): Gate {
   const known = new Map<
     string,
@@ -65,7 +72,10 @@ function rememberFindings(gate: Gate): Gate {
   };
 }
 
-/** A node of the syntax tree: plain data whose keys are node or field names, never text of the statement. */
+/**
+ * A node of the syntax tree: plain data whose keys are node or field names, never text of the
+ * statement.
+ */
 type Node = { readonly [field: string]: unknown };
 
 function checkText(
@@ -95,7 +105,10 @@ function checkText(
 
 const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
 
-/** Looks at every node of a statement, however deep: common table expressions, subqueries, RETURNING lists. */
+/**
+ * Looks at every node of a statement, however deep: common table expressions, subqueries, RETURNING
+ * lists.
+ */
 class Walk {
   #parameters = 0;
   #why: string | undefined;
@@ -154,7 +167,10 @@ function describeStatement(node: string, content: Node): string {
   return `${known[node] ?? kind.toUpperCase()} is not admitted; only SELECT, INSERT, UPDATE, DELETE and MERGE are`;
 }
 
-/** Built-ins that act beyond the transaction or execute text. Their rights are revoked as well; this says it earlier. */
+/**
+ * Built-ins that act beyond the transaction or execute text. Their rights are revoked as well; this
+ * says it earlier.
+ */
 const OUTSIDE = new RegExp(
   `^(?:${[
     'pg_notify|set_config|setseed|pg_logical_emit_message|pg_export_snapshot|pg_sleep\\w*',

@@ -36,8 +36,9 @@ export class TypeGraph {
   }
 
   /**
-   * Domains are read as the type beneath them where their checks are not built in: the server enforces a check when the
-   * row is written, in a stage that was certified. The same inside arrays. Other types have no such form.
+   * Domains are read as the type beneath them where their checks are not built in: the server
+   * enforces a check when the row is written, in a stage that was certified. The same inside
+   * arrays. Other types have no such form.
    */
   readingOf(oid: number, text: string): Reading {
     const why = this.codeBehind(oid);
@@ -49,7 +50,10 @@ export class TypeGraph {
     return inner.kind === 'code' ? inner : { kind: 'built-in', text: `${inner.text}[]` };
   }
 
-  /** The code of the application that reading a value of this type runs; undefined where there is none. */
+  /**
+   * The code of the application that reading a value of this type runs; undefined where there is
+   * none.
+   */
   codeBehind(oid: number, seen: Set<number> = new Set()): string | undefined {
     const type = this.#types.get(oid);
     if (oid < USER || seen.has(oid)) return undefined;
@@ -92,8 +96,9 @@ export async function readTypes(
 }
 
 /**
- * Whether a function is neither of the server nor native code of an extension that is vouched for; `list` is the
- * parameter with their names. The owner of an extension may add types and other functions to it, but no native ones.
+ * Whether a function is neither of the server nor native code of an extension that is vouched for;
+ * `list` is the parameter with their names. The owner of an extension may add types and other
+ * functions to it, but no native ones.
  */
 const IS_FOREIGN = (oid: string, list: string) => `
   (${oid}::pg_catalog.oid >= ${USER} and not exists (
@@ -104,15 +109,19 @@ const IS_FOREIGN = (oid: string, list: string) => `
       and l.lanname in ('c', 'internal')))`;
 
 /**
- * Nodes of stored expressions that call nothing but the functions and types they name, as PostgreSQL 15 and later
- * servers call them. Strings are stored as numbers, so that none can pose as a node.
+ * Nodes of stored expressions that call nothing but the functions and types they name, as
+ * PostgreSQL 15 and later servers call them. Strings are stored as numbers, so that none can pose
+ * as a node.
  */
 const NODES =
   '^(?:CONST|COERCETODOMAINVALUE|COERCETODOMAIN|COERCEVIAIO|RELABELTYPE|COLLATEEXPR|FUNCEXPR|OPEXPR|DISTINCTEXPR' +
   '|NULLIFEXPR|SCALARARRAYOPEXPR|BOOLEXPR|NULLTEST|BOOLEANTEST|ARRAY|ARRAYEXPR|ARRAYCOERCEEXPR|CASE|CASEEXPR|WHEN' +
   '|CASEWHEN|CASETESTEXPR|COALESCE|COALESCEEXPR|SUBSCRIPTINGREF)$';
 
-/** Whether a stored expression calls immutable functions of the server or of vouched extensions only, types aside. */
+/**
+ * Whether a stored expression calls immutable functions of the server or of vouched extensions
+ * only, types aside.
+ */
 export const IS_BUILT_IN = (tree: string, list: string) => `
   (not exists (select from pg_catalog.regexp_matches(${tree}, '\\{([A-Z]+)', 'g') as m (found) where found[1] !~ '${NODES}')
    and not exists (select from pg_catalog.regexp_matches(${tree}, ':(?:funcid|opfuncid) ([0-9]+)', 'g') as m (found)
@@ -127,7 +136,10 @@ export const TYPES_IN = (tree: string) => `
 
 const CHECK = 'k.conbin::pg_catalog.text';
 
-/** What a type runs by itself. Arrays and composite types are read by the server, and their parts are listed apart. */
+/**
+ * What a type runs by itself. Arrays and composite types are read by the server, and their parts
+ * are listed apart.
+ */
 const CODE_OF = `
   case
     when ${['t.typinput', 't.typoutput', 't.typmodin'].map((oid) => IS_FOREIGN(oid, '$2')).join(' or ')}

@@ -21,10 +21,11 @@ const READERS: Readonly<Record<string, Decode>> = {
 };
 
 /**
- * How the text of a column becomes a value. What has no form of its own (intervals, ranges, arrays, JSON, types of the
- * application) stays the text that the database prints: it tells stored representations apart that the engine calls
- * equal. The scale of a plain `numeric` is left out on purpose; the grouping of equal operators in a `tsquery` is lost,
- * because PostgreSQL does not print it.
+ * How the text of a column becomes a value. What has no form of its own (intervals, ranges, arrays,
+ * JSON, types of the application) stays the text that the database prints: it tells stored
+ * representations apart that the engine calls equal. The scale of a plain `numeric` is left out on
+ * purpose; the grouping of equal operators in a `tsquery` is lost, because PostgreSQL does not
+ * print it.
  */
 export function decoderOf(type: ColumnType): Decode {
   const read =
@@ -69,11 +70,13 @@ function readBytes(text: string): Value {
   return { $bytes: text.slice(2) };
 }
 
-/** Years of four digits after Christ. Others stay as printed: nothing compares them with a clock. */
+/**
+ * Years of four digits after Christ. Others stay as printed: nothing compares them with a clock.
+ */
 const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?$/;
 /**
- * The zone is written `+00:00` and not `Z`, because `+` sorts before every digit and point: texts of such values have
- * the order of the instants, which a `between` constraint relies on.
+ * The zone is written `+00:00` and not `Z`, because `+` sorts before every digit and point: texts
+ * of such values have the order of the instants, which a `between` constraint relies on.
  */
 const TIMESTAMPTZ = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?\+00$/;
 
@@ -92,8 +95,9 @@ export interface Unstorable {
 }
 
 /**
- * The text that the column's input function reads for a value of a manifest, null for NULL. For values that came out of
- * the column it is the exact inverse of {@link decoderOf}; what would need a guess is `unstorable`.
+ * The text that the column's input function reads for a value of a manifest, null for NULL. For
+ * values that came out of the column it is the exact inverse of {@link decoderOf}; what would need
+ * a guess is `unstorable`.
  */
 export function encodeValue(type: ColumnType, value: Value): string | null | Unstorable {
   if (value === null) return null;
@@ -127,7 +131,10 @@ function isBuiltIn(type: ColumnType, base: string): boolean {
   return type.baseSchema === 'pg_catalog' && type.base === base;
 }
 
-/** Types whose input reads the words `now` and `today` as the current time, alone, in lists and in ranges. */
+/**
+ * Types whose input reads the words `now` and `today` as the current time, alone, in lists and in
+ * ranges.
+ */
 const TIMES = /^_?(?:date|time|timetz|timestamp|timestamptz|(?:date|ts|tstz)(?:multi)?range)$/;
 
 function encodeText(type: ColumnType, text: string): string | Unstorable {

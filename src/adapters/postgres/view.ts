@@ -4,7 +4,9 @@ import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
 import { refused } from './options.ts';
 
-/** A view that operations may write through. What counts is what happens to the tables beneath it. */
+/**
+ * A view that operations may write through. What counts is what happens to the tables beneath it.
+ */
 export interface View extends QualifiedName {
   readonly oid: number;
   readonly target: string;
@@ -19,7 +21,10 @@ interface Found {
   readonly writes: number;
 }
 
-/** Looks up views as they are now, in the order asked; refuses the first that nothing can be written through. */
+/**
+ * Looks up views as they are now, in the order asked; refuses the first that nothing can be written
+ * through.
+ */
 export async function demandViews(
   connection: Connection,
   names: readonly QualifiedName[],

@@ -2,7 +2,9 @@ import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
 import type { Relation } from './relation.ts';
 
-/** Everything in the database that has rows, catalogues included: what the second witness looks at. */
+/**
+ * Everything in the database that has rows, catalogues included: what the second witness looks at.
+ */
 export interface Watched {
   /** As an array literal, made once. */
   readonly oids: string;
@@ -11,8 +13,8 @@ export interface Watched {
 }
 
 /**
- * Lists what can hold rows. Toast tables are left out, because they are written only with their table; so is the
- * stage table, which only our own functions write.
+ * Lists what can hold rows. Toast tables are left out, because they are written only with their
+ * table; so is the stage table, which only our own functions write.
  */
 export async function listWatched(control: Connection): Promise<Watched> {
   const { rows } = await control.query(

@@ -32,7 +32,10 @@ export interface CheckedCall {
 const MAX_CALLS = 1000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
-/** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
+/**
+ * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
+ * it.
+ */
 export function parseAction(input: unknown, tools: readonly string[]): CheckedAction {
   const action = copyPlain(input);
   if (!isObject(action)) throw refuse('the action must be an object with calls');
@@ -96,8 +99,9 @@ export function describeAction(action: CheckedAction): Value {
 const MIN_QUOTED = 4;
 
 /**
- * Whether the agent wrote this text into its calls: an identifier among them was chosen, not generated. It counts in
- * any case and Unicode form, and inside a longer text, since a tool may take it out of there.
+ * Whether the agent wrote this text into its calls: an identifier among them was chosen, not
+ * generated. It counts in any case and Unicode form, and inside a longer text, since a tool may
+ * take it out of there.
  */
 export function chosenBy(action: CheckedAction): (text: string) => boolean {
   const texts: string[] = [];
@@ -113,7 +117,8 @@ export function chosenBy(action: CheckedAction): (text: string) => boolean {
   for (const { args } of action.calls) collect(args);
   const joined = texts.join('\n');
   const all = fold(joined);
-  // An accent or a letter behind a part changes how the part is folded; letter by letter it is still there.
+  // An accent or a letter behind a part changes how the part is folded; letter by letter it is
+  // still there.
   const letters = joined.toUpperCase();
   return (text) => {
     const folded = fold(text);

@@ -42,7 +42,9 @@ import { surveyStore } from './survey.ts';
 import type { ToolBench } from './tools.ts';
 import { viewDocument } from './view.ts';
 
-/** Opens the file, with the initial state where it is new, and refuses what could not be compared. */
+/**
+ * Opens the file, with the initial state where it is new, and refuses what could not be compared.
+ */
 export async function openAdapter(
   options: SnapshotOptions,
   context: AdapterContext,
@@ -212,7 +214,8 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
     };
     const staged = await openStage(tools, { claim, certificate }, action);
     if (staged.kind === 'failed') return staged;
-    // A tool may take so long that the adapter was closed meanwhile; what it made must not outlive that.
+    // A tool may take so long that the adapter was closed meanwhile; what it made must not outlive
+    // that.
     if (!db.isOpen) {
       await staged.stage.discard();
       throw closed();

@@ -12,8 +12,8 @@ const {
 const { getPrototypeOf, setPrototypeOf } = Reflect;
 
 /**
- * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every kind of value, and
- * `constructor` from there.
+ * What plain JSON leads to when a tool follows a path that the agent chose: `__proto__` of every
+ * kind of value, and `constructor` from there.
  */
 const REACHABLE: readonly object[] = [Object, Array, String, Number, Boolean, Function].flatMap(
   (maker) => [maker, maker.prototype as object],
@@ -25,7 +25,10 @@ interface Known {
   /** Its prototype, which a path through `__proto__` twice replaces. */
   readonly above: object | null;
   readonly properties: Properties;
-  /** Values that tell by themselves whether they were overwritten or deleted, and the names under which they are read. */
+  /**
+   * Values that tell by themselves whether they were overwritten or deleted, and the names under
+   * which they are read.
+   */
   readonly names: readonly PropertyKey[];
   readonly values: readonly unknown[];
   /** The others: accessors, and values that would also be inherited. */
@@ -38,12 +41,14 @@ let spoilings = 0;
 let known: readonly Known[] = REACHABLE.map(readKnown);
 
 /**
- * Runs the calls of an action. `isIntact` says whether the built-in objects of the process were left alone since it
- * began, by this action and by all that run beside it, and puts back what was written to them: otherwise the whole
- * process, the comparison included, would find it on every object.
+ * Runs the calls of an action. `isIntact` says whether the built-in objects of the process were
+ * left alone since it began, by this action and by all that run beside it, and puts back what was
+ * written to them: otherwise the whole process, the comparison included, would find it on every
+ * object.
  *
- * The state to return to is taken when no action is running, so that none takes the changes of another for given. It
- * is read anew only where the application itself has changed something since the last time.
+ * The state to return to is taken when no action is running, so that none takes the changes of
+ * another for given. It is read anew only where the application itself has changed something since
+ * the last time.
  */
 export async function overAction<T>(work: (isIntact: () => boolean) => Promise<T>): Promise<T> {
   if (running === 0 && !isUntouched()) known = REACHABLE.map(readKnown);
@@ -57,15 +62,19 @@ export async function overAction<T>(work: (isIntact: () => boolean) => Promise<T
 }
 
 /**
- * How often something was found and put back, now included. While tools of any action run, what they write is in the way
- * of every comparison in the process: where this number has moved since a candidate was made, it may have been misjudged.
+ * How often something was found and put back, now included. While tools of any action run, what
+ * they write is in the way of every comparison in the process: where this number has moved since a
+ * candidate was made, it may have been misjudged.
  */
 export function countSpoilings(): number {
   if (running > 0 && !isUntouched() && !restore()) spoilings += 1;
   return spoilings;
 }
 
-/** For a tool that goes on after its time was up: it counts as running until it ends, and is looked after then. */
+/**
+ * For a tool that goes on after its time was up: it counts as running until it ends, and is looked
+ * after then.
+ */
 export function untilEnded(end: Promise<unknown>): void {
   running += 1;
   const ended = (): void => {
@@ -107,8 +116,8 @@ function readProperties(object: object): Properties {
 }
 
 /**
- * Whether nothing was written, in half the time of comparing descriptions: as many names as before, and under each
- * of the old ones what was there. Calls nothing that can be replaced by writing.
+ * Whether nothing was written, in half the time of comparing descriptions: as many names as before,
+ * and under each of the old ones what was there. Calls nothing that can be replaced by writing.
  */
 function isUntouched(): boolean {
   for (let place = 0; place < known.length; place += 1) {
@@ -140,8 +149,8 @@ function isUnchanged(
 }
 
 /**
- * Puts everything back and says whether it was as it is. Names that were added go first: they are on all objects. No
- * array is iterated over, since that may be what was spoilt.
+ * Puts everything back and says whether it was as it is. Names that were added go first: they are
+ * on all objects. No array is iterated over, since that may be what was spoilt.
  */
 function restore(): boolean {
   let intact = true;

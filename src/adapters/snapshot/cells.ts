@@ -6,7 +6,10 @@ import { type Collection, type Layout, ORDER_SUFFIX } from './layout.ts';
 import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
 import type { ReferenceList } from './references.ts';
 
-/** A list that is declared as references, with the collection it is in and what has no order inside its elements. */
+/**
+ * A list that is declared as references, with the collection it is in and what has no order inside
+ * its elements.
+ */
 export interface FoundList {
   readonly list: ReferenceList;
   readonly collection: Collection | undefined;

@@ -43,8 +43,9 @@ export function digestState(text: string): string {
 }
 
 /**
- * Creates the tables and the first version in an empty file, and returns the backend id: random, drawn once, kept in
- * the file. Safe when several processes start at once, because all of it happens in one immediate transaction.
+ * Creates the tables and the first version in an empty file, and returns the backend id: random,
+ * drawn once, kept in the file. Safe when several processes start at once, because all of it
+ * happens in one immediate transaction.
  */
 export async function ensureState(
   db: DatabaseSync,
@@ -95,13 +96,16 @@ function readSchema(db: DatabaseSync): readonly SchemaObject[] {
   }));
 }
 
-/** For each connection the `data_version` at its last complete look, where that found nothing wrong. */
+/**
+ * For each connection the `data_version` at its last complete look, where that found nothing wrong.
+ */
 const lookedAt = new WeakMap<DatabaseSync, unknown>();
 
 /**
- * What is wrong with the file's schema: another shape than ours, or anything beside it. A trigger would run inside the
- * promotion and change what nobody compared. Everything is read again as soon as any other connection has committed
- * anything at all, which is what `data_version` tells; this one runs our statements only, and none changes the schema.
+ * What is wrong with the file's schema: another shape than ours, or anything beside it. A trigger
+ * would run inside the promotion and change what nobody compared. Everything is read again as soon
+ * as any other connection has committed anything at all, which is what `data_version` tells; this
+ * one runs our statements only, and none changes the schema.
  */
 export function findProblem(db: DatabaseSync): string | undefined {
   // Asked before: what is committed between the two then makes the next look a complete one.
@@ -148,7 +152,10 @@ export interface Base extends Current {
   readonly isDecided: boolean;
 }
 
-/** The durable state, in one statement and so of one moment. A text that is not what its digest says is a fault. */
+/**
+ * The durable state, in one statement and so of one moment. A text that is not what its digest says
+ * is a fault.
+ */
 export function readBase(db: DatabaseSync, occurrence: string): Base {
   const [backend, decided, ...current] = readRow(
     db,
@@ -174,7 +181,10 @@ function currentOf([version, digest, text]: readonly unknown[]): Current {
   return { version: Number(version), digest, text };
 }
 
-/** Which state is durable. Its text is not read: whoever made something of it has had it, and promotes on this. */
+/**
+ * Which state is durable. Its text is not read: whoever made something of it has had it, and
+ * promotes on this.
+ */
 export function readVersion(db: DatabaseSync): Version {
   const [version, digest] = readRow(db, `select version, digest from main.${STATE_TABLE}`);
   return { version: Number(version), digest: String(digest) };
@@ -188,7 +198,10 @@ function readRow(db: DatabaseSync, sql: string, ...values: readonly string[]): r
   return Array.isArray(row) ? row : [];
 }
 
-/** Makes the next state the durable one inside the open transaction, or says what is durable instead of the base. */
+/**
+ * Makes the next state the durable one inside the open transaction, or says what is durable instead
+ * of the base.
+ */
 export function advanceState(
   db: DatabaseSync,
   base: Version & { readonly backend: string },

@@ -7,8 +7,8 @@ import { extendPointer } from './pointer.ts';
 import type { CollectionView, RecordView, View } from './view.ts';
 
 /**
- * The net difference of two states: records by key, everything else by JSON pointer, nothing left out. Applied to the
- * first state it gives the second. Linear in the size of the two.
+ * The net difference of two states: records by key, everything else by JSON pointer, nothing left
+ * out. Applied to the first state it gives the second. Linear in the size of the two.
  */
 export function diffViews(layout: Layout, before: View, after: View): readonly ChangeRecord[] {
   const changes: ChangeRecord[] = [];

@@ -15,8 +15,8 @@ export interface Document {
 }
 
 /**
- * The canonical text of a state. Whatever is not plain JSON is refused, so that two equal texts are two equal states
- * and nothing (a getter, a class, the order of keys) can hide beside the data.
+ * The canonical text of a state. Whatever is not plain JSON is refused, so that two equal texts are
+ * two equal states and nothing (a getter, a class, the order of keys) can hide beside the data.
  */
 export function writeDocument(state: unknown): string {
   const text = canonical(state);
@@ -42,8 +42,9 @@ const readPlain = compileReader(plainSchema);
 const MAX_OBJECTS = 2 ** 20;
 
 /**
- * The same of any plain data, undefined where its text is longer. The quick way never says why it refuses, so the other
- * one is asked then. A small graph can have a long text, and what is read from that is many times larger.
+ * The same of any plain data, undefined where its text is longer. The quick way never says why it
+ * refuses, so the other one is asked then. A small graph can have a long text, and what is read
+ * from that is many times larger.
  */
 export function takePlain(input: unknown, maxCharacters: number): Document | undefined {
   const read = readPlain?.(input, MAX_OBJECTS);
@@ -52,7 +53,10 @@ export function takePlain(input: unknown, maxCharacters: number): Document | und
   return { text, state: read === undefined ? readDocument(text) : (read.copy as Value) };
 }
 
-/** Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy, and it gets no other. */
+/**
+ * Kept from before any tool has run: whatever one does to built-in objects, its copy stays a copy,
+ * and it gets no other.
+ */
 const { keys } = Object;
 const { isArray } = Array;
 const { parse } = JSON;
@@ -62,7 +66,10 @@ export function readDocument(text: string): Value {
   return parse(text) as Value;
 }
 
-/** The same, of a state that was read before: in half the time, and with nothing but what is the state's own. */
+/**
+ * The same, of a state that was read before: in half the time, and with nothing but what is the
+ * state's own.
+ */
 export function copyDocument(state: Value): Value {
   if (typeof state !== 'object' || state === null) return state;
   if (isArray(state)) {
@@ -81,7 +88,10 @@ export function copyDocument(state: Value): Value {
   return copy;
 }
 
-/** Of plain data, so that nothing else is met on the way. Makes no lists: a state has as many objects as it has records. */
+/**
+ * Of plain data, so that nothing else is met on the way. Makes no lists: a state has as many
+ * objects as it has records.
+ */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
@@ -104,8 +114,9 @@ function unusable(why: string): EffectMatchError {
 }
 
 /**
- * The value with every list that a pattern leads to in one fixed order, so that two orders of the same elements are
- * the same value while every element still counts. Inner lists first: they are part of what outer ones sort by.
+ * The value with every list that a pattern leads to in one fixed order, so that two orders of the
+ * same elements are the same value while every element still counts. Inner lists first: they are
+ * part of what outer ones sort by.
  */
 export function sortLists(value: Value, unordered: readonly Tokens[]): Value {
   if (unordered.length === 0 || typeof value !== 'object' || value === null) return value;
@@ -123,14 +134,20 @@ export function sortLists(value: Value, unordered: readonly Tokens[]): Value {
     .map(({ item }) => item);
 }
 
-/** What a declared field holds that its record does not have. No JSON document contains bytes, so none can forge it. */
+/**
+ * What a declared field holds that its record does not have. No JSON document contains bytes, so
+ * none can forge it.
+ */
 export const ABSENT: Value = Object.freeze({ $bytes: '' });
 
 export function isAbsent(value: Value): boolean {
   return isObject(value) && value.$bytes === '' && Object.keys(value).length === 1;
 }
 
-/** The JSON that a value of a manifest stands for; undefined where JSON has no form for it (bytes, big integers). */
+/**
+ * The JSON that a value of a manifest stands for; undefined where JSON has no form for it (bytes,
+ * big integers).
+ */
 export function decodeData(value: Value): Value | undefined {
   try {
     return decode(value);

@@ -11,7 +11,10 @@ import type { Layout } from './layout.ts';
 import type { CallReport } from './tools.ts';
 import type { View } from './view.ts';
 
-/** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
+/**
+ * The channels that must all answer, and agree, before an observation of this adapter counts as
+ * complete.
+ */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
 
 /** What an observation is made from. */
@@ -26,7 +29,10 @@ export interface Held {
   /** The candidate taken apart; the base's where nothing changed. */
   readonly view: () => View;
   readonly calls: readonly CallReport[];
-  /** What a fingerprint is of and no longer changes, as text: the base, the digest, and how every call ended. */
+  /**
+   * What a fingerprint is of and no longer changes, as text: the base, the digest, and how every
+   * call ended.
+   */
   readonly settled: string;
   readonly window: Evidence['window'];
 }
@@ -66,7 +72,10 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
   };
 }
 
-/** Without digests: what channels say may be stored, and a state of few possible values is found by trying them. */
+/**
+ * Without digests: what channels say may be stored, and a state of few possible values is found by
+ * trying them.
+ */
 function describeDurable(base: Version, { version, digest }: Version): string {
   return `version ${version}${version === base.version && digest !== base.digest ? ' with other content' : ''}`;
 }
@@ -88,7 +97,10 @@ function fingerprint({ settled }: Held, durable: Version, spoilings: number): st
   return hash('sha256', `${settled}\n${describeVersion(durable)}\n${spoilings}`, 'hex');
 }
 
-/** The part of a fingerprint that is known when the last tool has ended; no state can change as text. */
+/**
+ * The part of a fingerprint that is known when the last tool has ended; no state can change as
+ * text.
+ */
 export function settleFacts(base: Version, digest: string, calls: readonly CallReport[]): string {
   return JSON.stringify([describeVersion(base), digest, calls]);
 }
@@ -101,9 +113,10 @@ function probeRecords(action: CheckedAction): readonly ChangeRecord[] {
 }
 
 /**
- * Values that are new in their field of their collection. One that the agent wrote into its calls is not among them:
- * it was chosen, however new it is. A counter's next numbers are, because small numbers also occur as arguments. Only a
- * record that was added or changed can hold a new one, so what was there before is looked through only for those.
+ * Values that are new in their field of their collection. One that the agent wrote into its calls
+ * is not among them: it was chosen, however new it is. A counter's next numbers are, because small
+ * numbers also occur as arguments. Only a record that was added or changed can hold a new one, so
+ * what was there before is looked through only for those.
  */
 export function assignedValues(
   { generated }: Layout,

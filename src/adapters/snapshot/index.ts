@@ -13,14 +13,16 @@ export type {
 } from './options.ts';
 
 /**
- * A field that its record does not have, for manifests: `update('orders', { id: 1 }, { note: ['call', absentField] })`
- * approves that the field goes. JSON has no bytes, so an empty run of them cannot be mistaken for data.
+ * A field that its record does not have, for manifests: `update('orders', { id: 1 }, { note:
+ * ['call', absentField] })` approves that the field goes. JSON has no bytes, so an empty run of
+ * them cannot be mistaken for data.
  */
 export const absentField: Uint8Array = new Uint8Array(0);
 
 /**
- * Protects a JSON state that tools change: they work on a private copy, the difference of the two documents is
- * compared, and exactly that copy becomes the durable state in one SQLite transaction with its marker.
+ * Protects a JSON state that tools change: they work on a private copy, the difference of the two
+ * documents is compared, and exactly that copy becomes the durable state in one SQLite transaction
+ * with its marker.
  */
 export function snapshot(options: SnapshotOptions): AdapterFactory<CheckedAction> {
   return { open: async (context) => await openAdapter(options, context) };

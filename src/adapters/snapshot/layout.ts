@@ -6,9 +6,15 @@ import type { CollectionOption, SnapshotOptions } from './options.ts';
 import { isBeneath, type Tokens } from './pointer.ts';
 import { admitLists, type ReferenceList } from './references.ts';
 
-/** The target of everything outside the collections: `path` is a JSON pointer, `value` what it points to. */
+/**
+ * The target of everything outside the collections: `path` is a JSON pointer, `value` what it
+ * points to.
+ */
 export const REST_TARGET = '/';
-/** Ends the path under which the order of a list's records is reported. No JSON pointer contains a `~` like this. */
+/**
+ * Ends the path under which the order of a list's records is reported. No JSON pointer contains a
+ * `~` like this.
+ */
 export const ORDER_SUFFIX = '~order';
 
 /** One registered collection, checked. */
@@ -29,7 +35,9 @@ export interface Collection {
   readonly lists: readonly ReferenceList[];
 }
 
-/** How a document is read: its collections, and the lists outside them whose order does not matter. */
+/**
+ * How a document is read: its collections, and the lists outside them whose order does not matter.
+ */
 export interface Layout {
   readonly collections: readonly Collection[];
   readonly unordered: readonly Tokens[];
@@ -42,7 +50,10 @@ export interface Layout {
   readonly text: string;
 }
 
-/** Checks what an application says about its state; the first thing that could not be compared is refused. */
+/**
+ * Checks what an application says about its state; the first thing that could not be compared is
+ * refused.
+ */
 export function admitLayout(options: SnapshotOptions): Layout {
   const values = options.values ?? 'plain';
   if (values !== 'plain' && values !== 'digest')
@@ -97,7 +108,10 @@ export function admitLayout(options: SnapshotOptions): Layout {
   };
 }
 
-/** The same documents as they are read: lists that are declared as references whole and in their place, without order. */
+/**
+ * The same documents as they are read: lists that are declared as references whole and in their
+ * place, without order.
+ */
 export function withWholeLists(layout: Layout): Layout {
   const all = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
   if (all.length === 0) return layout;

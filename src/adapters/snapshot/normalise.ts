@@ -25,7 +25,10 @@ interface Field {
 
 type Shape = RelationShape<Field>;
 
-/** The collections of a document as manifests see them: JSON values, unordered lists in their fixed order. */
+/**
+ * The collections of a document as manifests see them: JSON values, unordered lists in their fixed
+ * order.
+ */
 export class SnapshotSchema implements ManifestSchema<Field> {
   readonly registration: Registration;
   readonly labels = {

@@ -2,14 +2,18 @@ import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { refused } from './declared.ts';
 
 /**
- * One tool: changes the state it is given, in place. It gets a copy of its own every time, so nothing that it keeps
- * is the durable state or the candidate. Parameters may be typed as the application knows them.
+ * One tool: changes the state it is given, in place. It gets a copy of its own every time, so
+ * nothing that it keeps is the durable state or the candidate. Parameters may be typed as the
+ * application knows them.
  */
 export type SnapshotTool = { run(state: unknown, args: unknown): unknown }['run'];
 
 /** How the elements of a list that is declared as references compare. */
 export interface ReferencesOption {
-  /** Elements are objects, and these of their fields get columns; the others share `*`. Unless told, whole elements. */
+  /**
+   * Elements are objects, and these of their fields get columns; the others share `*`. Unless told,
+   * whole elements.
+   */
   readonly fields?: readonly string[];
   /** Columns whose new values the tools generate, for `generated`. */
   readonly generated?: readonly string[];
@@ -19,38 +23,62 @@ export interface ReferencesOption {
 export interface CollectionOption {
   /** JSON pointer of the list or object that holds the records, such as `/orders`. */
   readonly path: string;
-  /** The field, or fields, that say which record it is; with `map`, the name to give the keys of the object. */
+  /**
+   * The field, or fields, that say which record it is; with `map`, the name to give the keys of the
+   * object.
+   */
   readonly key: string | readonly string[];
   /** The records are the values of an object instead of the elements of a list. */
   readonly map?: boolean;
-  /** Fields that get a column of their own; those of the records in `initial` unless told. All others share `*`. */
+  /**
+   * Fields that get a column of their own; those of the records in `initial` unless told. All
+   * others share `*`.
+   */
   readonly fields?: readonly string[];
   /** Fields that are not compared on records that an approval names. */
   readonly volatile?: readonly string[];
-  /** Lists inside a record whose order does not matter, such as `/items`; `*` stands for any key or place. */
+  /**
+   * Lists inside a record whose order does not matter, such as `/items`; `*` stands for any key or
+   * place.
+   */
   readonly unordered?: readonly string[];
   /**
-   * Lists inside a record, such as `/items`, whose elements are rows of a target of their own (`orders/items`), so that
-   * each can be approved, and labelled, for itself. They count, and have no order. The record shows the list empty.
+   * Lists inside a record, such as `/items`, whose elements are rows of a target of their own
+   * (`orders/items`), so that each can be approved, and labelled, for itself. They count, and have
+   * no order. The record shows the list empty.
    */
   readonly references?: { readonly [path: string]: ReferencesOption };
-  /** Whether the order of a list's records is compared; `kept` unless told. New records may be appended in any order. */
+  /**
+   * Whether the order of a list's records is compared; `kept` unless told. New records may be
+   * appended in any order.
+   */
   readonly order?: 'kept' | 'ignored';
-  /** Fields whose new values the tools generate, for `generated`; a key of one field unless told. */
+  /**
+   * Fields whose new values the tools generate, for `generated`; a key of one field unless told.
+   */
   readonly generated?: readonly string[];
 }
 
 /** What an application says about its state. */
 export interface SnapshotOptions {
-  /** Path of the SQLite file that holds the state, its version and the markers; created with `initial`. */
+  /**
+   * Path of the SQLite file that holds the state, its version and the markers; created with
+   * `initial`.
+   */
   readonly file: string;
   /** The state of a new file: any JSON. Ignored where the file already has a state. */
   readonly initial?: unknown;
   readonly collections: { readonly [name: string]: CollectionOption };
   readonly tools: { readonly [name: string]: SnapshotTool };
-  /** Lists outside the collections whose order does not matter, as JSON pointers with `*` for any key or place. */
+  /**
+   * Lists outside the collections whose order does not matter, as JSON pointers with `*` for any
+   * key or place.
+   */
   readonly unordered?: readonly string[];
-  /** Lists outside the collections whose elements are rows of a target of their own, by JSON pointer. */
+  /**
+   * Lists outside the collections whose elements are rows of a target of their own, by JSON
+   * pointer.
+   */
   readonly references?: { readonly [path: string]: ReferencesOption };
   /** What journal and receipts keep of values; `plain` unless told. */
   readonly values?: 'plain' | 'digest';

@@ -1,7 +1,12 @@
-/** One step into a document after another: object keys, and in patterns `*` for any key or place. */
+/**
+ * One step into a document after another: object keys, and in patterns `*` for any key or place.
+ */
 export type Tokens = readonly string[];
 
-/** The tokens of a JSON pointer (RFC 6901); undefined for text that is none. The empty text is the whole document. */
+/**
+ * The tokens of a JSON pointer (RFC 6901); undefined for text that is none. The empty text is the
+ * whole document.
+ */
 export function parsePointer(text: string): Tokens | undefined {
   if (text === '') return [];
   if (!text.startsWith('/') || /~(?![01])/.test(text)) return undefined;

@@ -39,8 +39,9 @@ export interface PromotionTools {
 }
 
 /**
- * The connection that reads for stages and promotes them: what it wrote is still in its memory when the next stage
- * reads. Its transactions begin and end within one turn of the event loop, so nothing else ever runs inside one.
+ * The connection that reads for stages and promotes them: what it wrote is still in its memory when
+ * the next stage reads. Its transactions begin and end within one turn of the event loop, so
+ * nothing else ever runs inside one.
  */
 export class StoreConnection {
   readonly #file: string;
@@ -63,8 +64,9 @@ export class StoreConnection {
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', REPLACED.detail);
     const db = openDatabase(this.#file);
     try {
-      // For as long as it is open: the setting is this connection's own, nobody can take a file out of WAL mode that a
-      // connection has open, and what a rollback journal needs is enough for WAL.
+      // For as long as it is open: the setting is this connection's own, nobody can take a file out
+      // of WAL mode that a connection has open, and what a rollback journal needs is enough for
+      // WAL.
       pinDurability(db);
     } catch (error) {
       db.close();
@@ -86,7 +88,10 @@ export class StoreConnection {
     }
   }
 
-  /** What a text that was read says. Most stages find what the last promotion here has left, and that is known. */
+  /**
+   * What a text that was read says. Most stages find what the last promotion here has left, and
+   * that is known.
+   */
   documentOf(text: string): Document {
     return this.#promoted?.text === text ? this.#promoted : { text, state: readDocument(text) };
   }
@@ -96,7 +101,10 @@ export class StoreConnection {
     this.#promoted = document.text.length > MAX_KEPT_CHARACTERS ? undefined : document;
   }
 
-  /** Gives up a connection whose last promotion is not known to be over; nobody may be misled by what it sees. */
+  /**
+   * Gives up a connection whose last promotion is not known to be over; nobody may be misled by
+   * what it sees.
+   */
   drop(): void {
     const db = this.#db;
     this.#db = undefined;
@@ -110,9 +118,9 @@ export class StoreConnection {
 }
 
 /**
- * Marker and state in one flushed transaction, on the condition that the durable state still is the base: of two
- * candidates of one base only one can be promoted. Until COMMIT has been issued every failure is a refusal, proved by
- * the rollback.
+ * Marker and state in one flushed transaction, on the condition that the durable state still is the
+ * base: of two candidates of one base only one can be promoted. Until COMMIT has been issued every
+ * failure is a refusal, proved by the rollback.
  */
 export async function promoteState(
   request: PromotionRequest,
@@ -148,7 +156,10 @@ export async function promoteOn(
   return promotion;
 }
 
-/** One attempt, after which nobody finds a connection with a transaction, or with one of which nobody knows the end. */
+/**
+ * One attempt, after which nobody finds a connection with a transaction, or with one of which
+ * nobody knows the end.
+ */
 function promoteNow(db: DatabaseSync, request: PromotionRequest, tools: PromotionTools): Promotion {
   let promotion: Promotion | undefined;
   try {
@@ -159,7 +170,10 @@ function promoteNow(db: DatabaseSync, request: PromotionRequest, tools: Promotio
   }
 }
 
-/** From BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it repeatable. */
+/**
+ * From BEGIN to COMMIT without a pause. Busy is thrown, after the rollback that makes it
+ * repeatable.
+ */
 function tryPromotion(
   db: DatabaseSync,
   request: PromotionRequest,
@@ -176,7 +190,8 @@ function tryPromotion(
   try {
     statement(db, 'commit').run();
   } catch (error) {
-    // Only with the transaction still open is it known that COMMIT did nothing; an I/O error proves nothing either way.
+    // Only with the transaction still open is it known that COMMIT did nothing; an I/O error proves
+    // nothing either way.
     const isUndone =
       db.isTransaction && (isBusy(error) || primaryCode(error) === SQLITE.CONSTRAINT);
     if (isUndone) return giveUp(db, error, 'busy');
@@ -192,7 +207,9 @@ function tryPromotion(
 
 type Refusal = Extract<Promotion, { readonly kind: 'refused' }>;
 
-/** Everything between BEGIN and COMMIT; what speaks against it is returned and must be rolled back. */
+/**
+ * Everything between BEGIN and COMMIT; what speaks against it is returned and must be rolled back.
+ */
 function writeAll(
   db: DatabaseSync,
   request: PromotionRequest,

@@ -8,7 +8,10 @@ import { isBeneath, type Tokens } from './pointer.ts';
 /** The column of elements that are compared whole. */
 const ELEMENT = 'value';
 
-/** A list whose elements are rows of a target of their own, without a key: they count, and have no order. */
+/**
+ * A list whose elements are rows of a target of their own, without a key: they count, and have no
+ * order.
+ */
 export interface ReferenceList {
   readonly name: string;
   /** Where it is, in the record or in the document. */
@@ -21,7 +24,10 @@ export interface ReferenceList {
   readonly target: Target;
 }
 
-/** Checks the lists that an application declares as references, in a collection's records or outside of all. */
+/**
+ * Checks the lists that an application declares as references, in a collection's records or outside
+ * of all.
+ */
 export function admitLists(
   options: { readonly [path: string]: ReferencesOption },
   collection: { readonly name: string; readonly key: readonly string[] } | undefined,
@@ -70,8 +76,8 @@ function admitList(
 }
 
 /**
- * The elements of a list as rows; undefined for what is no such list, which is then compared as a whole value where it
- * is. `key` is that of the record it belongs to.
+ * The elements of a list as rows; undefined for what is no such list, which is then compared as a
+ * whole value where it is. `key` is that of the record it belongs to.
  */
 export function readElements(
   list: ReferenceList,

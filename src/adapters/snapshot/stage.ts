@@ -30,8 +30,9 @@ export interface StageTools extends PromotionTools {
 }
 
 /**
- * Runs the calls once on a private copy of the durable state and holds what they made of it. Nothing is locked
- * meanwhile: the promotion is conditional on the version that the copy was made from, and on the file at the path.
+ * Runs the calls once on a private copy of the durable state and holds what they made of it.
+ * Nothing is locked meanwhile: the promotion is conditional on the version that the copy was made
+ * from, and on the file at the path.
  */
 export async function openStage(
   tools: StageTools,
@@ -92,7 +93,10 @@ export class SnapshotStage implements Stage {
     return this.#held.calls;
   }
 
-  /** The version that the calls started from; the promotion is refused if it has changed, so it protects itself. */
+  /**
+   * The version that the calls started from; the promotion is refused if it has changed, so it
+   * protects itself.
+   */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
     if (reads.length === 0) return [];

@@ -3,7 +3,9 @@ import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import { type Collection, type Layout, REST_TARGET } from './layout.ts';
 import type { ReferenceList } from './references.ts';
 
-/** Routes that exist for every tool and what closes them. The last one is declared, not enforced. */
+/**
+ * Routes that exist for every tool and what closes them. The last one is declared, not enforced.
+ */
 const CLOSED: readonly Outlet[] = [
   [
     'references to the durable state',
@@ -22,7 +24,10 @@ const CLOSED: readonly Outlet[] = [
 
 const ENFORCEMENT = fingerprint(CLOSED);
 
-/** Every route by which a tool could persist something. Depends on the layout, the file and its schema only. */
+/**
+ * Every route by which a tool could persist something. Depends on the layout, the file and its
+ * schema only.
+ */
 export function surveyStore(facts: {
   readonly backend: string;
   readonly file: string;

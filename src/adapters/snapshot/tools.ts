@@ -28,12 +28,14 @@ const { stringify } = JSON;
 const { hasOwn } = Object;
 
 /**
- * Runs the calls in order, each on a copy of its own that is read back as text when the call ends. So a failed call
- * is undone by forgetting its copy, and a tool that keeps its copy (or goes on working on it) keeps only that.
+ * Runs the calls in order, each on a copy of its own that is read back as text when the call ends.
+ * So a failed call is undone by forgetting its copy, and a tool that keeps its copy (or goes on
+ * working on it) keeps only that.
  *
- * Whether a call wrote to built-in objects is looked at before anything else of the process gets to run, and at the
- * end. In between nothing relies on them: all that comes out of a call is the text of a state, and a new one is written
- * once more after the last look, when it is known that nothing stood in the way. That text is compared and promoted.
+ * Whether a call wrote to built-in objects is looked at before anything else of the process gets to
+ * run, and at the end. In between nothing relies on them: all that comes out of a call is the text
+ * of a state, and a new one is written once more after the last look, when it is known that nothing
+ * stood in the way. That text is compared and promoted.
  */
 export function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
   return overAction((isIntact) => runInOrder(bench, base, action, isIntact));
@@ -121,7 +123,8 @@ function startCall(bench: ToolBench, held: Document, { tool, args }: CheckedCall
   try {
     const state = copyDocument(held.state);
     const returned = run(state, copyDocument(args));
-    // What is no promise has ended: not a single task of it may still change the copy before it is read.
+    // What is no promise has ended: not a single task of it may still change the copy before it is
+    // read.
     if (!isThenable(returned)) return { kind: 'done', held: readBack(state, held) };
     return { kind: 'pending', ended: awaitCall(bench, returned, state, held) };
   } catch (error) {
@@ -161,7 +164,10 @@ function isThenable(returned: unknown): boolean {
   );
 }
 
-/** False when a promise is still open after the time; its copy is then nobody's. What it rejects with is thrown. */
+/**
+ * False when a promise is still open after the time; its copy is then nobody's. What it rejects
+ * with is thrown.
+ */
 async function endsInTime(end: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

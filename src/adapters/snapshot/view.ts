@@ -16,15 +16,23 @@ export interface RecordView {
 /** The records of one collection by the text of their key, in the order of the document. */
 export interface CollectionView {
   readonly records: ReadonlyMap<string, RecordView>;
-  /** Whether there is a list of records, whose order means something; an object's keys have none. */
+  /**
+   * Whether there is a list of records, whose order means something; an object's keys have none.
+   */
   readonly isList: boolean;
 }
 
-/** A document taken apart without loss: the records of its collections, and the rest with empty places for them. */
+/**
+ * A document taken apart without loss: the records of its collections, and the rest with empty
+ * places for them.
+ */
 export interface View {
   readonly rest: Value;
   readonly collections: ReadonlyMap<string, CollectionView>;
-  /** The elements of lists that are declared as references, by target; the lists themselves are empty. */
+  /**
+   * The elements of lists that are declared as references, by target; the lists themselves are
+   * empty.
+   */
   readonly elements: ReadonlyMap<string, readonly Row[]>;
 }
 
@@ -32,8 +40,9 @@ type Elements = Map<string, Row[]>;
 type Mutable = { [key: string]: Value };
 
 /**
- * Reads a document as the layout says. What does not look as registered (a list with a stranger in it, two records
- * with one key, something else at the path) stays part of the rest, so that it is compared as a whole.
+ * Reads a document as the layout says. What does not look as registered (a list with a stranger in
+ * it, two records with one key, something else at the path) stays part of the rest, so that it is
+ * compared as a whole.
  */
 export function viewDocument(layout: Layout, text: string): View {
   return takeApart(layout, readDocument(text));
@@ -78,7 +87,10 @@ function takeElements(
 
 const NO_RECORDS: CollectionView = { records: new Map(), isList: false };
 
-/** Takes the records of a collection out of the document and leaves an empty list or object in their place. */
+/**
+ * Takes the records of a collection out of the document and leaves an empty list or object in their
+ * place.
+ */
 function takeRecords(holder: Mutable, collection: Collection, elements: Elements): CollectionView {
   const found = findAt(holder, collection.tokens);
   if (typeof found !== 'object' || found === null) return NO_RECORDS;
@@ -112,7 +124,10 @@ function findAt(holder: Mutable, tokens: Tokens): Value | undefined {
   return found;
 }
 
-/** Puts a value where another was found. What is on the way is copied: the state is not ours to change. */
+/**
+ * Puts a value where another was found. What is on the way is copied: the state is not ours to
+ * change.
+ */
 function putAt(holder: Mutable, tokens: Tokens, value: Value): void {
   let parent = holder;
   let name = '';
@@ -125,7 +140,10 @@ function putAt(holder: Mutable, tokens: Tokens, value: Value): void {
   parent[name] = value;
 }
 
-/** Undefined unless every element is a record with a key of its own. Nothing is taken out before that is known. */
+/**
+ * Undefined unless every element is a record with a key of its own. Nothing is taken out before
+ * that is known.
+ */
 function readList(
   collection: Collection,
   list: readonly Value[],

@@ -41,7 +41,10 @@ const MAX_SQL_CHARACTERS = 1024 * 1024;
 const MAX_STATEMENTS = 1000;
 const MAX_PARAMETERS = 32_766;
 
-/** Checks untrusted input completely and copies it, so that nothing the agent still holds can change it. */
+/**
+ * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
+ * it.
+ */
 export function parseAction(input: unknown): CheckedAction {
   try {
     return readAction(input);
@@ -137,7 +140,10 @@ function parseValue(value: unknown, where: string): SQLInputValue {
   }
 }
 
-/** Bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$real`, `$bytes`. */
+/**
+ * Bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$real`,
+ * `$bytes`.
+ */
 function parseObjectValue(value: unknown, where: string): SQLInputValue {
   if (value === null) return null;
   if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
@@ -180,8 +186,8 @@ function describeValue(value: SQLInputValue): Value {
 const probes = new WeakSet<CheckedAction>();
 
 /**
- * The action of the admission probe. It writes to a control table, which the fence lets through for these very
- * objects only: nothing that {@link parseAction} returns is among them.
+ * The action of the admission probe. It writes to a control table, which the fence lets through for
+ * these very objects only: nothing that {@link parseAction} returns is among them.
  */
 export function probeAction(token: string): CheckedAction {
   const sql = `insert into ${PROBE_TABLE} (token) values (?)`;

@@ -52,7 +52,10 @@ import { Turns } from './turns.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 
-/** Opens the file, creates the control tables where they are missing, and refuses what could not be protected. */
+/**
+ * Opens the file, creates the control tables where they are missing, and refuses what could not be
+ * protected.
+ */
 export async function openAdapter(
   options: SqliteOptions,
   context: AdapterContext,
@@ -128,7 +131,10 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   readonly #turns = new Turns();
   readonly #keeper = new Keeper();
   #catalog: Catalog;
-  /** The file's version, as the trusted connection counts commits of others, when the catalogue was read. */
+  /**
+   * The file's version, as the trusted connection counts commits of others, when the catalogue was
+   * read.
+   */
   #catalogVersion: unknown;
   #isCatalogDoubtful = false;
   #survey:
@@ -230,7 +236,8 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     };
     const staged = await openStage(tools, under, action);
     if (staged.kind === 'held') this.#stages.add(staged.stage);
-    // The candidate's own connection reads the schema completely before its first use, and may know better.
+    // The candidate's own connection reads the schema completely before its first use, and may know
+    // better.
     else if (staged.reason === 'boundary-changed') this.#isCatalogDoubtful = true;
     return staged;
   }
@@ -248,7 +255,9 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     return new SqliteSchema(await this.#readCatalog(), this.#affinity, this.registration);
   }
 
-  /** Read again whenever any other connection has committed since; nothing else can change a schema. */
+  /**
+   * Read again whenever any other connection has committed since; nothing else can change a schema.
+   */
   async #readCatalog(): Promise<Catalog> {
     const { db } = this.#opened;
     return await this.#trying(() => {

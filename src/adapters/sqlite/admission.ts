@@ -16,7 +16,9 @@ export type RelationOption =
 export interface SqliteOptions {
   /** Path of an existing database file. */
   readonly file: string;
-  /** The tables that protected operations may write. Everything else in the file must stay as it is. */
+  /**
+   * The tables that protected operations may write. Everything else in the file must stay as it is.
+   */
   readonly relations: readonly RelationOption[];
   /** What journal and receipts keep of values; `plain` unless told. */
   readonly values?: 'plain' | 'digest';
@@ -40,7 +42,10 @@ export function checkOptions(options: SqliteOptions): void {
   if (wrong !== undefined) throw refused(wrong);
 }
 
-/** A file that exists, is a regular one and can be written. Returns what identifies it while the adapter is open. */
+/**
+ * A file that exists, is a regular one and can be written. Returns what identifies it while the
+ * adapter is open.
+ */
 export function admitFile(file: string): FileIdentity {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined)
@@ -64,7 +69,10 @@ export function identifyFile(stats: Stats): FileIdentity {
   return `${stats.dev}:${stats.ino}:${stats.uid}:${stats.gid}:${stats.mode}`;
 }
 
-/** Checks what was registered against the schema; the first thing that cannot be protected is refused with a remedy. */
+/**
+ * Checks what was registered against the schema; the first thing that cannot be protected is
+ * refused with a remedy.
+ */
 export function admitRegistration(options: SqliteOptions, catalog: Catalog): Registration {
   const profile: string = options.profile ?? 'net-state';
   if (profile !== 'net-state') {

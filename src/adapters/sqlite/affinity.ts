@@ -11,8 +11,9 @@ export type Cast =
   | { readonly kind: 'unstorable'; readonly why: string };
 
 /**
- * SQLite's own type system, asked instead of imitated: a private in-memory database with one single-column table per
- * declared type. It has no constraints, defaults, triggers or collations, so no code of the application runs here.
+ * SQLite's own type system, asked instead of imitated: a private in-memory database with one
+ * single-column table per declared type. It has no constraints, defaults, triggers or collations,
+ * so no code of the application runs here.
  */
 export class Affinity {
   readonly #db = new DatabaseSync(':memory:', { allowExtension: false });
@@ -41,7 +42,9 @@ export class Affinity {
     return { kind: 'stored', value: stored };
   }
 
-  /** The value of a literal as SQL writes it. The caller has made sure that the text is a literal. */
+  /**
+   * The value of a literal as SQL writes it. The caller has made sure that the text is a literal.
+   */
   literal(text: string): Value {
     const read = this.#db.prepare(`select ${selectExact('x')} from (select ${text} as x)`);
     read.setReadBigInts(true);
@@ -63,7 +66,8 @@ export class Affinity {
     const known = this.#columns.get(id);
     if (known !== undefined) return known;
     const table = `t${this.#columns.size}`;
-    // The name of a type may be any text; affinity looks only at what it contains. STRICT knows six plain words.
+    // The name of a type may be any text; affinity looks only at what it contains. STRICT knows six
+    // plain words.
     const declared = strict ? type : type === '' ? '' : quoteName(type);
     invariant(!strict || /^[A-Za-z]+$/.test(type), 'the types of a STRICT table are plain words');
     this.#db.exec(`create table ${table} (c ${declared}) ${strict ? 'strict' : ''}`);

@@ -7,9 +7,10 @@ import { readSettings } from './snapshot.ts';
 import type { CompiledStatement } from './statements.ts';
 
 /**
- * A connection that holds candidates, one after another. It is made for one schema: whatever was compiled and checked
- * on it stays true while SQLite keeps the schema that the connection has parsed. It is closed where the schema changed,
- * where an action failed, and where a stage ended in any other way than by a commit or a rollback that returned.
+ * A connection that holds candidates, one after another. It is made for one schema: whatever was
+ * compiled and checked on it stays true while SQLite keeps the schema that the connection has
+ * parsed. It is closed where the schema changed, where an action failed, and where a stage ended in
+ * any other way than by a commit or a rollback that returned.
  */
 export class Candidate {
   readonly db: DatabaseSync;
@@ -28,9 +29,9 @@ export class Candidate {
   }
 
   /**
-   * Takes the write lock. Before the first time everything is settled that must be so outside of a transaction. Without
-   * cache spilling the lock stays RESERVED until COMMIT, so that the trusted connection can read meanwhile, also with a
-   * rollback journal.
+   * Takes the write lock. Before the first time everything is settled that must be so outside of a
+   * transaction. Without cache spilling the lock stays RESERVED until COMMIT, so that the trusted
+   * connection can read meanwhile, also with a rollback journal.
    */
   begin(): void {
     const { db } = this;
@@ -43,8 +44,9 @@ export class Candidate {
   }
 
   /**
-   * The settings as they were read back when the connection was set up. They are read again after every action, and a
-   * connection on which they have moved is closed; between two actions nothing that sets one can be compiled.
+   * The settings as they were read back when the connection was set up. They are read again after
+   * every action, and a connection on which they have moved is closed; between two actions nothing
+   * that sets one can be compiled.
    */
   get settings(): string {
     invariant(this.#settings !== undefined, 'a connection that has begun is set up');
@@ -52,9 +54,10 @@ export class Candidate {
   }
 
   /**
-   * Whether this connection has parsed this very schema, and is pinned for its journal; asked under the write lock, with
-   * equal versions. The first time all of it is read by the connection itself: what was read before the connection was
-   * opened and is read again after it has parsed is what it has parsed.
+   * Whether this connection has parsed this very schema, and is pinned for its journal; asked under
+   * the write lock, with equal versions. The first time all of it is read by the connection itself:
+   * what was read before the connection was opened and is read again after it has parsed is what it
+   * has parsed.
    */
   hasParsed(catalog: Catalog): boolean {
     this.#catalog ??= readCatalog(this.db, catalog);
@@ -66,7 +69,10 @@ export class Candidate {
     return this.#catalog === catalog;
   }
 
-  /** Rolls back what is still open. Returns whether nothing is left, so that another stage may follow. */
+  /**
+   * Rolls back what is still open. Returns whether nothing is left, so that another stage may
+   * follow.
+   */
   release(): boolean {
     const { db } = this;
     if (!db.isOpen) return false;
@@ -84,7 +90,8 @@ export class Candidate {
     try {
       this.#rollBack();
     } catch {
-      // A rollback that fails is repeated by closing, and by the next connection that finds the journal.
+      // A rollback that fails is repeated by closing, and by the next connection that finds the
+      // journal.
     } finally {
       this.db.close();
     }

@@ -25,12 +25,16 @@ export interface Relation {
   readonly kind: string;
   readonly strict: boolean;
   readonly withoutRowid: boolean;
-  /** Stored columns in schema order. Generated ones are not among them: they follow from the others. */
+  /**
+   * Stored columns in schema order. Generated ones are not among them: they follow from the others.
+   */
   readonly columns: readonly Column[];
   readonly computed: readonly string[];
   /** Key columns in key order. */
   readonly key: readonly string[];
-  /** The column that is another name for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values. */
+  /**
+   * The column that is another name for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values.
+   */
   readonly rowidAlias: string | undefined;
 }
 
@@ -55,8 +59,9 @@ const FILE_SETTINGS = [
 ] as const;
 
 /**
- * What is compared at every step of a candidate: counters in the file's header that move with every change of the
- * schema or of what the application keeps there, and the journal mode, which decides what makes a commit durable.
+ * What is compared at every step of a candidate: counters in the file's header that move with every
+ * change of the schema or of what the application keeps there, and the journal mode, which decides
+ * what makes a commit durable.
  */
 export const VERSIONS = [
   'schema_version',
@@ -76,10 +81,11 @@ export function versionsOf(catalog: Catalog): string {
 }
 
 /**
- * The schema as it is now, read row by row only where a version moved. Rows of `sqlite_schema` that someone edits
- * without moving `schema_version` are not read here, and by no open connection either: SQLite keeps the schema it has
- * parsed until that counter moves. What agent SQL runs on is therefore what the connection it runs on has parsed, and
- * {@link readCatalog} is called on that connection, under the write lock, before its first use.
+ * The schema as it is now, read row by row only where a version moved. Rows of `sqlite_schema` that
+ * someone edits without moving `schema_version` are not read here, and by no open connection
+ * either: SQLite keeps the schema it has parsed until that counter moves. What agent SQL runs on is
+ * therefore what the connection it runs on has parsed, and {@link readCatalog} is called on that
+ * connection, under the write lock, before its first use.
  */
 export function refreshCatalog(db: DatabaseSync, known: Catalog): Catalog {
   return readVersions(db) === versionsOf(known) ? known : readCatalog(db, known);
@@ -88,8 +94,8 @@ export function refreshCatalog(db: DatabaseSync, known: Catalog): Catalog {
 const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
 
 /**
- * Reads the schema fresh: one scan of `sqlite_schema` and six pragmas. The relations are described again only when that
- * text is not `known`'s, and `known` itself is returned when it is.
+ * Reads the schema fresh: one scan of `sqlite_schema` and six pragmas. The relations are described
+ * again only when that text is not `known`'s, and `known` itself is returned when it is.
  */
 export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
   const settings = Object.fromEntries(FILE_SETTINGS.map((name) => [name, readPragma(db, name)]));
@@ -175,7 +181,10 @@ export function indexCollations(db: DatabaseSync, index: string): readonly strin
   return rows.filter((row) => row.key === 1).map((row) => String(row.coll));
 }
 
-/** How SQLite decides what a column makes of a value, by the words in its declared type (datatype3, section 3.1). */
+/**
+ * How SQLite decides what a column makes of a value, by the words in its declared type (datatype3,
+ * section 3.1).
+ */
 export function affinityOf(
   { strict }: Relation,
   { type }: Column,
@@ -188,8 +197,8 @@ export function affinityOf(
 }
 
 /**
- * Whether a column can hold a REAL zero with either sign. Only columns without affinity keep it: REAL drops the sign,
- * INTEGER and NUMERIC make it an integer, TEXT makes it text.
+ * Whether a column can hold a REAL zero with either sign. Only columns without affinity keep it:
+ * REAL drops the sign, INTEGER and NUMERIC make it an integer, TEXT makes it text.
  */
 export function keepsSignedZero(relation: Relation, column: Column): boolean {
   return (

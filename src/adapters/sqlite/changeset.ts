@@ -24,9 +24,9 @@ const OPS: { readonly [byte: number]: Op } = { 9: 'delete', 18: 'insert', 23: 'u
 const MAX_COLUMNS = 32_767;
 
 /**
- * Decodes a changeset of SQLite's session extension. Strict: anything but a well-formed changeset (a patchset, a cut,
- * a byte too many, a length that does not fit) throws `ERR_EM_CHANGESET_INVALID`, because a guess here would be a
- * guess about what became durable.
+ * Decodes a changeset of SQLite's session extension. Strict: anything but a well-formed changeset
+ * (a patchset, a cut, a byte too many, a length that does not fit) throws
+ * `ERR_EM_CHANGESET_INVALID`, because a guess here would be a guess about what became durable.
  */
 export function decodeChangeset(bytes: Uint8Array): readonly TableChanges[] {
   const reader = new Reader(bytes);
@@ -140,7 +140,10 @@ class Reader {
     return from;
   }
 
-  /** Seven bits per byte, highest first. SQLite writes the shortest form and never more than 31 bits here. */
+  /**
+   * Seven bits per byte, highest first. SQLite writes the shortest form and never more than 31 bits
+   * here.
+   */
   varint(): number {
     let value = 0;
     for (let length = 1; length <= 5; length += 1) {
@@ -166,7 +169,10 @@ class Reader {
     return values;
   }
 
-  /** 64 bits; a number as long as that is exact, which spares most integers the way through a bigint. */
+  /**
+   * 64 bits; a number as long as that is exact, which spares most integers the way through a
+   * bigint.
+   */
   integer(): Value {
     const from = this.#skip(8);
     const number = this.#bytes.readInt32BE(from) * 2 ** 32 + this.#bytes.readUInt32BE(from + 4);

@@ -12,9 +12,9 @@ export const PROBE_TABLE = 'effectmatch_probe';
 const VERSION = '1';
 
 /**
- * Occurrences are random. With the rows in a b-tree of their own, a new marker goes behind the last one and its
- * occurrence into a small index; in one b-tree by occurrence it would go between any two, and every third one would
- * split a page, which a commit has to write.
+ * Occurrences are random. With the rows in a b-tree of their own, a new marker goes behind the last
+ * one and its occurrence into a small index; in one b-tree by occurrence it would go between any
+ * two, and every third one would split a page, which a commit has to write.
  */
 const TABLES: { readonly [name: string]: string } = {
   [MARKER_TABLE]:
@@ -28,14 +28,18 @@ export function isControlName(name: string): boolean {
   return foldName(name).startsWith(CONTROL_PREFIX);
 }
 
-/** A name as SQLite compares names: upper and lower case of the ASCII letters are the same, all others are not. */
+/**
+ * A name as SQLite compares names: upper and lower case of the ASCII letters are the same, all
+ * others are not.
+ */
 export function foldName(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
 /**
- * Creates the control tables where they are missing and returns the backend id: random, drawn once, kept in the file.
- * Safe when several processes start at once, because all of it happens in one immediate transaction.
+ * Creates the control tables where they are missing and returns the backend id: random, drawn once,
+ * kept in the file. Safe when several processes start at once, because all of it happens in one
+ * immediate transaction.
  */
 export async function ensureControlTables(
   db: DatabaseSync,
@@ -61,7 +65,10 @@ export async function ensureControlTables(
   return created;
 }
 
-/** The backend id as a connection sees it; undefined where there is none, or where it was removed from a copy. */
+/**
+ * The backend id as a connection sees it; undefined where there is none, or where it was removed
+ * from a copy.
+ */
 export function readMeta(db: DatabaseSync): string | undefined {
   const tables = db
     .prepare('select count(*) as n from sqlite_schema where type = ? and name in (?, ?, ?)')
@@ -87,8 +94,8 @@ export function readBackend(db: DatabaseSync): unknown {
 }
 
 /**
- * What is wrong with the control tables: another shape than ours, or anything attached to them. A trigger on the
- * marker table would run inside the promotion, with the fence lifted.
+ * What is wrong with the control tables: another shape than ours, or anything attached to them. A
+ * trigger on the marker table would run inside the promotion, with the fence lifted.
  */
 export function controlProblems(catalog: Catalog): readonly string[] {
   const problems = Object.entries(TABLES).flatMap(([name, shape]) => {

@@ -19,7 +19,10 @@ import {
   takeSnapshot,
 } from './snapshot.ts';
 
-/** The channels that must all answer, and agree, before an observation of this adapter counts as complete. */
+/**
+ * The channels that must all answer, and agree, before an observation of this adapter counts as
+ * complete.
+ */
 export const CHANNELS = [
   'changeset',
   'authorizer',
@@ -37,10 +40,11 @@ function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
 }
 
 /**
- * What must be the same after the action, at the final gate and before the commit for an observation in between to be
- * about this candidate. Nothing that writes, sets a pragma, or ends or begins a transaction can be compiled on a held
- * connection without being denied and counted, and what was compiled before counts the rows it writes: while none of
- * these moves, a second changeset would be the same as the first, and so would be the settings.
+ * What must be the same after the action, at the final gate and before the commit for an
+ * observation in between to be about this candidate. Nothing that writes, sets a pragma, or ends or
+ * begins a transaction can be compiled on a held connection without being denied and counted, and
+ * what was compiled before counts the rows it writes: while none of these moves, a second changeset
+ * would be the same as the first, and so would be the settings.
  */
 export function readStanding(connections: Connections, fence: Fence): string {
   const { candidate } = connections;
@@ -101,7 +105,10 @@ export function observeCandidate(observed: Observed): Evidence {
   };
 }
 
-/** A changeset that cannot be read leaves the channel silent: what is not known must not pass for nothing. */
+/**
+ * A changeset that cannot be read leaves the channel silent: what is not known must not pass for
+ * nothing.
+ */
 function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): Records {
   const { relations, connections, log } = observed;
   try {
@@ -138,8 +145,9 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
 }
 
 /**
- * Whether the rows are read instead of believing the session. Under a key with several spellings it takes the row of
- * one for the row of the other; but it names every spelling that was touched, and each is looked up exactly.
+ * Whether the rows are read instead of believing the session. Under a key with several spellings it
+ * takes the row of one for the row of the other; but it names every spelling that was touched, and
+ * each is looked up exactly.
  */
 function isRestated({ catalog }: Observed, relation: Relation): boolean {
   if (isMisstated(relation)) return true;
@@ -157,8 +165,9 @@ function shapeOf(relation: Relation | undefined): RelationShape | undefined {
 }
 
 /**
- * AUTOINCREMENT moves its counter with the rows it inserts; that much follows from the records. Anything else (a row
- * inserted high up and removed again) is a lasting change that no row shows, and is reported as what differs.
+ * AUTOINCREMENT moves its counter with the rows it inserts; that much follows from the records.
+ * Anything else (a row inserted high up and removed again) is a lasting change that no row shows,
+ * and is reported as what differs.
  */
 function compareSequence(
   before: Sequence,
@@ -167,7 +176,8 @@ function compareSequence(
   records: readonly ChangeRecord[],
 ): ChannelReport {
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
-    // A table that has never had a row has no counter, or one at zero: SQLite enters it when a write is compiled.
+    // A table that has never had a row has no counter, or one at zero: SQLite enters it when a
+    // write is compiled.
     const to = after.get(name) ?? 0n;
     if (to === (before.get(name) ?? 0n)) return false;
     return to !== highestInserted(relations, records, name);
@@ -200,10 +210,11 @@ function integerOf(value: unknown): bigint | undefined {
 }
 
 /**
- * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per row that is added.
- * Rows that were added and are gone again cannot be counted; they are at most the writes that no record accounts for.
- * Deleted rows account for none, because REPLACE removes rows without counting them. AUTOINCREMENT never assigns a key
- * again: those of rows that are gone again would be used up for good, so there only rows that stayed count.
+ * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per
+ * row that is added. Rows that were added and are gone again cannot be counted; they are at most
+ * the writes that no record accounts for. Deleted rows account for none, because REPLACE removes
+ * rows without counting them. AUTOINCREMENT never assigns a key again: those of rows that are gone
+ * again would be used up for good, so there only rows that stayed count.
  */
 function assignedKeys(
   observed: Observed,

@@ -6,21 +6,33 @@ import { OBSERVED_PRAGMAS } from './snapshot.ts';
 
 const { SQLITE_OK, SQLITE_DENY } = constants;
 
-/** What the fence has to know: the relations that may be written, and the names that people know triggers by. */
+/**
+ * What the fence has to know: the relations that may be written, and the names that people know
+ * triggers by.
+ */
 export interface FenceRules {
   /** The registered relations. */
   readonly writable: ReadonlyMap<string, Relation>;
-  /** Writing to a view writes nothing by itself; what its INSTEAD OF triggers write is checked on its own. */
+  /**
+   * Writing to a view writes nothing by itself; what its INSTEAD OF triggers write is checked on
+   * its own.
+   */
   readonly views: ReadonlySet<string>;
   readonly triggers: ReadonlySet<string>;
   /** The admission probe writes to the adapter's own probe table. */
   readonly isProbe: boolean;
 }
 
-/** What the fence saw: relations that may have been written, with the columns of updates, and what it denied. */
+/**
+ * What the fence saw: relations that may have been written, with the columns of updates, and what
+ * it denied.
+ */
 export class FenceLog {
   readonly written = new Map<string, Written>();
-  /** The same in the order asked, so that a statement that is compiled once can be entered again when it runs again. */
+  /**
+   * The same in the order asked, so that a statement that is compiled once can be entered again
+   * when it runs again.
+   */
   readonly writes: Write[] = [];
   readonly denied: string[] = [];
 
@@ -47,13 +59,15 @@ export interface Write {
 }
 
 /**
- * Puts an allow-list between SQLite's compiler and every statement of this connection: reading, recursion, listed
- * functions, and writes to registered relations. Everything else is denied, including codes a later SQLite may add.
- * SQLite asks for every statement, trigger program and foreign-key action when it compiles them, so what was not
- * asked for cannot run. The callback never throws: an exception would surface as something other than a denial.
+ * Puts an allow-list between SQLite's compiler and every statement of this connection: reading,
+ * recursion, listed functions, and writes to registered relations. Everything else is denied,
+ * including codes a later SQLite may add. SQLite asks for every statement, trigger program and
+ * foreign-key action when it compiles them, so what was not asked for cannot run. The callback
+ * never throws: an exception would surface as something other than a denial.
  *
- * It stands as long as the connection. SQLite compiles every statement again after an authorizer was set, so it is set
- * once, and what it lets through depends on whose turn it is: the action's, nobody's, or ours.
+ * It stands as long as the connection. SQLite compiles every statement again after an authorizer
+ * was set, so it is set once, and what it lets through depends on whose turn it is: the action's,
+ * nobody's, or ours.
  */
 export class Fence {
   #turn: { readonly rules: FenceRules; readonly log: FenceLog } | 'nobody' | 'ours' = 'ours';
@@ -82,7 +96,10 @@ export class Fence {
     return log;
   }
 
-  /** Only what observes a candidate from here on: nothing that writes, sets, begins or ends can be compiled. */
+  /**
+   * Only what observes a candidate from here on: nothing that writes, sets, begins or ends can be
+   * compiled.
+   */
   hold(): void {
     this.#turn = 'nobody';
   }
@@ -98,7 +115,9 @@ export class Fence {
   }
 }
 
-/** What reading rows and settings asks for, and what a session asks for when it makes a changeset. */
+/**
+ * What reading rows and settings asks for, and what a session asks for when it makes a changeset.
+ */
 function isObserving(code: number, first: string | null, second: string | null): boolean {
   switch (code) {
     case constants.SQLITE_SELECT:
@@ -181,7 +200,10 @@ function isForeignControl(table: string, rules: FenceRules): boolean {
   return isControlName(table) && !(rules.isProbe && table === PROBE_TABLE);
 }
 
-/** SQLite names the innermost trigger or view, and for common table expressions their name, which helps nobody. */
+/**
+ * SQLite names the innermost trigger or view, and for common table expressions their name, which
+ * helps nobody.
+ */
 function nameSource(inner: string | null, rules: FenceRules): string {
   if (inner !== null && rules.triggers.has(inner)) return `trigger "${inner}"`;
   if (inner !== null && rules.views.has(inner)) return `view "${inner}"`;

@@ -1,10 +1,11 @@
 /**
- * SQL functions that agent SQL, and triggers and views it sets off, may call: built in, and without any effect outside
- * the statement. A list of what is allowed rather than of what is not, so that a function of a later SQLite, of an
- * extension or of a virtual table stays closed until someone has looked at it. Left out on purpose: `load_extension`,
- * `fts3_tokenizer` and `sqlite_log` reach outside the database, `optimize` and the other full-text functions can write.
- * `changes`, `last_insert_rowid` and `total_changes` tell what the connection did last, which before the first write of
- * an action is of an earlier one; what comes of it is observed like everything else.
+ * SQL functions that agent SQL, and triggers and views it sets off, may call: built in, and without
+ * any effect outside the statement. A list of what is allowed rather than of what is not, so that a
+ * function of a later SQLite, of an extension or of a virtual table stays closed until someone has
+ * looked at it. Left out on purpose: `load_extension`, `fts3_tokenizer` and `sqlite_log` reach
+ * outside the database, `optimize` and the other full-text functions can write. `changes`,
+ * `last_insert_rowid` and `total_changes` tell what the connection did last, which before the first
+ * write of an action is of an earlier one; what comes of it is observed like everything else.
  */
 export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
   `-> ->> abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh

@@ -8,8 +8,9 @@ export type { CheckedAction, SqliteAction, SqliteStatement, SqliteValue } from '
 export type { RelationOption, SqliteOptions } from './admission.ts';
 
 /**
- * Protects writes to an existing SQLite file: agent SQL runs in a held transaction behind an allow-list, its net
- * changes are read from a session, and exactly that transaction commits together with its marker.
+ * Protects writes to an existing SQLite file: agent SQL runs in a held transaction behind an
+ * allow-list, its net changes are read from a session, and exactly that transaction commits
+ * together with its marker.
  */
 export function sqlite(options: SqliteOptions): AdapterFactory<CheckedAction> {
   return { open: async (context) => await openAdapter(options, context) };

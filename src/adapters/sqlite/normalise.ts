@@ -63,6 +63,8 @@ export class SqliteSchema implements ManifestSchema<Column> {
   }
 }
 
-/** A DEFAULT clause that means the same for every row: a number, string, blob, NULL, TRUE or FALSE. */
+/**
+ * A DEFAULT clause that means the same for every row: a number, string, blob, NULL, TRUE or FALSE.
+ */
 const LITERAL =
   /^(?:[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?0x[0-9a-f]+|'(?:[^']|'')*'|x'(?:[0-9a-f]{2})*'|null|true|false)$/i;

@@ -1,6 +1,9 @@
 import { refuseAction, refuseValueCount } from '../../contract/action-input.ts';
 
-/** What SQLite calls each parameter of a statement, by its number; null for a plain `?`, which has no name. */
+/**
+ * What SQLite calls each parameter of a statement, by its number; null for a plain `?`, which has
+ * no name.
+ */
 export type Parameters = readonly (string | null)[];
 
 /** SQLite's own limit for the number behind a `?`. */
@@ -9,9 +12,10 @@ const MAX_NUMBER = 32_766;
 const ID = '[\\w$\\u0080-\\uffff]';
 
 /**
- * Everything that may contain a parameter's sign without being one, then parameters, then any other character, in the
- * order in which SQLite's tokenizer decides. A doubled quote inside a string reads as two strings, which is the same here.
- * Whatever is not closed reaches to the end, so that no character is looked at again and again.
+ * Everything that may contain a parameter's sign without being one, then parameters, then any other
+ * character, in the order in which SQLite's tokenizer decides. A doubled quote inside a string
+ * reads as two strings, which is the same here. Whatever is not closed reaches to the end, so that
+ * no character is looked at again and again.
  */
 const TOKEN = new RegExp(
   [

@@ -18,16 +18,20 @@ const CONSTRAINT_PRIMARYKEY = 1555;
 export interface PromotionTools {
   readonly busyTimeoutMs: number;
   readonly reached: AdapterContext['reached'];
-  /** Whether anything was done to the held candidate, or to its connection's settings, that no action did. */
+  /**
+   * Whether anything was done to the held candidate, or to its connection's settings, that no
+   * action did.
+   */
   readonly isTouched: boolean;
   /** Whether another file is at the path by now: a commit would go where nobody looks. */
   readonly isReplaced: () => boolean;
 }
 
 /**
- * Writes the marker into the candidate and commits both at once. Until COMMIT has been issued every failure is a
- * refusal, proved by the rollback. Afterwards only two errors say that nothing became durable, because SQLite leaves
- * the transaction open with them: a violated deferred constraint, and a reader in the way of a rollback journal.
+ * Writes the marker into the candidate and commits both at once. Until COMMIT has been issued every
+ * failure is a refusal, proved by the rollback. Afterwards only two errors say that nothing became
+ * durable, because SQLite leaves the transaction open with them: a violated deferred constraint,
+ * and a reader in the way of a rollback journal.
  */
 export async function promoteCandidate(
   db: DatabaseSync,
@@ -57,10 +61,11 @@ export async function promoteCandidate(
 }
 
 /**
- * An I/O error or a full disk at COMMIT proves nothing. With a write-ahead log the commit frame may have been written
- * and only its flush have failed: this process goes on as if rolled back, but a recovery that reads the log after a
- * crash finds a valid commit. With a rollback journal the commit is the removal of the journal, which may or may not
- * have reached the disk. The void marker decides, because its own commit writes over those frames or after them.
+ * An I/O error or a full disk at COMMIT proves nothing. With a write-ahead log the commit frame may
+ * have been written and only its flush have failed: this process goes on as if rolled back, but a
+ * recovery that reads the log after a crash finds a valid commit. With a rollback journal the
+ * commit is the removal of the journal, which may or may not have reached the disk. The void marker
+ * decides, because its own commit writes over those frames or after them.
  */
 function judgeCommitError(db: DatabaseSync, error: unknown): Promotion {
   const busy = error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_BUSY';

@@ -24,8 +24,9 @@ export function readState(
 }
 
 /**
- * The columns of the row with exactly this key, or null. SQL equality finds the candidates by index, and of these the
- * one counts whose key has the same stored representation: under NOCASE, 'A' is not 'a' here.
+ * The columns of the row with exactly this key, or null. SQL equality finds the candidates by
+ * index, and of these the one counts whose key has the same stored representation: under NOCASE,
+ * 'A' is not 'a' here.
  */
 export function readRow(
   db: DatabaseSync,

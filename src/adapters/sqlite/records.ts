@@ -2,7 +2,10 @@ import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import type { Change, TableChanges } from './changeset.ts';
 
-/** What is needed to name the columns of a changeset: every stored column in schema order, and the key in key order. */
+/**
+ * What is needed to name the columns of a changeset: every stored column in schema order, and the
+ * key in key order.
+ */
 export interface RelationShape {
   readonly name: string;
   readonly columns: readonly string[];
@@ -15,9 +18,10 @@ export type Records =
   | { readonly kind: 'unclear'; readonly why: string };
 
 /**
- * Names the columns of a decoded changeset. `unclear` where the changeset does not fit the schema, and where one key
- * appears in two spellings: the session finds the current row by SQL equality (`'A' = 'a'` under NOCASE, 1 = 1.0), so
- * a key that was only respelled comes out as an update of the key itself or as the same row twice.
+ * Names the columns of a decoded changeset. `unclear` where the changeset does not fit the schema,
+ * and where one key appears in two spellings: the session finds the current row by SQL equality
+ * (`'A' = 'a'` under NOCASE, 1 = 1.0), so a key that was only respelled comes out as an update of
+ * the key itself or as the same row twice.
  */
 export function nameRecords(
   tables: readonly TableChanges[],

@@ -15,14 +15,20 @@ export type Inspection =
   | {
       readonly kind: 'usable';
       readonly relation: Relation;
-      /** Two different keys can be equal to SQL: 'A' and 'a' under NOCASE, 1 and 1.0 without affinity. */
+      /**
+       * Two different keys can be equal to SQL: 'A' and 'a' under NOCASE, 1 and 1.0 without
+       * affinity.
+       */
       readonly aliasedKey: boolean;
     }
   | { readonly kind: 'unusable'; readonly why: string };
 
 const inspections = new WeakMap<Catalog, Map<string, Inspection>>();
 
-/** Decides whether every row of a relation, and every change of one, is identified and recorded by a session. */
+/**
+ * Decides whether every row of a relation, and every change of one, is identified and recorded by a
+ * session.
+ */
 export function inspectRelation(catalog: Catalog, name: string): Inspection {
   const known = inspections.get(catalog) ?? new Map<string, Inspection>();
   inspections.set(catalog, known);
@@ -79,9 +85,10 @@ function inspectTable(catalog: Catalog, relation: Relation): Inspection {
 }
 
 /**
- * A session looks up the current row of a key with the column's collation. Where the key's index is finer than that
- * (a NOCASE column under `PRIMARY KEY (name COLLATE BINARY)`), two rows answer to one key and it may report the wrong
- * one. The comparison is made on an empty copy of the definition, which is also how an unknown collation comes out.
+ * A session looks up the current row of a key with the column's collation. Where the key's index is
+ * finer than that (a NOCASE column under `PRIMARY KEY (name COLLATE BINARY)`), two rows answer to
+ * one key and it may report the wrong one. The comparison is made on an empty copy of the
+ * definition, which is also how an unknown collation comes out.
  */
 function inspectCollations(catalog: Catalog, relation: Relation): Inspection {
   const definition = catalog.objects.find(

@@ -8,9 +8,10 @@ import { readRow } from './reading.ts';
 import type { Connections } from './snapshot.ts';
 
 /**
- * Whether a session may state rows of this relation otherwise than they are stored. It takes a whole REAL for an
- * INTEGER in two places: in the key of a new row, so that one row gets two entries, and in a column that was added
- * with a whole number as its default, so that every old row seems to change.
+ * Whether a session may state rows of this relation otherwise than they are stored. It takes a
+ * whole REAL for an INTEGER in two places: in the key of a new row, so that one row gets two
+ * entries, and in a column that was added with a whole number as its default, so that every old row
+ * seems to change.
  */
 export function isMisstated(relation: Relation): boolean {
   const known = misstated.get(relation) ?? mayMisstate(relation);
@@ -30,8 +31,8 @@ function mayMisstate(relation: Relation): boolean {
 }
 
 /**
- * The changes of a relation from the rows themselves: the session only says which keys were touched, and what is
- * stored under each of them beneath the candidate and in it makes the record.
+ * The changes of a relation from the rows themselves: the session only says which keys were
+ * touched, and what is stored under each of them beneath the candidate and in it makes the record.
  */
 export function restateChanges(
   connections: Connections,

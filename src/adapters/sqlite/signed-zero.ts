@@ -16,9 +16,10 @@ export interface WriteFacts {
 }
 
 /**
- * A session compares REAL values as numbers, so a change from 0.0 to -0.0 is the one change of a stored value that it
- * does not record. Only columns without affinity can hold both. This compares them with the committed state, which
- * cannot move while the candidate holds the write lock, and returns the first key whose zero changed its sign.
+ * A session compares REAL values as numbers, so a change from 0.0 to -0.0 is the one change of a
+ * stored value that it does not record. Only columns without affinity can hold both. This compares
+ * them with the committed state, which cannot move while the candidate holds the write lock, and
+ * returns the first key whose zero changed its sign.
  */
 export function findTurnedZero(
   connections: { readonly candidate: DatabaseSync; readonly base: DatabaseSync },
@@ -40,7 +41,10 @@ export function findTurnedZero(
   return findTurnedRow(connections, relation, columns);
 }
 
-/** The columns that keep a zero's sign; worked out once per relation, because it follows from the definition. */
+/**
+ * The columns that keep a zero's sign; worked out once per relation, because it follows from the
+ * definition.
+ */
 function signedColumns(relation: Relation): readonly string[] {
   const known =
     signed.get(relation) ??
@@ -54,9 +58,9 @@ function signedColumns(relation: Relation): readonly string[] {
 const signed = new WeakMap<Relation, readonly string[]>();
 
 /**
- * Every row that a session reports as inserted or updated took at least one counted write of its own. Where these are
- * all the writes there were, no other row can have been written. Removed rows leave room for doubt, because REPLACE
- * removes rows without counting them.
+ * Every row that a session reports as inserted or updated took at least one counted write of its
+ * own. Where these are all the writes there were, no other row can have been written. Removed rows
+ * leave room for doubt, because REPLACE removes rows without counting them.
  */
 function mayHideRows({ records, gross }: WriteFacts): boolean {
   return records.some((record) => record.op === 'delete') || BigInt(records.length) !== gross;
@@ -69,7 +73,8 @@ function turnsZero(
 ): boolean {
   const before = readRow(connections.base, relation, wanted);
   const after = readRow(connections.candidate, relation, wanted);
-  // An updated row that is no longer there under exactly its key has a zero in the key that was turned.
+  // An updated row that is no longer there under exactly its key has a zero in the key that was
+  // turned.
   if (before === null || after === null) return true;
   return wanted.columns.some((name) => differ(before[name], after[name]));
 }

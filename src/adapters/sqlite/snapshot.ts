@@ -3,7 +3,10 @@ import { invariant } from '../../errors.ts';
 import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
 import { type Catalog, type Relation, readVersions, VERSIONS } from './catalog.ts';
 
-/** Settings of the connection that would change what the held transaction means, and whether it has objects of its own. */
+/**
+ * Settings of the connection that would change what the held transaction means, and whether it has
+ * objects of its own.
+ */
 const SETTINGS = [
   'foreign_keys',
   'defer_foreign_keys',
@@ -27,11 +30,17 @@ export interface Snapshot {
   readonly settings: string;
   readonly sequence: Sequence;
   readonly totalChanges: bigint;
-  /** Moves on the trusted connection whenever any other connection commits: nothing may, while the stage is held. */
+  /**
+   * Moves on the trusted connection whenever any other connection commits: nothing may, while the
+   * stage is held.
+   */
   readonly baseVersion: unknown;
 }
 
-/** Highest rowid ever used, by table with AUTOINCREMENT; text where something else than one number is there. */
+/**
+ * Highest rowid ever used, by table with AUTOINCREMENT; text where something else than one number
+ * is there.
+ */
 export type Sequence = ReadonlyMap<string, bigint | string>;
 
 /** The two views of a held candidate: its own connection, and the committed state beneath it. */
@@ -56,7 +65,10 @@ export function takeSnapshot(
   };
 }
 
-/** Every row that a statement of this connection inserted, changed or removed counts, also where another takes it back. */
+/**
+ * Every row that a statement of this connection inserted, changed or removed counts, also where
+ * another takes it back.
+ */
 export function countChanges(db: DatabaseSync): bigint {
   const total = statement(db, 'select total_changes() as total');
   total.setReadBigInts(true);

@@ -39,7 +39,10 @@ export interface StageTools {
   readonly lockWithinMs: number;
   readonly registration: Registration;
   readonly affinity: Affinity;
-  /** The trusted connection: it sees the committed state beneath the candidate, which cannot move meanwhile. */
+  /**
+   * The trusted connection: it sees the committed state beneath the candidate, which cannot move
+   * meanwhile.
+   */
   readonly base: DatabaseSync;
   readonly reached: AdapterContext['reached'];
   /** The schema as the last survey saw it. */
@@ -53,8 +56,9 @@ export interface StageTools {
 }
 
 /**
- * Runs the action once in a transaction of its own and holds it open. No other stage uses the connection meanwhile, and
- * what an earlier one left on it is nothing: that is checked before the action runs.
+ * Runs the action once in a transaction of its own and holds it open. No other stage uses the
+ * connection meanwhile, and what an earlier one left on it is nothing: that is checked before the
+ * action runs.
  */
 export async function openStage(
   tools: StageTools,
@@ -194,8 +198,8 @@ function makeRules(
 }
 
 /**
- * A relation that appears in the log for the first time has not been written yet, because what is not in the log cannot
- * be: its highest rowid is still the one beneath the candidate.
+ * A relation that appears in the log for the first time has not been written yet, because what is
+ * not in the log cannot be: its highest rowid is still the one beneath the candidate.
  */
 function noteTops(
   db: DatabaseSync,
@@ -218,7 +222,10 @@ class HeldStage implements Stage {
   readonly #observed: Observed;
   /** What has to stand still from the end of the action on. */
   readonly #standing: string;
-  /** The evidence of the last observation, and whether it found everything beside the rows as it was before. */
+  /**
+   * The evidence of the last observation, and whether it found everything beside the rows as it was
+   * before.
+   */
   #seen: { readonly evidence: string; readonly isClean: boolean } | undefined;
   #ended = false;
   #released = false;
@@ -237,8 +244,9 @@ class HeldStage implements Stage {
   }
 
   /**
-   * Declared state as the action found it: the committed rows beneath the candidate. Nobody can change them while
-   * the candidate holds the write lock, and the action's own changes do not make its approval look stale.
+   * Declared state as the action found it: the committed rows beneath the candidate. Nobody can
+   * change them while the candidate holds the write lock, and the action's own changes do not make
+   * its approval look stale.
    */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
@@ -282,7 +290,8 @@ class HeldStage implements Stage {
     this.#ended = true;
     let isFit = false;
     try {
-      // The marker is no part of what is observed, and recording it would cost more than writing it.
+      // The marker is no part of what is observed, and recording it would cost more than writing
+      // it.
       this.#observed.session.close();
       fence.lower();
       const promotion = await promoteCandidate(db, permit.marker, { ...this.#tools, isTouched });
@@ -293,7 +302,10 @@ class HeldStage implements Stage {
     }
   }
 
-  /** While a promotion waits for readers this ends it too: by closing, so that it cannot commit any more. */
+  /**
+   * While a promotion waits for readers this ends it too: by closing, so that it cannot commit any
+   * more.
+   */
   async discard(): Promise<void> {
     const isFit = !this.#ended;
     this.#ended = true;
@@ -306,8 +318,8 @@ class HeldStage implements Stage {
   }
 
   /**
-   * Gives the connection back once, for good: from then on it may be another stage's. It is kept only where an
-   * observation found its settings and everything else as it was before the action.
+   * Gives the connection back once, for good: from then on it may be another stage's. It is kept
+   * only where an observation found its settings and everything else as it was before the action.
    */
   #release(isFit: boolean): void {
     if (this.#released) return;
@@ -318,7 +330,9 @@ class HeldStage implements Stage {
     this.#tools.onEnd(this);
   }
 
-  /** The observation read the settings; none can have been set since without changing the standing. */
+  /**
+   * The observation read the settings; none can have been set since without changing the standing.
+   */
   #isUntouched(): boolean {
     return this.#seen?.isClean === true && this.#readStanding() === this.#standing;
   }

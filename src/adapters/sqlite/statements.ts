@@ -26,11 +26,20 @@ export interface CompiledStatement {
 export interface RunTools {
   readonly db: DatabaseSync;
   readonly log: FenceLog;
-  /** SQLite's own messages can quote values (a trigger's RAISE, a piece of SQL): `false` keeps only the kind of error. */
+  /**
+   * SQLite's own messages can quote values (a trigger's RAISE, a piece of SQL): `false` keeps only
+   * the kind of error.
+   */
   readonly quotesValues: boolean;
-  /** Statements that were compiled on this connection under the same rules; undefined where none may be kept. */
+  /**
+   * Statements that were compiled on this connection under the same rules; undefined where none may
+   * be kept.
+   */
   readonly compiled: Map<string, CompiledStatement> | undefined;
-  /** Called when a statement has been compiled, with what it may write in the log, and has not run yet. */
+  /**
+   * Called when a statement has been compiled, with what it may write in the log, and has not run
+   * yet.
+   */
   readonly beforeRun: () => void;
 }
 
@@ -38,7 +47,10 @@ export interface RunTools {
 const MAX_KEPT = 100;
 const MAX_KEPT_CHARACTERS = 10_000;
 
-/** Runs the statements in order, behind the fence, inside the open transaction, and stops at the first thing wrong. */
+/**
+ * Runs the statements in order, behind the fence, inside the open transaction, and stops at the
+ * first thing wrong.
+ */
 export function runStatements(action: CheckedAction, tools: RunTools): RunResult {
   for (const [index, statement] of action.statements.entries()) {
     const error = runStatement(statement, tools);
@@ -75,7 +87,9 @@ function runStatement(statement: CheckedStatement, tools: RunTools): string | un
   return undefined;
 }
 
-/** The compiled statement with what it may write entered in the log, or what is wrong with the text. */
+/**
+ * The compiled statement with what it may write entered in the log, or what is wrong with the text.
+ */
 function compileStatement(
   sql: string,
   { db, log, compiled }: RunTools,
@@ -110,7 +124,10 @@ function kindOf(error: unknown): string {
   return code === undefined ? 'the statement could not be bound' : `SQLite error ${code}`;
 }
 
-/** Nothing but white space, semicolons and comments. A comment that is never closed reaches to the end. */
+/**
+ * Nothing but white space, semicolons and comments. A comment that is never closed reaches to the
+ * end.
+ */
 function isBlank(sql: string): boolean {
   let at = 0;
   while (at < sql.length) {

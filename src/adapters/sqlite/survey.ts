@@ -39,8 +39,9 @@ const ENFORCEMENT = fingerprint([
 ]);
 
 /**
- * Every route by which agent SQL could persist something in this file, from the schema as it is now. `outlets` depend
- * only on schema and registration, so the caller may keep the result as long as the catalogue's text is the same.
+ * Every route by which agent SQL could persist something in this file, from the schema as it is
+ * now. `outlets` depend only on schema and registration, so the caller may keep the result as long
+ * as the catalogue's text is the same.
  */
 export function surveyCatalog(
   facts: {

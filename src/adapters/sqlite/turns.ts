@@ -1,12 +1,16 @@
 /**
- * Lets the stages of one process take the write lock in turn. SQLite itself has no queue: whoever tries at the right
- * moment gets the lock, and everyone else has to try again. Between processes that remains so.
+ * Lets the stages of one process take the write lock in turn. SQLite itself has no queue: whoever
+ * tries at the right moment gets the lock, and everyone else has to try again. Between processes
+ * that remains so.
  */
 export class Turns {
   #taken = false;
   readonly #waiting: (() => void)[] = [];
 
-  /** Waits up to `deadlineMs` for its turn. Returns how to end it, once; undefined when the turn did not come. */
+  /**
+   * Waits up to `deadlineMs` for its turn. Returns how to end it, once; undefined when the turn did
+   * not come.
+   */
   async take(deadlineMs: number): Promise<(() => void) | undefined> {
     if (this.#taken && !(await this.#wait(deadlineMs))) return undefined;
     this.#taken = true;
@@ -33,7 +37,9 @@ export class Turns {
     });
   }
 
-  /** The turn goes straight to the next in line, so that nobody who comes later can slip in between. */
+  /**
+   * The turn goes straight to the next in line, so that nobody who comes later can slip in between.
+   */
   #passOn(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#taken = false;

@@ -4,8 +4,9 @@ import { EffectMatchError } from '../../errors.ts';
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 
 /**
- * A REAL as a value. The text always shows that it is one (`1.0`, `1e+21`, `-0.0`), so that a person who reads an
- * approval can tell it from the INTEGER 1, which SQLite stores and compares as another value.
+ * A REAL as a value. The text always shows that it is one (`1.0`, `1e+21`, `-0.0`), so that a
+ * person who reads an approval can tell it from the INTEGER 1, which SQLite stores and compares as
+ * another value.
  */
 export function encodeReal(real: number): Value {
   if (Object.is(real, -0)) return { $real: '-0.0' };
@@ -13,15 +14,18 @@ export function encodeReal(real: number): Value {
   return { $real: /[.eI]/.test(text) ? text : `${text}.0` };
 }
 
-/** TEXT as a value, from its bytes: invalid UTF-8 keeps its bytes, because decoding would make different texts equal. */
+/**
+ * TEXT as a value, from its bytes: invalid UTF-8 keeps its bytes, because decoding would make
+ * different texts equal.
+ */
 export function encodeText(bytes: Uint8Array): Value {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return isUtf8(view) ? view.toString('utf8') : { $text: view.toString('hex') };
 }
 
 /**
- * Reads one cell that was selected with {@link selectExact}: its storage class, and its content with TEXT as bytes.
- * Integers must arrive as bigint.
+ * Reads one cell that was selected with {@link selectExact}: its storage class, and its content
+ * with TEXT as bytes. Integers must arrive as bigint.
  */
 export function decodeCell(storage: unknown, content: unknown): Value {
   if (storage === 'null') return null;
@@ -40,15 +44,19 @@ export function selectExact(column: string): string {
   return `typeof(${column}), case typeof(${column}) when 'text' then cast(${column} as blob) else ${column} end`;
 }
 
-/** What is bound for a value: the parameter, and whether it is the bytes of a TEXT that cannot be bound as a string. */
+/**
+ * What is bound for a value: the parameter, and whether it is the bytes of a TEXT that cannot be
+ * bound as a string.
+ */
 export interface Bound {
   readonly parameter: SQLInputValue;
   readonly isText: boolean;
 }
 
 /**
- * The SQLite value that a manifest value stands for, before a column's affinity applies. A whole number is an INTEGER
- * and any other number a REAL; undefined for what no SQLite value stands for (lists, objects, decimals, digests).
+ * The SQLite value that a manifest value stands for, before a column's affinity applies. A whole
+ * number is an INTEGER and any other number a REAL; undefined for what no SQLite value stands for
+ * (lists, objects, decimals, digests).
  */
 export function bindValue(value: Value): Bound | undefined {
   if (value === null || typeof value === 'string') return { parameter: value, isText: false };
@@ -72,8 +80,8 @@ export function bindValue(value: Value): Bound | undefined {
 }
 
 /**
- * A JavaScript number as SQL authors expect it: 1 is an INTEGER. `node:sqlite` would bind every number as a REAL,
- * which a column without affinity keeps as 1.0.
+ * A JavaScript number as SQL authors expect it: 1 is an INTEGER. `node:sqlite` would bind every
+ * number as a REAL, which a column without affinity keeps as 1.0.
  */
 export function bindNumber(value: number): number | bigint {
   return Number.isSafeInteger(value) && !Object.is(value, -0) ? BigInt(value) : value;

@@ -23,7 +23,10 @@ const BLOCKING = 'update vendor set blocked = 1 where id = 7';
 /** What the agent runs. */
 export const PAYING = { sql: "update invoice set status = 'paid' where id = 4711" };
 
-/** What is approved: the invoice becomes paid if its vendor is not blocked, and nothing else changes. */
+/**
+ * What is approved: the invoice becomes paid if its vendor is not blocked, and nothing else
+ * changes.
+ */
 const PAYMENT = {
   adapter: 'books',
   task: 'invoice-4711',

@@ -2,7 +2,10 @@ import { suggest } from '../../protocol/nearest.ts';
 import { GuidedError } from '../guided-error.ts';
 import { type FoundDatabase, usableTables } from './found.ts';
 
-/** The tables that an answer names: `all`, or names separated by commas, each of which can be registered. */
+/**
+ * The tables that an answer names: `all`, or names separated by commas, each of which can be
+ * registered.
+ */
 export function chooseRelations(answer: string, found: FoundDatabase): readonly string[] {
   const usable = usableTables(found).map(({ name }) => name);
   if (answer === 'all') return usable;

@@ -16,8 +16,9 @@ export interface ConfigPlan {
 }
 
 /**
- * The text of `effectmatch.config.ts`. It compiles against the package's own types, and every choice has a comment. Names
- * from the database are literals or printable comments, so no name can become code.
+ * The text of `effectmatch.config.ts`. It compiles against the package's own types, and every
+ * choice has a comment. Names from the database are literals or printable comments, so no name can
+ * become code.
  */
 export function configText(plan: ConfigPlan, found: FoundDatabase): string {
   const { adapter, store, keyring } = plan;

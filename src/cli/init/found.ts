@@ -10,14 +10,20 @@ export interface FoundTable {
   }[];
   /** Why it cannot be registered, with what would help; absent where it can. */
   readonly unusable?: string;
-  /** Columns that a trigger sets to the current time: proposed as volatile, because nobody can approve their value. */
+  /**
+   * Columns that a trigger sets to the current time: proposed as volatile, because nobody can
+   * approve their value.
+   */
   readonly volatile: readonly { readonly column: string; readonly by: string }[];
   readonly triggers: readonly FoundTrigger[];
   /** Tables whose deletion or change of key reaches this one through a foreign key. */
   readonly cascadesFrom: readonly string[];
 }
 
-/** A trigger, with the tables that its text writes. The text only suggests; the boundary decides at run time. */
+/**
+ * A trigger, with the tables that its text writes. The text only suggests; the boundary decides at
+ * run time.
+ */
 export interface FoundTrigger {
   readonly name: string;
   readonly writes: readonly string[];
@@ -40,7 +46,10 @@ export function usableTables({ tables }: FoundDatabase): readonly FoundTable[] {
   return tables.filter(({ unusable }) => unusable === undefined);
 }
 
-/** Triggers on chosen tables that write tables which are not: operations that fire them would be refused. */
+/**
+ * Triggers on chosen tables that write tables which are not: operations that fire them would be
+ * refused.
+ */
 export function strayTriggers(
   { tables }: FoundDatabase,
   chosen: readonly string[],
@@ -67,7 +76,10 @@ const WRITE =
 const NAME =
   /^(?:only\s+)?((?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)(?:\.(?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*))?)/iu;
 
-/** The names that a piece of SQL seems to write to, as it spells them. A suggestion from text, not a finding. */
+/**
+ * The names that a piece of SQL seems to write to, as it spells them. A suggestion from text, not a
+ * finding.
+ */
 export function namesWritten(sql: string): readonly string[] {
   const code = sql.replace(/--.*$/gm, ' ').replace(/\/\*[\s\S]*?\*\//g, ' ');
   const names = [...code.matchAll(WRITE)].flatMap((match) => {

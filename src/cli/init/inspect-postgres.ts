@@ -115,7 +115,9 @@ function writesOf(source: string): readonly string[] {
   });
 }
 
-/** Whether a function that runs before the row is written gives the column the time of the moment. */
+/**
+ * Whether a function that runs before the row is written gives the column the time of the moment.
+ */
 function setsToNow(source: string, column: string): boolean {
   const now =
     '(?:now\\s*\\(|current_timestamp|localtimestamp|clock_timestamp\\s*\\(|statement_timestamp\\s*\\(|transaction_timestamp\\s*\\()';
@@ -153,7 +155,9 @@ where ${OF_APPLICATION} and p.prokind in ('f', 'p') and p.prorettype <> 'pg_cata
   and not exists (select from pg_catalog.pg_depend d where d.objid = p.oid and d.deptype = 'e')
 order by 1, 2, 3 limit 50`;
 
-/** Views that something can be written through, by the server itself or by an INSTEAD OF trigger. */
+/**
+ * Views that something can be written through, by the server itself or by an INSTEAD OF trigger.
+ */
 const VIEWS = `
 select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where ${OF_APPLICATION} and c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, true) <> 0

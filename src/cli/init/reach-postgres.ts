@@ -12,8 +12,9 @@ const CONTROL = 'EFFECTMATCH_CONTROL_URL';
 const EXECUTION = 'EFFECTMATCH_EXECUTION_URL';
 
 /**
- * Looks at a PostgreSQL database and says how a configuration reaches it: by two logins of their own, whose passwords
- * are made here and kept in a file beside the configuration. The administrator's address is written nowhere.
+ * Looks at a PostgreSQL database and says how a configuration reaches it: by two logins of their
+ * own, whose passwords are made here and kept in a file beside the configuration. The
+ * administrator's address is written nowhere.
  */
 export async function reachPostgres(
   admin: string,
@@ -82,7 +83,10 @@ function readAddress(admin: string): URL {
   );
 }
 
-/** Addresses that an earlier run has kept; a file of that name without them belongs to somebody else. */
+/**
+ * Addresses that an earlier run has kept; a file of that name without them belongs to somebody
+ * else.
+ */
 function readKept(file: string): Record<string, string | undefined> {
   const values = parseEnv(readSecretFile(file));
   if (URL.canParse(values[CONTROL] ?? '') && URL.canParse(values[EXECUTION] ?? '')) return values;

@@ -1,7 +1,10 @@
 import { literal } from './config-text.ts';
 import type { FoundTable } from './found.ts';
 
-/** The text of a module with the types of an adapter's tables, and the functions that state effects on them. */
+/**
+ * The text of a module with the types of an adapter's tables, and the functions that state effects
+ * on them.
+ */
 export function typesText(adapter: string, tables: readonly FoundTable[]): string {
   const name = adapter.replace(/\W+/g, '_').replace(/^(?=\d)/, '_');
   const type = `${name.charAt(0).toUpperCase()}${name.slice(1)}Tables`;

@@ -10,9 +10,10 @@ import { decideFlushed, lastSeq, pageRows, type Session, storeInstant } from './
 export const BATCH = 128;
 
 /**
- * Seals the rows since the newest checkpoint and returns the newest one. Every row is checked before it is covered,
- * so a checkpoint never vouches for a row that was altered before it was taken. Rows are only ever appended, and the
- * chain depends on them alone: processes that do this at the same time arrive at the same chain.
+ * Seals the rows since the newest checkpoint and returns the newest one. Every row is checked
+ * before it is covered, so a checkpoint never vouches for a row that was altered before it was
+ * taken. Rows are only ever appended, and the chain depends on them alone: processes that do this
+ * at the same time arrive at the same chain.
  */
 export async function makeCheckpoint(session: Session): Promise<Sealed<Checkpoint> | undefined> {
   const newest = await retryWhileBusy(() => newestCheckpoint(session), session.patience);

@@ -13,7 +13,10 @@ import { type CheckedRequest, makeClaim } from '../rules.ts';
 import { countClaim, findIssued, insertIssuance, openIssuance } from './issuances.ts';
 import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
 
-/** The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never by timing. */
+/**
+ * The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never
+ * by timing.
+ */
 export function claimOccurrence(
   session: Session,
   checked: CheckedRequest,
@@ -52,7 +55,10 @@ const UNDER_WAY_MAX = 256;
 
 const ENTER = `insert into unsettled (claim, execution, lease_until_ms) values (?, ?, ${NOW_MS} + ?)`;
 
-/** Occurrences are claimed in order, so the last one counted must be in the journal and the next one must not. */
+/**
+ * Occurrences are claimed in order, so the last one counted must be in the journal and the next one
+ * must not.
+ */
 function nextUnclaimed(
   session: Session,
   occurrences: readonly OccurrenceId[],
@@ -65,7 +71,10 @@ function nextUnclaimed(
   return occurrences[claimed];
 }
 
-/** Before its claim the journal has nothing of an occurrence but attempts that were refused without one. */
+/**
+ * Before its claim the journal has nothing of an occurrence but attempts that were refused without
+ * one.
+ */
 function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
   const row = session.sql(CLAIMED_TRACE).get(occurrence);
   if (row === undefined) return;
@@ -87,7 +96,10 @@ const RAISE =
   'insert into plan (task, revision) values (?, ?) ' +
   'on conflict (task) do update set revision = max(plan.revision, excluded.revision) returning revision';
 
-/** Extends the lease of the execution that holds the occurrence, never shortens it. A settled claim has none. */
+/**
+ * Extends the lease of the execution that holds the occurrence, never shortens it. A settled claim
+ * has none.
+ */
 export function renewLease(
   session: Session,
   occurrence: string,
@@ -111,7 +123,10 @@ const END_LEASE =
   `update unsettled set lease_until_ms = min(lease_until_ms, ${NOW_MS}) ` +
   `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
 
-/** The announced plan, and whether the claim and, as long as it is unsettled, its entry name this execution. */
+/**
+ * The announced plan, and whether the claim and, as long as it is unsettled, its entry name this
+ * execution.
+ */
 export function findStanding(
   session: Session,
   task: string,
@@ -140,7 +155,10 @@ function isResolved(session: Session, occurrence: OccurrenceId): boolean {
   return findRow(session, occurrence, RESOLUTION_SLOT) !== undefined;
 }
 
-/** Takes the entry of a claim away once a verdict or a decision has ended it; false when that was done before. */
+/**
+ * Takes the entry of a claim away once a verdict or a decision has ended it; false when that was
+ * done before.
+ */
 export function settleClaim(session: Session, occurrence: string): boolean {
   return session.sql(SETTLE).run(occurrence).changes === 1;
 }
@@ -155,7 +173,10 @@ export function findHolder(session: Session, occurrence: string): ClaimEntry | u
   return openHolder(session, row, entry);
 }
 
-/** Claims without a conclusive terminal, oldest first; without `includeLeased` only those past their lease. */
+/**
+ * Claims without a conclusive terminal, oldest first; without `includeLeased` only those past their
+ * lease.
+ */
 export function listUnsettled(session: Session, includeLeased: boolean): readonly ClaimEntry[] {
   const entries = session
     .sql(`${ENTRIES} where claim > 0 and (? or lease_until_ms <= ${NOW_MS}) order by claim`)

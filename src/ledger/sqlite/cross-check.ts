@@ -7,8 +7,9 @@ import { countRows, findRow, type Session } from './session.ts';
 import { findClaim, findKnown, findResolution, findTerminal } from './verdicts.ts';
 
 /**
- * Whether everything a journal row depends on is there and fits, and the other tables say the same about it: a claim
- * without its entry among the occurrences would never be recovered, a verdict without its claim was never earned.
+ * Whether everything a journal row depends on is there and fits, and the other tables say the same
+ * about it: a claim without its entry among the occurrences would never be recovered, a verdict
+ * without its claim was never earned.
  */
 export function checkNeighbours(session: Session, row: OpenedRow): string | undefined {
   const { occurrence } = row.sealed.record;
@@ -89,8 +90,9 @@ function checkTerminal(
 }
 
 /**
- * What nothing in the journal stands behind. `claims` is how many the journal has: each of them was found to be counted
- * by its issuance, so where the sums agree every issuance counts exactly the claims that were made under it.
+ * What nothing in the journal stands behind. `claims` is how many the journal has: each of them was
+ * found to be counted by its issuance, so where the sums agree every issuance counts exactly the
+ * claims that were made under it.
  */
 export function findStray(
   session: Session,

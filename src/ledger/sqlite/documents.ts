@@ -21,7 +21,10 @@ export function keepDocument(session: Session, digest: Digest, text: string): vo
     .run(digest, text, seal.key, seal.mac);
 }
 
-/** Checks the documents after a digest, in order of digest, at most `limit`; returns the last digest seen. */
+/**
+ * Checks the documents after a digest, in order of digest, at most `limit`; returns the last digest
+ * seen.
+ */
 export function checkDocuments(session: Session, after: string, limit: number): string | undefined {
   const rows = session
     .sql(`${DOCUMENTS} where digest > ? order by digest limit ?`)

@@ -13,16 +13,19 @@ interface Waiting {
 
 /** For so many turns of the event loop somebody waits for company after there was some. */
 const PATIENCE = 2;
-/** So many are decided at once before the event loop gets its turn: everything else waits for it. */
+/**
+ * So many are decided at once before the event loop gets its turn: everything else waits for it.
+ */
 const PER_TURN = 8;
 
 /**
- * Decisions that arrive while a flush keeps the event loop busy share the next transaction and its one flush. Each is
- * still decided alone, by rows, in the order of arrival, and none counts before the flush that covers it: a failed
- * COMMIT fails all of them. One that throws is rolled back to its own savepoint and takes nothing else with it.
+ * Decisions that arrive while a flush keeps the event loop busy share the next transaction and its
+ * one flush. Each is still decided alone, by rows, in the order of arrival, and none counts before
+ * the flush that covers it: a failed COMMIT fails all of them. One that throws is rolled back to
+ * its own savepoint and takes nothing else with it.
  *
- * Waiting for the end of the turn is only worth it where others are about. Who comes while no attempt of this process
- * is under way, and nobody met anybody lately, is decided at once.
+ * Waiting for the end of the turn is only worth it where others are about. Who comes while no
+ * attempt of this process is under way, and nobody met anybody lately, is decided at once.
  */
 export class GroupCommit {
   readonly #session: Session;

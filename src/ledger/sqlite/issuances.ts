@@ -61,7 +61,10 @@ export function countClaim(session: Session, id: number): void {
   session.sql('update issuance set claimed = claimed + 1 where id = ?').run(id);
 }
 
-/** What was signed and kept for a claim. Every part is bound by a digest in the sealed claim, or by a keyed digest. */
+/**
+ * What was signed and kept for a claim. Every part is bound by a digest in the sealed claim, or by
+ * a keyed digest.
+ */
 export function openIssuance(
   session: Session,
   seq: number,

@@ -29,9 +29,10 @@ export interface Store {
 }
 
 /**
- * Opens the file as a ledger store, creating or migrating it where needed. Many processes may do so at once. A file
- * that is not ours, or newer than this release, is refused before anything in it is changed. One connection does all
- * the work: with two that write in turns, each commit of the one makes SQLite drop every page that the other has read.
+ * Opens the file as a ledger store, creating or migrating it where needed. Many processes may do so
+ * at once. A file that is not ours, or newer than this release, is refused before anything in it is
+ * changed. One connection does all the work: with two that write in turns, each commit of the one
+ * makes SQLite drop every page that the other has read.
  */
 export async function openStore(path: string, patience: Patience): Promise<Store> {
   const file = resolve(path);
@@ -51,7 +52,10 @@ export async function openStore(path: string, patience: Patience): Promise<Store
   }
 }
 
-/** What SQLite reports about the file itself becomes a fault of ours that says what to do; the rest passes. */
+/**
+ * What SQLite reports about the file itself becomes a fault of ours that says what to do; the rest
+ * passes.
+ */
 export function unusable(error: unknown, file: string): unknown {
   if (primaryCode(error) === undefined) return error;
   const what =
@@ -70,7 +74,10 @@ export function schemaOf(db: DatabaseSync): readonly string[] {
   return rows.map(({ sql }) => String(sql));
 }
 
-/** What is in the schema and should not be, or the other way round; undefined when it is as migrations leave it. */
+/**
+ * What is in the schema and should not be, or the other way round; undefined when it is as
+ * migrations leave it.
+ */
 export function schemaDifference(db: DatabaseSync): string | undefined {
   const found = new Set(schemaOf(db));
   const wanted = new Set(expectedSchema());
@@ -115,7 +122,10 @@ function createFile(file: string): void {
   }
 }
 
-/** Reads in one transaction, so that a store which another process is creating is seen before or after that. */
+/**
+ * Reads in one transaction, so that a store which another process is creating is seen before or
+ * after that.
+ */
 function refuseForeign(db: DatabaseSync, file: string): void {
   db.exec('begin');
   try {
@@ -147,7 +157,10 @@ function useWriteAheadLog(db: DatabaseSync, file: string): void {
   pinDurability(db);
 }
 
-/** Runs inside one immediate transaction, so of many processes one migrates and the others find it done. */
+/**
+ * Runs inside one immediate transaction, so of many processes one migrates and the others find it
+ * done.
+ */
 function migrate(db: DatabaseSync, file: string): void {
   for (const { version, sql } of pendingMigrations(MIGRATIONS, ownVersion(db, file), file)) {
     db.exec(sql);

@@ -4,11 +4,12 @@ import type { Migration } from '../migrate.ts';
 export const APPLICATION_ID = 0x4566664d;
 
 /**
- * The journal decides: (occurrence, slot) is unique, so a second claim, permit, terminal or release has nowhere to
- * go. `issuance` is what was signed, with how many of its occurrences were claimed. `unsettled` has an entry per claim
- * that recovery may have to end, and loses it with the verdict, so it stays one small page. `verify` compares both with
- * the journal. Entry 0 of `unsettled` is no claim: it counts the positions that were given away, so that a row missing
- * from the end shows. It stands there because that page is written with every claim and every verdict anyway.
+ * The journal decides: (occurrence, slot) is unique, so a second claim, permit, terminal or release
+ * has nowhere to go. `issuance` is what was signed, with how many of its occurrences were claimed.
+ * `unsettled` has an entry per claim that recovery may have to end, and loses it with the verdict,
+ * so it stays one small page. `verify` compares both with the journal. Entry 0 of `unsettled` is no
+ * claim: it counts the positions that were given away, so that a row missing from the end shows. It
+ * stands there because that page is written with every claim and every verdict anyway.
  */
 const JOURNAL = `
   create table plan (

@@ -37,12 +37,18 @@ export function createSession(
   return { context, db, patience, underWay: new Set(), sql };
 }
 
-/** One transaction that is on disk when its result is returned. `body` may run again when the file is busy. */
+/**
+ * One transaction that is on disk when its result is returned. `body` may run again when the file
+ * is busy.
+ */
 export function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
   return immediate(session.db, body, session.patience);
 }
 
-/** One transaction that other processes see when its result is returned, and that the next flushed one makes durable. */
+/**
+ * One transaction that other processes see when its result is returned, and that the next flushed
+ * one makes durable.
+ */
 export function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
   return immediateUnflushed(session.db, body, session.patience);
 }
@@ -90,7 +96,8 @@ export function lastSeq(session: Session): number {
 const ROWS =
   'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
 const ROW_IN_SLOT = `${ROWS} where occurrence = ? and slot = ?`;
-// Four terms and not `slot in (...)`: for a list SQLite builds a table first, which takes longer than the four looks.
+// Four terms and not `slot in (...)`: for a list SQLite builds a table first, which takes longer
+// than the four looks.
 const ROWS_IN_SLOTS = `${ROWS} where ${[2, 3, 4, 5].map((slot) => `occurrence = ?1 and slot = ?${slot}`).join(' or ')}`;
 const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
 
@@ -100,7 +107,9 @@ export function findRow(session: Session, occurrence: string, slot: string): Ope
   return row && openRow(session.context, asRow(row));
 }
 
-/** The rows in four slots of an occurrence with one look into the journal, each checked, by slot. */
+/**
+ * The rows in four slots of an occurrence with one look into the journal, each checked, by slot.
+ */
 export function findRows(
   session: Session,
   occurrence: string,
@@ -137,7 +146,10 @@ export interface Page {
   readonly occurrence?: OccurrenceId | undefined;
 }
 
-/** Rows by position, checked by nobody yet: `openRow` is the caller's, who may want to say which row is wrong. */
+/**
+ * Rows by position, checked by nobody yet: `openRow` is the caller's, who may want to say which row
+ * is wrong.
+ */
 export function pageRows(session: Session, page: Page): JournalRow[] {
   return selectPage(session, page, 'asc');
 }
@@ -161,7 +173,10 @@ function selectPage(
   return rows.map(asRow);
 }
 
-/** The tables are STRICT, so the columns have these types; that the values are right is what `openRow` checks. */
+/**
+ * The tables are STRICT, so the columns have these types; that the values are right is what
+ * `openRow` checks.
+ */
 function asRow(row: object): JournalRow {
   return row as JournalRow;
 }

@@ -60,8 +60,8 @@ import {
 import { verifyStore } from './verify.ts';
 
 /**
- * The ledgers of one deployment in one SQLite file. Every decision is one immediate transaction; what the methods do
- * inside it is synchronous and lives in the files beside this one.
+ * The ledgers of one deployment in one SQLite file. Every decision is one immediate transaction;
+ * what the methods do inside it is synchronous and lives in the files beside this one.
  */
 export class SqliteLedgers implements Ledgers {
   readonly durable = true;
@@ -89,7 +89,10 @@ export class SqliteLedgers implements Ledgers {
     );
   }
 
-  /** Not flushed: a lease that a power cut takes back belonged to a process that the power cut ended. */
+  /**
+   * Not flushed: a lease that a power cut takes back belonged to a process that the power cut
+   * ended.
+   */
   async renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean> {
     return await this.#writeRelaxed((session) =>
       renewLease(session, occurrence, execution, leaseMs),
@@ -222,7 +225,10 @@ export class SqliteLedgers implements Ledgers {
     if (this.#session.db.isOpen) this.#session.db.close();
   }
 
-  /** On a connection of its own that only reads. Opened as read-only, SQLite would not look at CHECK constraints. */
+  /**
+   * On a connection of its own that only reads. Opened as read-only, SQLite would not look at CHECK
+   * constraints.
+   */
   async #verifyApart(exported: Checkpoint | undefined): Promise<JournalVerdict> {
     const db = openDatabase(this.#file);
     try {

@@ -34,7 +34,10 @@ import { settleClaim } from './claims.ts';
 import { MIGRATIONS } from './schema.ts';
 import { appendRow, countRows, findRow, findRows, type Session, storeInstant } from './session.ts';
 
-/** Records a terminal inside the caller's transaction. `inserted` is false for agreement with what is stored. */
+/**
+ * Records a terminal inside the caller's transaction. `inserted` is false for agreement with what
+ * is stored.
+ */
 export function recordTerminal(
   session: Session,
   sealed: Sealed<Terminal>,
@@ -55,8 +58,8 @@ export function recordTerminal(
 }
 
 /**
- * Writes the header page without changing it, so that a commit which found agreement has something to flush. An
- * update of a row to what it was is no write to SQLite.
+ * Writes the header page without changing it, so that a commit which found agreement has something
+ * to flush. An update of a row to what it was is no write to SQLite.
  */
 export function touchStore(session: Session): void {
   session.db.exec(`pragma user_version = ${MIGRATIONS.length}`);
@@ -92,7 +95,10 @@ export function findTerminal(session: Session, occurrence: OccurrenceId): Termin
   return settlement ?? first;
 }
 
-/** Everything that a verdict about one attempt depends on. What is stored is checked against the claim again. */
+/**
+ * Everything that a verdict about one attempt depends on. What is stored is checked against the
+ * claim again.
+ */
 export function findKnown(
   session: Session,
   occurrence: OccurrenceId,
@@ -204,7 +210,10 @@ export function recordResolution(session: Session, sealed: Sealed<Resolution>): 
   return sealed.record;
 }
 
-/** Appends a shadow. The journal holds nothing else of its occurrence, and `verify` sees to it that this stays so. */
+/**
+ * Appends a shadow. The journal holds nothing else of its occurrence, and `verify` sees to it that
+ * this stays so.
+ */
 export function recordShadow(session: Session, sealed: Sealed<Shadow>): void {
   assertUnused(countRows(session, sealed.record.occurrence) > 0);
   appendRow(session, 'shadow', SHADOW_SLOT, sealed);

@@ -26,8 +26,9 @@ const EVIDENCE: readonly ErrorCode[] = [
 ];
 
 /**
- * Reads the whole store through in one snapshot, a batch per turn of the event loop, and reports the first thing
- * that is not as it was written. `session` has a connection of its own: the snapshot must not hold up the others.
+ * Reads the whole store through in one snapshot, a batch per turn of the event loop, and reports
+ * the first thing that is not as it was written. `session` has a connection of its own: the
+ * snapshot must not hold up the others.
  */
 export async function verifyStore(
   session: Session,
@@ -104,7 +105,10 @@ class Walk {
     return undefined;
   }
 
-  /** What is known to have existed must have been seen, and nothing beyond the last position that was given away. */
+  /**
+   * What is known to have existed must have been seen, and nothing beyond the last position that
+   * was given away.
+   */
   end(): Tampered | undefined {
     const given = lastSeq(this.#session);
     const known = Math.max(
@@ -128,7 +132,10 @@ class Walk {
   }
 }
 
-/** Indexes that disagree with their tables, or a trigger somebody added, would make every other answer worthless. */
+/**
+ * Indexes that disagree with their tables, or a trigger somebody added, would make every other
+ * answer worthless.
+ */
 function checkStructure(session: Session): Tampered | undefined {
   const difference = schemaDifference(session.db);
   if (difference !== undefined) return tamperedAt(0, `the schema was changed: ${difference}`);

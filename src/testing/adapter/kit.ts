@@ -8,8 +8,9 @@ import type { Manifest } from '../../protocol/manifest.ts';
 import { mintProofs, type Proofs } from '../proofs.ts';
 
 /**
- * What the author of a PROMOTABLE adapter hands to {@link adapterConformance}. For a store of keys and values this
- * is about ten lines: a new store, an action that sets a key, one that also sets another, one that fails.
+ * What the author of a PROMOTABLE adapter hands to {@link adapterConformance}. For a store of keys
+ * and values this is about ten lines: a new store, an action that sets a key, one that also sets
+ * another, one that fails.
  */
 export interface AdapterKit {
   /** A backend that no other test uses, in the state that every case starts from. */
@@ -20,20 +21,29 @@ export interface AdapterKit {
 export interface Specimen {
   /** Opens the adapter on this backend, any number of times, as several processes would. */
   readonly factory: AdapterFactory;
-  /** Everything of business value in the backend, read past the adapter. Equal states are deeply equal. */
+  /**
+   * Everything of business value in the backend, read past the adapter. Equal states are deeply
+   * equal.
+   */
   readDurable(): Promise<unknown>;
   /**
-   * What an agent would submit, and the effects that it leaves: these and no others. Run again after it was promoted,
-   * it must not fail, whatever it leaves then.
+   * What an agent would submit, and the effects that it leaves: these and no others. Run again
+   * after it was promoted, it must not fail, whatever it leaves then.
    */
   readonly effect: { readonly action: unknown; readonly leaves: readonly ApprovedEffect[] };
   /** Leaves the same and something more. */
   readonly extra: unknown;
   /** Fails, best after it has written something. */
   readonly failing: unknown;
-  /** State to read; best a row that `effect` changes, one that it does not touch and one that does not exist. */
+  /**
+   * State to read; best a row that `effect` changes, one that it does not touch and one that does
+   * not exist.
+   */
   readonly reads: readonly StateRead[];
-  /** Writes into a held candidate after its action is done, where there is a way; without it that case is skipped. */
+  /**
+   * Writes into a held candidate after its action is done, where there is a way; without it that
+   * case is skipped.
+   */
   writeInto?(stage: Stage): Promise<void>;
   close(): Promise<void>;
 }

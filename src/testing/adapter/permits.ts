@@ -38,7 +38,10 @@ const FOREIGN: Readonly<Record<string, (attempted: Attempted) => ConsumedPermit>
     ({ ...proofs.permit(facts), marker: proofs.voidMarker() }) as ConsumedPermit,
 };
 
-/** A permit is for one candidate with one content: the adapter itself refuses every other, whatever the core did. */
+/**
+ * A permit is for one candidate with one content: the adapter itself refuses every other, whatever
+ * the core did.
+ */
 export function permitTests(kit: AdapterKit): void {
   for (const [what, mint] of Object.entries(FOREIGN)) {
     test(`a permit for ${what} is refused, leaves nothing and ends the stage`, async () => {

@@ -5,7 +5,10 @@ import { nameSchema } from '../../protocol/record.ts';
 import { mintProofs, type Proofs } from '../proofs.ts';
 import { type AdapterKit, type Bench, type Held, openBench, proofsOn } from './kit.ts';
 
-/** State and marker become durable together, once; whoever comes second, promotion or recovery, finds the first. */
+/**
+ * State and marker become durable together, once; whoever comes second, promotion or recovery,
+ * finds the first.
+ */
 export function promotionTests(kit: AdapterKit): void {
   test('promotion makes state and marker durable together', async () => {
     await using bench = await openBench(kit);
@@ -160,7 +163,10 @@ async function promote({ stage, proofs }: Held) {
   return { promotion: await stage.promote(permit), marker: permit.marker };
 }
 
-/** An occurrence that is decided is refused with a name for it: when it is staged, or else when it is promoted. */
+/**
+ * An occurrence that is decided is refused with a name for it: when it is staged, or else when it
+ * is promoted.
+ */
 async function assertFenced(
   bench: Bench,
   adapter: PromotableAdapter,

@@ -11,12 +11,18 @@ import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 
-/** Keys and digests of a made-up deployment. Every process that is given the same seed has the same keys. */
+/**
+ * Keys and digests of a made-up deployment. Every process that is given the same seed has the same
+ * keys.
+ */
 export function fixtureContext(seed = 'conformance'): LedgerContext {
   return contextOf([{ id: 'fixture', secret: secretOf(seed) }]);
 }
 
-/** The same deployment after a rotation: a new generation seals, the old one still verifies, unless it was removed. */
+/**
+ * The same deployment after a rotation: a new generation seals, the old one still verifies, unless
+ * it was removed.
+ */
 export function rotatedContext(options: { readonly keepsOld: boolean }): LedgerContext {
   const next = { id: 'next', secret: secretOf('next') };
   return contextOf(
@@ -103,7 +109,9 @@ export function fixtureRequest(
   };
 }
 
-/** The highest plan revision announced for a task, as the final gate of an attempt at it finds it. */
+/**
+ * The highest plan revision announced for a task, as the final gate of an attempt at it finds it.
+ */
 export async function announcedPlan(ledgers: Ledgers, task: string): Promise<number | undefined> {
   const attempt = {
     occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId,
@@ -112,7 +120,10 @@ export async function announcedPlan(ledgers: Ledgers, task: string): Promise<num
   return (await ledgers.standing(task, attempt)).announced;
 }
 
-/** Claims under a fresh license of that name, by an execution of the same name, and fails where that is refused. */
+/**
+ * Claims under a fresh license of that name, by an execution of the same name, and fails where that
+ * is refused.
+ */
 export async function claimFixture(
   ledgers: Ledgers,
   context: LedgerContext,
@@ -128,7 +139,10 @@ export async function claimFixture(
   return result.claim;
 }
 
-/** A terminal of the attempt that made the claim, of any kind, with whatever a test wants to be different. */
+/**
+ * A terminal of the attempt that made the claim, of any kind, with whatever a test wants to be
+ * different.
+ */
 export function fixtureTerminal<K extends Terminal['kind']>(
   { sealer }: LedgerContext,
   claim: ClaimRecord,

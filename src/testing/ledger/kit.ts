@@ -5,14 +5,17 @@ import { fixtureContext } from './fixtures.ts';
 
 /** What a ledger implementation hands to the conformance suite. */
 export interface LedgerKit {
-  /** Whether what was recorded survives a killed process, and whether several processes may use it at once. */
+  /**
+   * Whether what was recorded survives a killed process, and whether several processes may use it
+   * at once.
+   */
   readonly durable: boolean;
   readonly shared: boolean;
   /** A new, empty store that nobody else uses. */
   create(): Promise<LedgerStore>;
   /**
-   * A module that exports `openLedgers(location, context)`, for processes of their own. Needed where the ledger is
-   * durable or shared; without it those parts are skipped and say so.
+   * A module that exports `openLedgers(location, context)`, for processes of their own. Needed
+   * where the ledger is durable or shared; without it those parts are skipped and say so.
    */
   readonly module?: URL;
 }

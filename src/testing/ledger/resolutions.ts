@@ -14,7 +14,9 @@ import {
 } from './fixtures.ts';
 import { failsWith, type LedgerKit, openBench } from './kit.ts';
 
-/** An operator's decision about a claim; the ledger does not look at the signature, the runtime did. */
+/**
+ * An operator's decision about a claim; the ledger does not look at the signature, the runtime did.
+ */
 export function fixtureResolution(
   { sealer }: LedgerContext,
   claim: ClaimRecord,

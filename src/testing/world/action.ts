@@ -26,7 +26,10 @@ const actionSchema = z.strictObject({
   ),
 });
 
-/** Checks an untrusted action completely and copies it, so that the caller cannot change it afterwards. */
+/**
+ * Checks an untrusted action completely and copies it, so that the caller cannot change it
+ * afterwards.
+ */
 export function parseMemoryAction(targets: readonly Target[], input: unknown): MemoryAction {
   const { writes } =
     actionSchema.safeParse(copyOf(input)).data ?? refuse('it is not of the form { writes: [...] }');

@@ -21,7 +21,9 @@ import { type MemoryAction, parseMemoryAction } from './action.ts';
 import type { Candidate, MemoryBackend } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
 
-/** The adapter's own control object. It is not registered, so no action and no manifest reaches it. */
+/**
+ * The adapter's own control object. It is not registered, so no action and no manifest reaches it.
+ */
 export const PROBE_TARGET: Target = {
   name: 'em-probe',
   columns: ['token'],
@@ -29,7 +31,10 @@ export const PROBE_TARGET: Target = {
   volatile: [],
 };
 
-/** One channel of every kind: recorded events, a second count of them, where they were, and what must not change. */
+/**
+ * One channel of every kind: recorded events, a second count of them, where they were, and what
+ * must not change.
+ */
 export const MEMORY_CHANNELS = ['log', 'tally', 'touched', 'schema'] as const;
 
 /** What may be chosen for {@link memoryAdapter}. */
@@ -95,7 +100,10 @@ function openAdapter(
   };
 }
 
-/** Declared state as it is outside every candidate. The one writer's lock keeps it from changing meanwhile. */
+/**
+ * Declared state as it is outside every candidate. The one writer's lock keeps it from changing
+ * meanwhile.
+ */
 export function readRows(
   backend: Pick<MemoryBackend, 'find'>,
   reads: readonly StateRead[],

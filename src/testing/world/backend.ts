@@ -4,20 +4,26 @@ import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import type { Target } from '../../protocol/registration.ts';
 import type { Row } from '../../protocol/value.ts';
 
-/** One write as an operation asks for it. A row that is or is not there as the write supposes fails it. */
+/**
+ * One write as an operation asks for it. A row that is or is not there as the write supposes fails
+ * it.
+ */
 export type Write =
   | { readonly op: 'insert'; readonly target: string; readonly row: Row }
   | { readonly op: 'update'; readonly target: string; readonly key: Row; readonly set: Row }
   | { readonly op: 'delete'; readonly target: string; readonly key: Row };
 
-/** What the backend makes of one write: itself, nothing, something else, or more. Triggers and server logic. */
+/**
+ * What the backend makes of one write: itself, nothing, something else, or more. Triggers and
+ * server logic.
+ */
 export type Logic = (write: Write) => readonly Write[];
 
 type Table = Map<string, Row>;
 
 /**
- * The durable side of a deployment in memory: tables and markers, one writer at a time. It outlives the processes
- * that use it, which is what makes a crash worth testing.
+ * The durable side of a deployment in memory: tables and markers, one writer at a time. It outlives
+ * the processes that use it, which is what makes a crash worth testing.
  */
 export class MemoryBackend {
   readonly id: string;
@@ -58,7 +64,10 @@ export class MemoryBackend {
     return this.#tables.get(target)?.get(canonical(key));
   }
 
-  /** A change from outside any candidate, past every lock: an administrator, or an adapter that protects nothing. */
+  /**
+   * A change from outside any candidate, past every lock: an administrator, or an adapter that
+   * protects nothing.
+   */
   write(write: Write): void {
     const change = changeOf(this.targets, write, (target, key) => this.find(target, key));
     this.#apply(change);
@@ -82,7 +91,10 @@ export class MemoryBackend {
     if (this.#writer === candidate) this.#writer = undefined;
   }
 
-  /** State and marker, if any, become durable in one step, or, where the occurrence is already decided, neither. */
+  /**
+   * State and marker, if any, become durable in one step, or, where the occurrence is already
+   * decided, neither.
+   */
   commit(candidate: Candidate, marker?: MarkerText): boolean {
     if (this.#writer !== candidate) return false;
     this.#writer = undefined;
@@ -100,7 +112,10 @@ export class MemoryBackend {
   }
 }
 
-/** Writes that nobody outside sees. `log` is the recorder of events; `tally` and `touched` are kept apart from it. */
+/**
+ * Writes that nobody outside sees. `log` is the recorder of events; `tally` and `touched` are kept
+ * apart from it.
+ */
 export class Candidate {
   readonly id: string;
   readonly log: ChangeRecord[] = [];

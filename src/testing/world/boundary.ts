@@ -10,7 +10,10 @@ export interface Surveyed {
 
 const lists = new Map<string, readonly Outlet[]>();
 
-/** Lists the outlets of a backend in memory: its tables, what is denied, and the one that nobody classified, if any. */
+/**
+ * Lists the outlets of a backend in memory: its tables, what is denied, and the one that nobody
+ * classified, if any.
+ */
 export function memoryOutlets(
   { id, schema, unclassified }: Surveyed,
   targets: readonly Target[],
@@ -38,7 +41,9 @@ export function memoryOutlets(
   });
 }
 
-/** The same list is the same frozen object every time, so that the core need not digest it again. */
+/**
+ * The same list is the same frozen object every time, so that the core need not digest it again.
+ */
 function sharedList(outlets: Outlet[]): readonly Outlet[] {
   const text = JSON.stringify(outlets);
   const known = lists.get(text);

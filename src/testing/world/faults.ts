@@ -32,7 +32,10 @@ export type Call = (typeof CALLS)[number];
 /** Those that one execution with its continuation makes twice. */
 const REPEATED: readonly Call[] = ['adapter.read', 'adapter.survey', 'ledgers.acknowledge'];
 
-/** An exception in a living process, which cleans up behind itself, or the end of the process, which does not. */
+/**
+ * An exception in a living process, which cleans up behind itself, or the end of the process, which
+ * does not.
+ */
 export type Ending = 'throw' | 'die';
 
 /** The one thing that goes wrong. `nth` counts from 1, from the moment the fault is armed. */
@@ -58,7 +61,10 @@ export type Fault =
   /** Somebody else changes a declared row, or the schema, when the step is reached. */
   | { readonly kind: 'state' | 'schema'; readonly at: Step }
   | { readonly kind: 'clock'; readonly at: Step; readonly byMs: number }
-  /** What becomes of a request: lost on the way, answered into nowhere, still travelling, or refused at the door. */
+  /**
+   * What becomes of a request: lost on the way, answered into nowhere, still travelling, or refused
+   * at the door.
+   */
   | { readonly kind: 'network'; readonly how: Network };
 
 export type Network = 'lost-request' | 'lost-reply' | 'in-flight' | 'not-sent';

@@ -7,13 +7,17 @@ import type {
   Staged,
 } from '../../contract/adapter.ts';
 
-/** The subject, except for what `changes` names. Methods still run on the subject itself, private fields included. */
+/**
+ * The subject, except for what `changes` names. Methods still run on the subject itself, private
+ * fields included.
+ */
 export function overlay<T extends object>(subject: T, changes: Partial<T>): T {
   return new Proxy(subject, {
     get(target, name) {
       if (Object.hasOwn(changes, name)) return Reflect.get(changes, name);
       const value: unknown = Reflect.get(target, name, target);
-      // An arrow, because `await using` of this V8 does not take a bound function for a dispose method.
+      // An arrow, because `await using` of this V8 does not take a bound function for a dispose
+      // method.
       return typeof value === 'function'
         ? (...parameters: unknown[]) => value.apply(target, parameters)
         : value;
@@ -21,7 +25,10 @@ export function overlay<T extends object>(subject: T, changes: Partial<T>): T {
   });
 }
 
-/** A factory whose adapters are changed as they are opened: for adapters that lie, lose or interfere. */
+/**
+ * A factory whose adapters are changed as they are opened: for adapters that lie, lose or
+ * interfere.
+ */
 export function overlayAdapter<A>(
   factory: AdapterFactory<A>,
   change: (adapter: Adapter<A>) => Partial<Adapter<A>>,
@@ -48,7 +55,9 @@ export function overlayStages<A>(
   } satisfies Partial<PromotableAdapter<A>>;
 }
 
-/** An adapter, of whatever capability, whose observer reports what `alter` makes of its evidence. */
+/**
+ * An adapter, of whatever capability, whose observer reports what `alter` makes of its evidence.
+ */
 export function alterEvidence<A>(
   factory: AdapterFactory<A>,
   alter: (evidence: Evidence) => Evidence,

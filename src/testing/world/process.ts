@@ -28,8 +28,9 @@ export interface Surroundings {
 }
 
 /**
- * One process of a deployment in memory. Everything it does to store and backend passes here: that is where its
- * fault strikes, and once it is dead nothing of it reaches anything any more, not even its own cleaning up.
+ * One process of a deployment in memory. Everything it does to store and backend passes here: that
+ * is where its fault strikes, and once it is dead nothing of it reaches anything any more, not even
+ * its own cleaning up.
  */
 export class MemoryProcess {
   readonly #surroundings: Surroundings;

@@ -19,12 +19,18 @@ import { type MemoryOptions, PROBE_TARGET, readRows } from './adapter.ts';
 import type { MemoryBackend, Write } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
 
-/** What a read-back of a request in memory must hear from: the receipt under its key, and the audit trail. */
+/**
+ * What a read-back of a request in memory must hear from: the receipt under its key, and the audit
+ * trail.
+ */
 export const REMOTE_CHANNELS = ['receipt', 'audit'] as const;
 
 const CREDENTIAL = 'credential of the gateway';
 
-/** A service in memory: it changes its backend once per idempotency key, and remembers what each request did. */
+/**
+ * A service in memory: it changes its backend once per idempotency key, and remembers what each
+ * request did.
+ */
 export class MemoryRemote {
   readonly backend: MemoryBackend;
   readonly #receipts = new Map<string, readonly ChangeRecord[]>();
@@ -66,7 +72,9 @@ export class MemoryRemote {
   }
 }
 
-/** A MEDIATED adapter for a service in memory, or an OPAQUE one, which sends what the action says. */
+/**
+ * A MEDIATED adapter for a service in memory, or an OPAQUE one, which sends what the action says.
+ */
 export function remoteAdapter(
   remote: MemoryRemote,
   options: MemoryOptions & { readonly capability?: 'MEDIATED' | 'OPAQUE' } = {},
@@ -160,7 +168,9 @@ export function requestedWrites(content: Value): readonly Write[] {
   return (content as unknown as { readonly writes: readonly Write[] }).writes;
 }
 
-/** "Not found" proves nothing, because the request may still be on its way: then no channel answers. */
+/**
+ * "Not found" proves nothing, because the request may still be on its way: then no channel answers.
+ */
 function readReceipt(remote: MemoryRemote, occurrence: string, nowMs: number): Evidence {
   const records = remote.receipt(occurrence);
   const facts = { candidate: `request ${occurrence}`, unattributed: 0, assigned: [] };

@@ -1,5 +1,6 @@
-// Goal: what an approver states about files is what is compared, and a whole execution commits exactly that.
-// Method: manifests against their canonical form, written by hand; real runtimes over real folders.
+// Goal: what an approver states about files is what is compared, and a whole execution commits
+// exactly that. Method: manifests against their canonical form, written by hand; real runtimes over
+// real folders.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Goal: nothing that an action can say, and nothing that lies in a folder, leads out of the protected root.
-// Method: every known escape as an action or as a folder to adopt, on a real file system; the outside is looked at.
+// Goal: nothing that an action can say, and nothing that lies in a folder, leads out of the
+// protected root. Method: every known escape as an action or as a folder to adopt, on a real file
+// system; the outside is looked at.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {

@@ -1,5 +1,6 @@
-// Goal: a promotion of a folder says `refused` only with proof that nothing became durable, by the reason's own name.
-// Method: real candidates behind a connection whose COMMIT or ROLLBACK fails in every way the verdict depends on.
+// Goal: a promotion of a folder says `refused` only with proof that nothing became durable, by the
+// reason's own name. Method: real candidates behind a connection whose COMMIT or ROLLBACK fails in
+// every way the verdict depends on.
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

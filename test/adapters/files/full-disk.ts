@@ -1,4 +1,5 @@
-// Child of promotion.test.ts, started with a limit on file sizes: a large file cannot be written to its end.
+// Child of promotion.test.ts, started with a limit on file sizes: a large file cannot be written to
+// its end.
 import { openAdapter } from '../../../src/adapters/files/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { mintProofs } from '../../../src/testing/proofs.ts';

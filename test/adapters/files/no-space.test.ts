@@ -1,5 +1,6 @@
-// Goal: a disk that is really full, at whichever step, never leaves half a change, a wrong verdict or a lasting leftover.
-// Method: a file system of two megabytes in a mount namespace of its own, which needs no root where namespaces are free.
+// Goal: a disk that is really full, at whichever step, never leaves half a change, a wrong verdict
+// or a lasting leftover. Method: a file system of two megabytes in a mount namespace of its own,
+// which needs no root where namespaces are free.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// Child of no-space.test.ts, started with a small file system of its own: fills it at one step after another, frees it
-// again, recovers, and prints how every attempt ended and what the folder then held.
+// Child of no-space.test.ts, started with a small file system of its own: fills it at one step
+// after another, frees it again, recovers, and prints how every attempt ended and what the folder
+// then held.
 import { readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from '../../../src/adapters/files/index.ts';

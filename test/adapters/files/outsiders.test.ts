@@ -1,5 +1,6 @@
-// Goal: what others do to the folder while a candidate is held is never overwritten, and what is made anew stays theirs.
-// Method: real runtimes over real folders; somebody writes past EffectMatch at each step between staging and commit.
+// Goal: what others do to the folder while a candidate is held is never overwritten, and what is
+// made anew stays theirs. Method: real runtimes over real folders; somebody writes past EffectMatch
+// at each step between staging and commit.
 import assert from 'node:assert/strict';
 import {
   chmodSync,

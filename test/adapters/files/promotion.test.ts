@@ -1,5 +1,6 @@
-// Goal: a folder changes by whole versions, each with its marker; nothing is lost, and what is untouched costs nothing.
-// Method: real folders and candidates; races, outside writers, deaths between commit and switch, a full disk.
+// Goal: a folder changes by whole versions, each with its marker; nothing is lost, and what is
+// untouched costs nothing. Method: real folders and candidates; races, outside writers, deaths
+// between commit and switch, a full disk.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -60,7 +61,8 @@ test('untouched files of 10,000 are the same inodes in the next version, and are
     for (let file = 0; file < 100; file += 1)
       writeFileSync(join(site.root, `d${folder}`, `f${file}`), 'same');
   }
-  // Read before they were last written, as far as their times tell: whoever reads one of them moves its access time.
+  // Read before they were last written, as far as their times tell: whoever reads one of them moves
+  // its access time.
   const sample = Array.from({ length: 100 }, (_, folder) => `d${folder}/f7`);
   const forgetReading = () => {
     for (const path of sample) utimesSync(join(site.root, path), 1, 1_000_000_000);
@@ -254,7 +256,8 @@ test('a disk that is full in the middle of a write fails the stage, and nothing 
   await (await site.open()).close();
   const before = listFolder(site.root);
   const script = fileURLToPath(new URL('full-disk.ts', import.meta.url));
-  // Files may grow to 1 MB; without ignoring the signal the process would be killed instead of told.
+  // Files may grow to 1 MB; without ignoring the signal the process would be killed instead of
+  // told.
   const shell = `trap '' XFSZ; ulimit -f 1024; exec '${process.execPath}' '${script}' '${site.root}'`;
   const child = spawnSync('bash', ['-c', shell], { encoding: 'utf8' });
   assert.equal(child.status, 0, child.stderr);

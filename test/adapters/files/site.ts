@@ -12,7 +12,9 @@ import { systemClock } from '../../../src/contract/clock.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import { mintProofs, type Proofs } from '../../../src/testing/proofs.ts';
 
-/** A folder of its own for one test, with these files in it, and adapters that are closed with it. */
+/**
+ * A folder of its own for one test, with these files in it, and adapters that are closed with it.
+ */
 export class Site implements AsyncDisposable {
   readonly home = mkdtempSync(join(tmpdir(), 'effectmatch-files-'));
   readonly root = join(this.home, 'site');

@@ -1,7 +1,8 @@
-// Goal: a change of an issue is released only when its registered fields are as approved when they are read back, by who
-// asked for as much; changes by others and read-backs that fail block it, and neither is blamed on our request.
-// Method: eight shapes of operations against a stateful emulator of GitHub behind a server that makes trouble, five times
-// each; the emulator is read directly to see what is really there.
+// Goal: a change of an issue is released only when its registered fields are as approved when they
+// are read back, by who asked for as much; changes by others and read-backs that fail block it, and
+// neither is blamed on our request. Method: eight shapes of operations against a stateful emulator
+// of GitHub behind a server that makes trouble, five times each; the emulator is read directly to
+// see what is really there.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -377,7 +378,10 @@ test('a body of nothing but newlines is read as fast as any other', () => {
   assert.ok(process.cpuUsage(started).user < 3_000_000);
 });
 
-/** An execution that meets trouble, and the look-up of another process that follows after `meanwhile`. */
+/**
+ * An execution that meets trouble, and the look-up of another process that follows after
+ * `meanwhile`.
+ */
 async function lookUpLost(trouble: Trouble, meanwhile: (mark: string) => Promise<unknown>) {
   const request = await planOf({});
   server.trouble = trouble;

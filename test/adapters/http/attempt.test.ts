@@ -1,7 +1,7 @@
-// Goal: a request leaves only with the credential that its own attempt was certified with, and only while its lease
-// lasts, whatever else the process does meanwhile.
-// Method: the payment service on loopback; between two steps the credential is rotated and another survey is made, or
-// time passes while the clock of the machine is set back.
+// Goal: a request leaves only with the credential that its own attempt was certified with, and only
+// while its lease lasts, whatever else the process does meanwhile. Method: the payment service on
+// loopback; between two steps the credential is rotated and another survey is made, or time passes
+// while the clock of the machine is set back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {

@@ -1,6 +1,7 @@
-// Goal: a small license that stands for very many effects costs nothing: it is refused before anything is claimed or sent,
-// and a read-back of such an approval gives up at once.
-// Method: counts of ten million on HTTP adapters, in licenses that no `prepare` has made; time and memory are measured.
+// Goal: a small license that stands for very many effects costs nothing: it is refused before
+// anything is claimed or sent, and a read-back of such an approval gives up at once. Method: counts
+// of ten million on HTTP adapters, in licenses that no `prepare` has made; time and memory are
+// measured.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RemoteAdapter } from '../../../src/contract/adapter.ts';

@@ -1,6 +1,6 @@
-// Goal: where values are stored as digests, no message of a service or of a configured function brings them back.
-// Method: functions and services that quote a secret value wherever they can say something; then every stored byte and
-// every receipt is searched for it.
+// Goal: where values are stored as digests, no message of a service or of a configured function
+// brings them back. Method: functions and services that quote a secret value wherever they can say
+// something; then every stored byte and every receipt is searched for it.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Goal: a service with drafts pays exactly what was approved or nothing, also when the answer to publishing is lost.
-// Method: the payment service's drafts through the public runtime, with injected faults and changes by others.
+// Goal: a service with drafts pays exactly what was approved or nothing, also when the answer to
+// publishing is lost. Method: the payment service's drafts through the public runtime, with
+// injected faults and changes by others.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { draftPaymentOptions } from '../../../examples/payment-service/adapter.ts';

@@ -1,6 +1,6 @@
-// Goal: the gateway reaches one host and lets its credential out nowhere but in the header of its own requests.
-// Method: paths, redirects and responses that try to lead it elsewhere; then every byte that was stored or thrown is
-// searched for the credential.
+// Goal: the gateway reaches one host and lets its credential out nowhere but in the header of its
+// own requests. Method: paths, redirects and responses that try to lead it elsewhere; then every
+// byte that was stored or thrown is searched for the credential.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 // Goal: a service or an approval that is odd in one way is never taken for more than it says.
-// Method: the payment service behind a front that rewrites single answers, and approvals that name the wrong thing, all
-// through the public runtime; what was really done is read at the service.
+// Method: the payment service behind a front that rewrites single answers, and approvals that name
+// the wrong thing, all through the public runtime; what was really done is read at the service.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

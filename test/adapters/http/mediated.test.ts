@@ -1,5 +1,6 @@
-// Goal: what leaves a mediated gateway is what was approved, once, and only what can be found counts as an outcome.
-// Method: a real payment service on loopback with injected faults, a real ledger file, the public runtime.
+// Goal: what leaves a mediated gateway is what was approved, once, and only what can be found
+// counts as an outcome. Method: a real payment service on loopback with injected faults, a real
+// ledger file, the public runtime.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { paymentOptions } from '../../../examples/payment-service/adapter.ts';

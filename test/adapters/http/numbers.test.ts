@@ -1,5 +1,6 @@
 // Goal: an approved number matches what a service says about it, however either of them writes it.
-// Method: a service on loopback that gives back the very text it was sent, or another text of the same number.
+// Method: a service on loopback that gives back the very text it was sent, or another text of the
+// same number.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';

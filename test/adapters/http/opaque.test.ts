@@ -1,5 +1,6 @@
-// Goal: an opaque service is asked once, within limits, and judged by evidence; nothing more is promised.
-// Method: the payment service without the gateway's promises, with injected faults, through the public runtime.
+// Goal: an opaque service is asked once, within limits, and judged by evidence; nothing more is
+// promised. Method: the payment service without the gateway's promises, with injected faults,
+// through the public runtime.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';

@@ -1,6 +1,7 @@
-// Goal: a live service gets samples only on request or before the first claim, once per fingerprint; a service that fails
-// its trial is refused without spending a license.
-// Method: services on loopback that count every request; runtimes that are opened again and again on one ledger.
+// Goal: a live service gets samples only on request or before the first claim, once per
+// fingerprint; a service that fails its trial is refused without spending a license. Method:
+// services on loopback that count every request; runtimes that are opened again and again on one
+// ledger.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { draftPaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';

@@ -1,7 +1,7 @@
-// Goal: whatever goes wrong with connections, answers, read-backs and processes, no payment is made twice and no verdict
-// contradicts the service.
-// Method: at least 1,000 executions under random faults and simulated process ends, with a printed seed; the service
-// itself counts what arrived and what it did.
+// Goal: whatever goes wrong with connections, answers, read-backs and processes, no payment is made
+// twice and no verdict contradicts the service. Method: at least 1,000 executions under random
+// faults and simulated process ends, with a printed seed; the service itself counts what arrived
+// and what it did.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FAULTS } from '../../../examples/payment-service/faults.ts';
@@ -35,7 +35,10 @@ const STEPS: readonly Step[] = [
 
 class Death extends Error {}
 
-/** A process that ends by a throw at one step: everything after it in that process counts as not having happened. */
+/**
+ * A process that ends by a throw at one step: everything after it in that process counts as not
+ * having happened.
+ */
 class Mortal {
   at: Step | undefined;
   readonly reached = (step: Step): void => {

@@ -1,5 +1,5 @@
-// A process that pays once, and is stopped by SIGSTOP at a named step; its clock is set back when it wakes up. It prints
-// its verdict.
+// A process that pays once, and is stopped by SIGSTOP at a named step; its clock is set back when
+// it wakes up. It prints its verdict.
 
 import type { PaymentService } from '../../../examples/payment-service/server.ts';
 import { systemClock } from '../../../src/contract/clock.ts';

@@ -1,6 +1,6 @@
-// Goal: a process that slept past its lease sends nothing when it wakes up, whatever its clock says.
-// Method: real processes are stopped by SIGSTOP before they write, woken up after the lease, and their clocks set back by
-// an hour meanwhile; the service counts what arrived.
+// Goal: a process that slept past its lease sends nothing when it wakes up, whatever its clock
+// says. Method: real processes are stopped by SIGSTOP before they write, woken up after the lease,
+// and their clocks set back by an hour meanwhile; the service counts what arrived.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

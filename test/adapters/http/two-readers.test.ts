@@ -1,6 +1,6 @@
-// Goal: two truthful readers of one outcome reach one verdict, even if they differ in columns that are not compared or
-// that the approval leaves open.
-// Method: a service on loopback that answers two read-backs together, each with other values in such columns.
+// Goal: two truthful readers of one outcome reach one verdict, even if they differ in columns that
+// are not compared or that the approval leaves open. Method: a service on loopback that answers two
+// read-backs together, each with other values in such columns.
 import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

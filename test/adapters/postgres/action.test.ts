@@ -1,5 +1,6 @@
-// Goal: an action is checked completely before anything is claimed, copied, and described the same however it is written.
-// Method: every shape and every refusal; what was checked runs on a real server and arrives as it was meant.
+// Goal: an action is checked completely before anything is claimed, copied, and described the same
+// however it is written. Method: every shape and every refusal; what was checked runs on a real
+// server and arrives as it was meant.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {

@@ -12,15 +12,17 @@ import type { ProtectedDatabase } from '../../postgres/protected.ts';
 
 const KEY = generateApprover('approver');
 
-/** What is approved, what the agent submits, and options that differ from those of the provisioning. */
+/**
+ * What is approved, what the agent submits, and options that differ from those of the provisioning.
+ */
 export interface Operation extends Pick<PrepareRequest, 'effects' | 'requires' | 'watch'> {
   readonly action: PostgresAction;
   readonly options?: Partial<PostgresOptions>;
 }
 
 /**
- * The whole way of one operation through a runtime: prepare, sign, execute. Nothing can be prepared while an outlet is
- * open, so a test of what `execute` refuses opens it `onceSigned`.
+ * The whole way of one operation through a runtime: prepare, sign, execute. Nothing can be prepared
+ * while an outlet is open, so a test of what `execute` refuses opens it `onceSigned`.
  */
 export async function runApproved(
   place: ProtectedDatabase,

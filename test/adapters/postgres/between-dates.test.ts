@@ -1,5 +1,6 @@
 // Goal: a date that was approved as lying between two others is one of the years between them.
-// Method: one execution each against a real server; the attacks are dates whose texts lie between those of the bounds.
+// Method: one execution each against a real server; the attacks are dates whose texts lie between
+// those of the bounds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { between, insert } from '../../../src/index.ts';

@@ -1,6 +1,7 @@
-// Goal: a statement recorder knows which row became which.
-// Method: tables registered as bulk, written by every kind of statement and by foreign-key actions; no write here changes
-// the column `id` except the one that moves every row by a thousand, so each event must keep it or move it by that much.
+// Goal: a statement recorder knows which row became which. Method: tables registered as bulk,
+// written by every kind of statement and by foreign-key actions; no write here changes the column
+// `id` except the one that moves every row by a thousand, so each event must keep it or move it by
+// that much.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PostgresAction } from '../../../src/adapters/postgres/index.ts';

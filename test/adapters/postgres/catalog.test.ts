@@ -1,5 +1,6 @@
-// Goal: the shape of a table is read as it is, and what cannot be observed exactly is refused with a remedy.
-// Method: a real database with awkward names, domains, dropped columns, partitions and every refused kind of relation.
+// Goal: the shape of a table is read as it is, and what cannot be observed exactly is refused with
+// a remedy. Method: a real database with awkward names, domains, dropped columns, partitions and
+// every refused kind of relation.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';

@@ -1,7 +1,6 @@
-// Goal: what an approval depends on does not change beneath a held candidate, and operations at once do not hurt each
-// other.
-// Method: real runtimes and an outside writer at the moments that matter; waits, timeouts and deadlocks made on purpose
-// with row locks, never with time alone.
+// Goal: what an approval depends on does not change beneath a held candidate, and operations at
+// once do not hurt each other. Method: real runtimes and an outside writer at the moments that
+// matter; waits, timeouts and deadlocks made on purpose with row locks, never with time alone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -106,7 +105,8 @@ for (const isolation of LEVELS) {
       });
       books.at.clear();
       await blocking;
-      // With the vendor's row in hand the outsider saw the invoice: as long as it was pending, nothing may follow.
+      // With the vendor's row in hand the outsider saw the invoice: as long as it was pending,
+      // nothing may follow.
       if (found === 'pending') assert.equal(terminal.kind, 'rejected', JSON.stringify(terminal));
       else assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
       const [invoice] = await books.place.db.run('select status from invoice where id = $1', [id]);

@@ -1,5 +1,5 @@
-// Goal: the PostgreSQL adapter holds what the port promises, in both isolation levels and on both versions.
-// Method: the suite of all PROMOTABLE adapters and the admission probes, on real servers.
+// Goal: the PostgreSQL adapter holds what the port promises, in both isolation levels and on both
+// versions. Method: the suite of all PROMOTABLE adapters and the admission probes, on real servers.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { systemClock } from '../../../src/contract/clock.ts';

@@ -1,5 +1,6 @@
-// Goal: constraint triggers that check at the end of an operation can be used, and none of them writes after it.
-// Method: double-entry bookkeeping and its abuses, through the whole runtime on a real server.
+// Goal: constraint triggers that check at the end of an operation can be used, and none of them
+// writes after it. Method: double-entry bookkeeping and its abuses, through the whole runtime on a
+// real server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { insert } from '../../../src/index.ts';

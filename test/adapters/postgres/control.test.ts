@@ -1,5 +1,6 @@
-// Goal: what is no longer vouched for by the session and the server that it was read from is read again.
-// Method: promise an id not yet given out, as if another server had taken over, and let it be used; and promote a real standby.
+// Goal: what is no longer vouched for by the session and the server that it was read from is read
+// again. Method: promise an id not yet given out, as if another server had taken over, and let it
+// be used; and promote a real standby.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
-// Goal: wherever the way to the server is cut while a candidate is promoted, what is said about it is so.
-// Method: a relay in front of a real server cuts the promotion, or its answer, after every so many bytes; what is
-// durable is then compared with what the promotion said and with what a void marker meets.
+// Goal: wherever the way to the server is cut while a candidate is promoted, what is said about it
+// is so. Method: a relay in front of a real server cuts the promotion, or its answer, after every
+// so many bytes; what is durable is then compared with what the promotion said and with what a void
+// marker meets.
 import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';

@@ -26,7 +26,10 @@ export interface Held {
 
 export type Attempt = Held | Extract<Staged, { readonly kind: 'failed' }>;
 
-/** A provisioned database with an open adapter, driven through its port: the core is not there to refuse first. */
+/**
+ * A provisioned database with an open adapter, driven through its port: the core is not there to
+ * refuse first.
+ */
 export interface Port extends AsyncDisposable, Pick<ProtectedDatabase, 'db' | 'options'> {
   readonly adapter: PromotableAdapter;
   hold(action: PostgresAction, reads?: readonly StateRead[]): Promise<Attempt>;

@@ -1,5 +1,6 @@
-// Goal: a column that the database fills with a random identifier can be approved as generated, in the key or outside.
-// Method: one execution each against a real server; the attack states an identifier that another row already has.
+// Goal: a column that the database fills with a random identifier can be approved as generated, in
+// the key or outside. Method: one execution each against a real server; the attack states an
+// identifier that another row already has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { generated, insert, remove, update } from '../../../src/index.ts';

@@ -1,5 +1,6 @@
 // Goal: the text of a row is read exactly, and a text that no output function writes is refused.
-// Method: rows with generated texts through a writer of the documented rules; damaged texts one by one.
+// Method: rows with generated texts through a writer of the documented rules; damaged texts one by
+// one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

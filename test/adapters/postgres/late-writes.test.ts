@@ -1,6 +1,7 @@
-// Goal: nothing becomes durable that was written after the observation.
-// Method: code of the application that waits for COMMIT (a deferred trigger that defers itself again, cursors WITH
-// HOLD) writes to registered and other tables; the candidate is promoted whatever the observation says.
+// Goal: nothing becomes durable that was written after the observation. Method: code of the
+// application that waits for COMMIT (a deferred trigger that defers itself again, cursors WITH
+// HOLD) writes to registered and other tables; the candidate is promoted whatever the observation
+// says.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PostgresSurvey } from '../../../src/adapters/postgres/certify/facts.ts';
@@ -82,7 +83,10 @@ for (const hurries of ['at once', 'and hides it']) {
   });
 }
 
-/** Writes that take no counter of their own, hide in a subtransaction, or are of no table that anybody registered. */
+/**
+ * Writes that take no counter of their own, hide in a subtransaction, or are of no table that
+ * anybody registered.
+ */
 const WRITES = [
   'select write_by_sql()',
   'select write_by_stable()',

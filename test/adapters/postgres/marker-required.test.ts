@@ -1,5 +1,6 @@
-// Goal: nothing that the execution login writes becomes durable without the marker of the transaction that wrote it.
-// Method: real sessions with its credentials, outside the runtime, try every way to commit; a superuser then looks.
+// Goal: nothing that the execution login writes becomes durable without the marker of the
+// transaction that wrote it. Method: real sessions with its credentials, outside the runtime, try
+// every way to commit; a superuser then looks.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Hand, OPEN } from '../../postgres/hand.ts';
@@ -295,7 +296,10 @@ for (const version of [17, 15] as const satisfies readonly Version[]) {
   });
 }
 
-/** One try in a fresh session, on empty tables; says what was answered and what is durable once the session is gone. */
+/**
+ * One try in a fresh session, on empty tables; says what was answered and what is durable once the
+ * session is gone.
+ */
 async function attempt(
   place: ProtectedDatabase,
   does: Try['does'],

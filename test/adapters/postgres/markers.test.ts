@@ -1,5 +1,6 @@
-// Goal: a void marker decides once, and a recovery that stops half way does not keep the others waiting for ever.
-// Method: the marker table of a provisioned database; this process sleeps, as if stopped, between insert and COMMIT.
+// Goal: a void marker decides once, and a recovery that stops half way does not keep the others
+// waiting for ever. Method: the marker table of a provisioned database; this process sleeps, as if
+// stopped, between insert and COMMIT.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { markersOf } from '../../../src/adapters/postgres/markers.ts';

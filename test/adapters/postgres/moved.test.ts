@@ -1,5 +1,6 @@
-// Goal: an adapter serves the database that it was opened on, and no other that takes its name while it is open.
-// Method: a real runtime; a copy of the database is put in its place, as a restore does, and a license of before is presented.
+// Goal: an adapter serves the database that it was opened on, and no other that takes its name
+// while it is open. Method: a real runtime; a copy of the database is put in its place, as a
+// restore does, and a license of before is presented.
 import assert from 'node:assert/strict';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,7 @@
-// Goal: any name that PostgreSQL accepts can be registered, written, observed and read.
-// Method: tables, columns, schemas, sequences and functions with awkward names, provisioned twice; every operation on
-// each, compared with the rows that the superuser reads; the protection taken away again.
+// Goal: any name that PostgreSQL accepts can be registered, written, observed and read. Method:
+// tables, columns, schemas, sequences and functions with awkward names, provisioned twice; every
+// operation on each, compared with the rows that the superuser reads; the protection taken away
+// again.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planProvisioning } from '../../../src/adapters/postgres/index.ts';

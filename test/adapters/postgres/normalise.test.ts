@@ -1,5 +1,6 @@
-// Goal: a manifest is normalised by the database's own types, with the rights of the execution login, or refused in words.
-// Method: a real database and a login that may only read types; every rule with a manifest that keeps it and one that does not.
+// Goal: a manifest is normalised by the database's own types, with the rights of the execution
+// login, or refused in words. Method: a real database and a login that may only read types; every
+// rule with a manifest that keeps it and one that does not.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';

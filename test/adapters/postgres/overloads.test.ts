@@ -1,5 +1,6 @@
-// Goal: one of several functions of one name can be registered, granted and called, and none of the others with it.
-// Method: overloaded functions and procedures, with defaults and outputs, through the whole runtime on a real server.
+// Goal: one of several functions of one name can be registered, granted and called, and none of the
+// others with it. Method: overloaded functions and procedures, with defaults and outputs, through
+// the whole runtime on a real server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { update } from '../../../src/index.ts';

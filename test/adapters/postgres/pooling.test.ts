@@ -1,5 +1,6 @@
-// Goal: an execution login whose sessions a pooler shares between transactions is refused, and nothing else is.
-// Method: a relay in front of a real server that logs clients in there and then sends their queries to whichever session.
+// Goal: an execution login whose sessions a pooler shares between transactions is refused, and
+// nothing else is. Method: a relay in front of a real server that logs clients in there and then
+// sends their queries to whichever session.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { planProvisioning, postgres } from '../../../src/adapters/postgres/index.ts';

@@ -1,5 +1,6 @@
-// Goal: provisioning does what its login may do, says what it may not, and leaves owners able to run their tables.
-// Method: a database owner without superuser on a real server, and the same database closed by a superuser afterwards.
+// Goal: provisioning does what its login may do, says what it may not, and leaves owners able to
+// run their tables. Method: a database owner without superuser on a real server, and the same
+// database closed by a superuser afterwards.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planProvisioning, postgres } from '../../../src/adapters/postgres/index.ts';
@@ -29,7 +30,8 @@ test('an owner without superuser provisions what it can, and the survey names wh
   assert.ok(leftOut.every(({ needs }) => needs.endsWith('superuser')));
   assert.deepEqual(await provisioning.apply(), leftOut, 'it can be repeated');
 
-  // The control login cannot read the versions of roles yet, and says which right it lacks and who can give it.
+  // The control login cannot read the versions of roles yet, and says which right it lacks and who
+  // can give it.
   await assert.rejects(open(), {
     code: 'ERR_EM_ADAPTER_REFUSED',
     message:

@@ -1,5 +1,6 @@
-// Goal: declared state is read by key, exactly, through an index, and never through code or policies of the application.
-// Method: keys of many types in a real database; plans of the statements themselves; logins that policies would filter.
+// Goal: declared state is read by key, exactly, through an index, and never through code or
+// policies of the application. Method: keys of many types in a real database; plans of the
+// statements themselves; logins that policies would filter.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
@@ -7,7 +8,10 @@ import { buildRead, decodeRead, readState } from '../../../src/adapters/postgres
 import type { Value } from '../../../src/protocol/value.ts';
 import { openDatabase } from './session.ts';
 
-/** Type of the key, a key as stored, and what the engine calls equal to it and is another representation. */
+/**
+ * Type of the key, a key as stored, and what the engine calls equal to it and is another
+ * representation.
+ */
 const KEYS: readonly (readonly [type: string, stored: string, value: Value, other?: Value])[] = [
   ['bigint', '9007199254740993', { $int: '9007199254740993' }],
   ['text', "it's \\ here", "it's \\ here"],

@@ -1,5 +1,6 @@
-// Goal: a rolled-back attempt says which sequences it moved, beside a verdict that claims nothing about them.
-// Method: real attempts on a real server; where each sequence stands is asked of the server itself, as its superuser.
+// Goal: a rolled-back attempt says which sequences it moved, beside a verdict that claims nothing
+// about them. Method: real attempts on a real server; where each sequence stands is asked of the
+// server itself, as its superuser.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// Goal: approvals may depend on rows of tables with row security, and no policy decides what trusted logins read.
-// Method: policies that hide, write or signal; provisioned with and without a superuser, on a real server.
+// Goal: approvals may depend on rows of tables with row security, and no policy decides what
+// trusted logins read. Method: policies that hide, write or signal; provisioned with and without a
+// superuser, on a real server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planProvisioning } from '../../../src/adapters/postgres/index.ts';

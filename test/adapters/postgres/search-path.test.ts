@@ -1,5 +1,6 @@
-// Goal: a search path stored on a role or database decides what names mean to the application, and nothing else.
-// Method: paths on every place that can have one, honest and hostile, through the whole runtime on a real server.
+// Goal: a search path stored on a role or database decides what names mean to the application, and
+// nothing else. Method: paths on every place that can have one, honest and hostile, through the
+// whole runtime on a real server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planProvisioning } from '../../../src/adapters/postgres/index.ts';
@@ -36,7 +37,9 @@ const endSessions = ({ db }: ProtectedDatabase) =>
   db.run(`select pg_terminate_backend(pid, 5000) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`);
 
-/** What the functions and operators of the application were asked, and whether the row is as it was. */
+/**
+ * What the functions and operators of the application were asked, and whether the row is as it was.
+ */
 async function assertUntouched({ db }: ProtectedDatabase): Promise<void> {
   assert.deepEqual(await db.run('select who from liar.heard'), []);
   assert.deepEqual(await db.run('select status from billing.invoice'), [{ status: 'pending' }]);

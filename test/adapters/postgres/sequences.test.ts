@@ -1,5 +1,6 @@
-// Goal: numbers drawn from a registered sequence are accounted for: by rows, or by an approval that says how many are not.
-// Method: real operations on a real server, honest and not; where a sequence stands is asked of the server itself.
+// Goal: numbers drawn from a registered sequence are accounted for: by rows, or by an approval that
+// says how many are not. Method: real operations on a real server, honest and not; where a sequence
+// stands is asked of the server itself.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';

@@ -1,10 +1,12 @@
 // Goal: serializable operations on different rows do not fail because of the adapter's own tables.
-// Method: candidates are held at the same time, so that each transaction overlaps all others, and promoted in every order.
+// Method: candidates are held at the same time, so that each transaction overlaps all others, and
+// promoted in every order.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { demandHeld, type Held, openPort } from './drive.ts';
 
-// One row per page, and keys in index pages of their own: the application's table gives no reason for a conflict.
+// One row per page, and keys in index pages of their own: the application's table gives no reason
+// for a conflict.
 const SCHEMA = `create table account (id int primary key, n int not null, pad text) with (fillfactor = 10);
   insert into account select g, 0, repeat('x', 700) from generate_series(1, 2000) as g; analyze account`;
 

@@ -1,6 +1,6 @@
-// Goal: a session serves the next operation as if it were new.
-// Method: one session; an operation looks at everything a session can carry, another one leaves all of it behind
-// (committed, then discarded), and the first looks again. Both use functions with every right.
+// Goal: a session serves the next operation as if it were new. Method: one session; an operation
+// looks at everything a session can carry, another one leaves all of it behind (committed, then
+// discarded), and the first looks again. Both use functions with every right.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { demandHeld, openPort, type Port } from './drive.ts';

@@ -1,7 +1,10 @@
 import { Connection } from '../../../src/postgres/connection.ts';
 import { freshDatabase } from '../../postgres/server.ts';
 
-/** A database of its own, set up by a superuser, with a connection as adapters have it; gone with disposal. */
+/**
+ * A database of its own, set up by a superuser, with a connection as adapters have it; gone with
+ * disposal.
+ */
 export async function openDatabase(setup: string) {
   const database = await freshDatabase();
   await database.run(setup);

@@ -1,5 +1,6 @@
-// Goal: one statement that reads or writes rows is admitted, everything else is refused by the name people know it by.
-// Method: statements of every kind through PostgreSQL's own grammar; hostile shapes and nesting.
+// Goal: one statement that reads or writes rows is admitted, everything else is refused by the name
+// people know it by. Method: statements of every kind through PostgreSQL's own grammar; hostile
+// shapes and nesting.
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { type Gate, loadGate } from '../../../src/adapters/postgres/statement-gate.ts';

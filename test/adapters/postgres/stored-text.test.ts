@@ -1,5 +1,6 @@
-// Goal: where values are stored as digests, no message that the database's own code words gets into the ledger.
-// Method: triggers that raise a secret under codes of all kinds, ours included; the ledger's files are searched as bytes.
+// Goal: where values are stored as digests, no message that the database's own code words gets into
+// the ledger. Method: triggers that raise a secret under codes of all kinds, ours included; the
+// ledger's files are searched as bytes.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';

@@ -1,6 +1,7 @@
-// Goal: what the runtime prepared on a session is what runs there, and nothing gets between an observation and its COMMIT.
-// Method: a routine of the application puts a statement of its own in the place of a trusted call, forges its answer and
-// removes the traces; rows are locked after the observation; all driven through the port, without a survey.
+// Goal: what the runtime prepared on a session is what runs there, and nothing gets between an
+// observation and its COMMIT. Method: a routine of the application puts a statement of its own in
+// the place of a trusted call, forges its answer and removes the traces; rows are locked after the
+// observation; all driven through the port, without a survey.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { demandHeld, openPort, type Port } from './drive.ts';

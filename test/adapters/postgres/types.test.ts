@@ -1,5 +1,6 @@
-// Goal: which types and defaults are read by built-in functions alone is decided by what is stored, on every server.
-// Method: domains, arrays and defaults on real servers of both versions; the reading of each column is compared.
+// Goal: which types and defaults are read by built-in functions alone is decided by what is stored,
+// on every server. Method: domains, arrays and defaults on real servers of both versions; the
+// reading of each column is compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';

@@ -1,6 +1,7 @@
-// Goal: what is done before a boundary is certified runs no code of the application, with nobody's rights.
-// Method: domain checks that leave files and replication slots behind, which neither a read-only transaction nor a
-// rollback takes back; then every call that an approval is made with, and a look at what is left on the server.
+// Goal: what is done before a boundary is certified runs no code of the application, with nobody's
+// rights. Method: domain checks that leave files and replication slots behind, which neither a
+// read-only transaction nor a rollback takes back; then every call that an approval is made with,
+// and a look at what is left on the server.
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

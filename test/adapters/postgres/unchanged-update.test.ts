@@ -1,5 +1,6 @@
 // Goal: an update that changes nothing is a write, which can be approved where writes are compared.
-// Method: upserts of equal values, stated and planned, under the profiles that do and do not see them.
+// Method: upserts of equal values, stated and planned, under the profiles that do and do not see
+// them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { renderApproved, update, writes } from '../../../src/index.ts';

@@ -1,5 +1,6 @@
-// Goal: values survive the way into a column and out of it, and what is stored differently reads differently.
-// Method: real columns of every type, generated and listed values; the oracle is the binary form that PostgreSQL sends.
+// Goal: values survive the way into a column and out of it, and what is stored differently reads
+// differently. Method: real columns of every type, generated and listed values; the oracle is the
+// binary form that PostgreSQL sends.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
@@ -322,7 +323,10 @@ for (const [type, arbitrary] of Object.entries(GENERATED)) {
   });
 }
 
-/** Instants over the whole range of the type, computed by the server so that no calendar of ours is involved. */
+/**
+ * Instants over the whole range of the type, computed by the server so that no calendar of ours is
+ * involved.
+ */
 async function shift(texts: readonly string[]): Promise<readonly string[]> {
   const { rows } = await queryPinned(database.control, 'formats', {
     text: `select format('%s', 'epoch'::timestamptz + split_part(t, '+', 2)::interval) from unnest($1::text[]) t`,

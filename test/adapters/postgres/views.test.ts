@@ -1,5 +1,6 @@
 // Goal: operations may write through views; what counts is what happens to the tables beneath them.
-// Method: updatable views and views with INSTEAD OF triggers, honest and not, through the whole runtime.
+// Method: updatable views and views with INSTEAD OF triggers, honest and not, through the whole
+// runtime.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PostgresAction } from '../../../src/adapters/postgres/index.ts';

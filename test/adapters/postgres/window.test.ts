@@ -1,5 +1,6 @@
-// Goal: the window for `now` holds every time that the action can have been told, the start of its transaction included.
-// Method: the transaction begins, and what opens its stage is kept waiting by a lock: by then now() is long past.
+// Goal: the window for `now` holds every time that the action can have been told, the start of its
+// transaction included. Method: the transaction begins, and what opens its stage is kept waiting by
+// a lock: by then now() is long past.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';

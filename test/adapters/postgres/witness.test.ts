@@ -1,6 +1,7 @@
-// Goal: what the recorders do not see is seen by the second witness, and an application's rolled-back block is neither.
-// Method: recorders disabled, dropped or replaced behind an open adapter, driven through the port without a survey;
-// code of the application that writes where nobody registered; blocks that catch errors.
+// Goal: what the recorders do not see is seen by the second witness, and an application's
+// rolled-back block is neither. Method: recorders disabled, dropped or replaced behind an open
+// adapter, driven through the port without a survey; code of the application that writes where
+// nobody registered; blocks that catch errors.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Attempt, demandHeld, gapsOf, openPort } from './drive.ts';
@@ -120,7 +121,8 @@ test('what a block wrote and rolled back is no gap and no effect', async () => {
       tables,
     );
   }
-  // The classic: the insert fails on the second of two rows, after both were counted and before any was recorded.
+  // The classic: the insert fails on the second of two rows, after both were counted and before any
+  // was recorded.
   assert.deepEqual(await effectsOf(await port.hold({ call: 'upserted', values: [2] })), [
     { op: 'update', target: 'item', key: { id: 2 }, before: { n: 2 }, after: { n: 3 } },
   ]);

@@ -12,8 +12,9 @@ export interface Place {
 }
 
 /**
- * Applies observed effects to a state, written from their description alone: changed and removed records, then places
- * by pointer, then new records at the end of their list, then the order of a list.
+ * Applies observed effects to a state, written from their description alone: changed and removed
+ * records, then places by pointer, then new records at the end of their list, then the order of a
+ * list.
  */
 export function applyEffects(
   base: unknown,
@@ -43,7 +44,10 @@ function pathOf(record: ChangeRecord): string {
   return String(record.key?.path);
 }
 
-/** Undoes the doubling of `$`; anything else that starts with `$` would be a tag, which no document has. */
+/**
+ * Undoes the doubling of `$`; anything else that starts with `$` would be a tag, which no document
+ * has.
+ */
 function plain(value: unknown): Json {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value as Json;

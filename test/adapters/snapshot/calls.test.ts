@@ -1,5 +1,6 @@
-// Goal: what is quick about running calls finds and leaves the same as what is slow: copies, texts, looks at built-ins.
-// Method: random states and changes against canonical texts; every property of every built-in object spoilt in turn.
+// Goal: what is quick about running calls finds and leaves the same as what is slow: copies, texts,
+// looks at built-ins. Method: random states and changes against canonical texts; every property of
+// every built-in object spoilt in turn.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

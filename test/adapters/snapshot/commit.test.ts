@@ -1,5 +1,6 @@
-// Goal: a promotion of a state says `refused` only with proof that nothing became durable, by the reason's own name.
-// Method: a real file behind a connection whose COMMIT or ROLLBACK fails in every way that the verdict depends on.
+// Goal: a promotion of a state says `refused` only with proof that nothing became durable, by the
+// reason's own name. Method: a real file behind a connection whose COMMIT or ROLLBACK fails in
+// every way that the verdict depends on.
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,5 +1,6 @@
-// Goal: the observed effects are the whole difference of two states, no more and no less, whatever the states are.
-// Method: random documents and edits; effects are applied by code of its own, and judged by the core's comparison.
+// Goal: the observed effects are the whole difference of two states, no more and no less, whatever
+// the states are. Method: random documents and edits; effects are applied by code of its own, and
+// judged by the core's comparison.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -78,7 +79,9 @@ const line = merged(
     { requiredKeys: ['x', 'y'] },
   ),
 );
-/** Mostly regular collections, sometimes with strangers, doubles or something else in their place. */
+/**
+ * Mostly regular collections, sometimes with strangers, doubles or something else in their place.
+ */
 const list = (entry: fc.Arbitrary<unknown>, selector: (entry: never) => unknown) =>
   fc.oneof(
     {
@@ -115,7 +118,10 @@ const document = fc.oneof(
   },
   { weight: 1, arbitrary: json },
 );
-/** Two documents that share much: each part of the second is new or as in the first, in a new order or not. */
+/**
+ * Two documents that share much: each part of the second is new or as in the first, in a new order
+ * or not.
+ */
 const pair = fc
   .tuple(document, document, fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }))
   .map(([before, other, choice]) =>
@@ -236,7 +242,8 @@ test('property: an approval of the effects survives normalising, and the core fi
       assert.equal(canonical(manifest), canonical(manifestOf(records)));
       assert.equal(judge(records, manifest).kind, 'EXACT');
       const elsewhere = effectsBetween(before, other);
-      // The order among records that were appended together is not compared, so only a clear difference counts.
+      // The order among records that were appended together is not compared, so only a clear
+      // difference counts.
       if (canonical(sortAll(other)) === canonical(sortAll(after))) return;
       different += 1;
       assert.equal(judge(elsewhere, manifest).kind, 'DIVERGED');
@@ -298,7 +305,9 @@ test('property: the order of an unordered list is irrelevant, in an approval too
   );
 });
 
-/** Turns around the lists that were declared unordered: the outermost ones in these four documents. */
+/**
+ * Turns around the lists that were declared unordered: the outermost ones in these four documents.
+ */
 function reverseLists(value: unknown): unknown {
   if (Array.isArray(value))
     return value.length === 2 && isRecord(value[0]) && 'tags' in value[0]

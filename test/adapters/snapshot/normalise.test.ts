@@ -1,5 +1,6 @@
-// Goal: what an approver states is either what the observer would report, or refused with what to change.
-// Method: manifests and registrations by hand; expected forms worked out from the description of the document.
+// Goal: what an approver states is either what the observer would report, or refused with what to
+// change. Method: manifests and registrations by hand; expected forms worked out from the
+// description of the document.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { absentField, type SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';

@@ -1,5 +1,6 @@
-// Goal: elements of lists that are declared as references are approved, labelled and counted one by one, without order.
-// Method: real files and the core's judgement for tools that are honest, lose, double or swap; random documents.
+// Goal: elements of lists that are declared as references are approved, labelled and counted one by
+// one, without order. Method: real files and the core's judgement for tools that are honest, lose,
+// double or swap; random documents.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -267,7 +268,8 @@ function settle({ orders, recent }: Document): string {
     Array.isArray(list) &&
     list.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one));
   return stable({
-    // A list that is declared with fields and holds something else keeps its order, and its own form.
+    // A list that is declared with fields and holds something else keeps its order, and its own
+    // form.
     orders: orders.map((one) => ({
       ...one,
       tags: sort(one.tags),

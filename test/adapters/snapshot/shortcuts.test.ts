@@ -1,5 +1,6 @@
 // Goal: what a stage takes from what it knows already is what it would have found the long way.
-// Method: random states, actions and changes against code that looks at everything; other writers and other files.
+// Method: random states, actions and changes against code that looks at everything; other writers
+// and other files.
 import assert from 'node:assert/strict';
 import { copyFileSync, renameSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
-// Goal: a candidate is private, tools can fail without a trace, and exactly the held state becomes durable, once.
-// Method: real files; tools that misbehave in every way a function can; two candidates of one base against each other.
+// Goal: a candidate is private, tools can fail without a trace, and exactly the held state becomes
+// durable, once. Method: real files; tools that misbehave in every way a function can; two
+// candidates of one base against each other.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';

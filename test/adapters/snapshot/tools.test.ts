@@ -1,5 +1,6 @@
-// Goal: no path, identifier or leftover that an agent can bring into a tool gets past the comparison or into the process.
-// Method: tools written as carelessly as tools are, called with hostile arguments through real runtimes.
+// Goal: no path, identifier or leftover that an agent can bring into a tool gets past the
+// comparison or into the process. Method: tools written as carelessly as tools are, called with
+// hostile arguments through real runtimes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { overAction } from '../../../src/adapters/snapshot/built-ins.ts';
@@ -113,7 +114,8 @@ for (const tool of ['set', 'setLater']) {
 
 test('a row is not hidden by what a path puts behind the prototype of lists', async () => {
   const adapter = await open(options());
-  // Where a list is empty, the comparison would find this as its first element: the row as if it had always been there.
+  // Where a list is empty, the comparison would find this as its first element: the row as if it
+  // had always been there.
   const forged = { 0: { id: 'o666', total: 666, '*': {} } };
   const calls = [
     call('set', { path: 'a', value: 2 }),

@@ -1,5 +1,6 @@
-// Goal: an action is either checked completely and bound as written, or refused before anything runs.
-// Method: hand-written bad input; good values are written by a stage and read back with typeof().
+// Goal: an action is either checked completely and bound as written, or refused before anything
+// runs. Method: hand-written bad input; good values are written by a stage and read back with
+// typeof().
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -130,7 +131,8 @@ test('values are counted as SQLite counts parameters', () => {
     const { named, positional } = checked;
     const rows = db.prepare(text).all(named, ...positional);
     assert.equal(rows.length, 1, text);
-    // One value more is one too many for SQLite: the last of the checked ones was bound to the last parameter.
+    // One value more is one too many for SQLite: the last of the checked ones was bound to the last
+    // parameter.
     assert.throws(() => db.prepare(text).all(named, ...positional, 0), /out of range/, text);
   }
 });

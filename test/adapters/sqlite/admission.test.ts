@@ -1,5 +1,6 @@
-// Goal: what a session cannot speak for is refused when the adapter opens, in words that say what to change.
-// Method: one real file per refusal; the message is compared with the remedy, and the file must stay untouched.
+// Goal: what a session cannot speak for is refused when the adapter opens, in words that say what
+// to change. Method: one real file per refusal; the message is compared with the remedy, and the
+// file must stay untouched.
 
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
 // Goal: a connection that holds one candidate after another holds each as if it were its first.
-// Method: real files; the adapter's connections are caught where their sessions are made, to count and to disturb them.
+// Method: real files; the adapter's connections are caught where their sessions are made, to count
+// and to disturb them.
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';

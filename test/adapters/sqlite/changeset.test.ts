@@ -1,5 +1,6 @@
-// Goal: what the decoder says about a changeset is what happened to the rows, and a damaged changeset is refused.
-// Method: random writes to real tables, with typeof() and hex() before and after as the oracle; cuts and mutations.
+// Goal: what the decoder says about a changeset is what happened to the rows, and a damaged
+// changeset is refused. Method: random writes to real tables, with typeof() and hex() before and
+// after as the oracle; cuts and mutations.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -39,7 +40,10 @@ const TABLES = {
 } as const;
 type Table = keyof typeof TABLES;
 
-/** SQL literals of every storage class. -0.0 has a test of its own: the session extension does not see its sign. */
+/**
+ * SQL literals of every storage class. -0.0 has a test of its own: the session extension does not
+ * see its sign.
+ */
 const literal = fc.oneof(
   fc.constant('null'),
   fc.bigInt({ min: -(2n ** 63n) + 1n, max: 2n ** 63n - 1n }).map(String),

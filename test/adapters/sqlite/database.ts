@@ -41,7 +41,9 @@ export function freshFile(schema: string): string {
   return file;
 }
 
-/** Runs statements as someone else would: with a plain connection that knows nothing of the adapter. */
+/**
+ * Runs statements as someone else would: with a plain connection that knows nothing of the adapter.
+ */
 export function change(file: string, sql: string): void {
   using db = new DatabaseSync(file);
   db.exec(sql);
@@ -56,7 +58,10 @@ export function look(file: string, sql: string): unknown[] {
     .map((row) => ({ ...row }));
 }
 
-/** Everything durable in the file as text: every row of every table, the schema, and the file's own settings. */
+/**
+ * Everything durable in the file as text: every row of every table, the schema, and the file's own
+ * settings.
+ */
 export function dump(file: string): string {
   using db = new DatabaseSync(file, { readOnly: true });
   const tables = db

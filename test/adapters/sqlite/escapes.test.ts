@@ -1,5 +1,6 @@
-// Goal: no SQL that an agent can submit leaves anything behind that is not observed, and none ends the held transaction.
-// Method: a catalogue of escapes against a schema with every kind of bait; an independent connection compares the file.
+// Goal: no SQL that an agent can submit leaves anything behind that is not observed, and none ends
+// the held transaction. Method: a catalogue of escapes against a schema with every kind of bait; an
+// independent connection compares the file.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// Child of stage.test.ts, started with a limit on file sizes: the commit of a large candidate cannot be written.
+// Child of stage.test.ts, started with a limit on file sizes: the commit of a large candidate
+// cannot be written.
 import { DatabaseSync } from 'node:sqlite';
 import { openAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import type { Promotion, Stage } from '../../../src/contract/adapter.ts';

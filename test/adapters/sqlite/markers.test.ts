@@ -1,5 +1,6 @@
-// Goal: of a committed and a void marker for one occurrence exactly one becomes durable, whoever is first.
-// Method: real files and processes; the conflict inside a promotion is made on a connection of the test's own.
+// Goal: of a committed and a void marker for one occurrence exactly one becomes durable, whoever is
+// first. Method: real files and processes; the conflict inside a promotion is made on a connection
+// of the test's own.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

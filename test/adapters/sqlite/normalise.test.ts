@@ -1,5 +1,6 @@
-// Goal: an approval says what the columns would store, with exactly the columns that a changeset reports.
-// Method: manifests through the adapter, compared with what real inserts into the real tables leave.
+// Goal: an approval says what the columns would store, with exactly the columns that a changeset
+// reports. Method: manifests through the adapter, compared with what real inserts into the real
+// tables leave.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';

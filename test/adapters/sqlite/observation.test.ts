@@ -1,5 +1,6 @@
-// Goal: what a stage reports is what its action did to the rows, and what it cannot tell it does not pass off as known.
-// Method: the same statements run on a plain copy of the file, whose rows before and after are the oracle.
+// Goal: what a stage reports is what its action did to the rows, and what it cannot tell it does
+// not pass off as known. Method: the same statements run on a plain copy of the file, whose rows
+// before and after are the oracle.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -148,7 +149,8 @@ test('property: a complete observation is the difference between before and afte
         const sequence = gaps.some((gap) => gap.includes('"sequence"'));
         const unclear = gaps.some((gap) => /changed only its sign/.test(gap));
         assert.ok(sequence || unclear, gaps.join());
-        // "Unclear" must have a reason that the oracle sees too, in one of the steps if they cancel out.
+        // "Unclear" must have a reason that the oracle sees too, in one of the steps if they cancel
+        // out.
         const lines = [before, ...steps.slice(0, -1)].map((from, index) =>
           difference(TABLES, from, steps[index] ?? from),
         );
@@ -188,7 +190,10 @@ function runPlainly(file: string, statements: readonly string[]): readonly Photo
   }
 }
 
-/** Whether a zero may only have changed its sign, also in the key of a row that was inserted and changed in one action. */
+/**
+ * Whether a zero may only have changed its sign, also in the key of a row that was inserted and
+ * changed in one action.
+ */
 function mayTurnZero(lines: readonly string[]): boolean {
   return lines.some((line) => /"real [08]0{15}"/.test(line) || line.includes('"bag '));
 }

@@ -11,7 +11,10 @@ export type Tables = {
   };
 };
 
-/** Rows by table and key; each cell as SQLite describes it with typeof() and hex(), REAL by its bits. */
+/**
+ * Rows by table and key; each cell as SQLite describes it with typeof() and hex(), REAL by its
+ * bits.
+ */
 export type Photo = ReadonlyMap<
   string,
   { readonly table: string; readonly cells: ReadonlyMap<string, string> }
@@ -40,7 +43,10 @@ export function photograph(db: DatabaseSync, tables: Tables): Photo {
   return rows;
 }
 
-/** One line per row that differs: operation, row, and the columns that changed (all of them where it came or went). */
+/**
+ * One line per row that differs: operation, row, and the columns that changed (all of them where it
+ * came or went).
+ */
 export function difference(tables: Tables, before: Photo, after: Photo): string[] {
   const lines: string[] = [];
   for (const id of new Set([...before.keys(), ...after.keys()])) {

@@ -1,5 +1,6 @@
-// Goal: a promotion says `refused` only with proof that nothing became durable, and `confirmed` only after a commit.
-// Method: a real file behind a connection whose COMMIT or ROLLBACK fails in every way that the verdict depends on.
+// Goal: a promotion says `refused` only with proof that nothing became durable, and `confirmed`
+// only after a commit. Method: a real file behind a connection whose COMMIT or ROLLBACK fails in
+// every way that the verdict depends on.
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -40,7 +41,10 @@ interface Case {
   readonly begin?: false;
 }
 
-/** Promotes one row on a fresh file, and says what became of the row as another connection sees it afterwards. */
+/**
+ * Promotes one row on a fresh file, and says what became of the row as another connection sees it
+ * afterwards.
+ */
 async function promote(
   given: Case,
 ): Promise<{ promotion: Promotion; durable: boolean; steps: string[] }> {

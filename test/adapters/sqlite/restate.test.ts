@@ -1,5 +1,6 @@
-// Goal: what a session states otherwise than it is stored is observed as it is stored.
-// Method: schemas on which sessions are known to go wrong, real executions, and the rows read by another connection.
+// Goal: what a session states otherwise than it is stored is observed as it is stored. Method:
+// schemas on which sessions are known to go wrong, real executions, and the rows read by another
+// connection.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +21,10 @@ import {
 
 type Effects = Parameters<Awaited<ReturnType<typeof createRuntime>>['prepare']>[0]['effects'];
 
-/** Runs statements under an approval of these effects on a fresh database, and reads the tables afterwards. */
+/**
+ * Runs statements under an approval of these effects on a fresh database, and reads the tables
+ * afterwards.
+ */
 async function attempt(
   schema: string,
   relations: string[],

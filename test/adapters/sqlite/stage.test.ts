@@ -1,5 +1,6 @@
-// Goal: a candidate is held, shown and promoted as one transaction, and every way it can fail leaves what is claimed.
-// Method: real files with both journals, other connections in the way, a child process whose disk is full.
+// Goal: a candidate is held, shown and promoted as one transaction, and every way it can fail
+// leaves what is claimed. Method: real files with both journals, other connections in the way, a
+// child process whose disk is full.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -73,7 +74,8 @@ for (const mode of ['wal', 'delete']) {
     const file = fresh();
     await using adapter = await open({ file, relations: RELATIONS });
     const survey = await adapter.survey();
-    // Larger than the page cache: with cache spilling this would lock readers out of a rollback journal.
+    // Larger than the page cache: with cache spilling this would lock readers out of a rollback
+    // journal.
     const large = {
       sql: 'insert into t (v) with n (i) as (values (1) union all select i + 1 from n where i < 2000) select randomblob(4000) from n',
     };
@@ -123,7 +125,8 @@ for (const mode of ['wal', 'delete']) {
   test(`${mode}: a commit that cannot be written is unknown, and the void marker settles it`, () => {
     const file = fresh();
     const script = fileURLToPath(new URL('full-disk.ts', import.meta.url));
-    // Files may grow to 1 MB; without ignoring the signal the process would be killed instead of told.
+    // Files may grow to 1 MB; without ignoring the signal the process would be killed instead of
+    // told.
     const shell = `trap '' XFSZ; ulimit -f 1024; exec '${process.execPath}' '${script}' '${file}'`;
     const child = spawnSync('bash', ['-c', shell], { encoding: 'utf8' });
     assert.equal(child.status, 0, child.stderr);
@@ -205,7 +208,8 @@ test('nothing is done to a held candidate without its standing being another, ev
   using candidate = new DatabaseSync(file);
   using base = new DatabaseSync(file, { readOnly: true });
   const fence = new Fence(candidate);
-  // Compiled before the candidate is held, as statements of an action are: the fence is not asked about them again.
+  // Compiled before the candidate is held, as statements of an action are: the fence is not asked
+  // about them again.
   const insert = candidate.prepare('insert into t values (9, 9)');
   const remove = candidate.prepare('delete from t where id = 9');
   const still = candidate.prepare('update t set v = v');

@@ -1,5 +1,5 @@
-// Goal: a survey lists every route out of the database, fresh, and calls open what it cannot vouch for.
-// Method: real schema changes by another connection between two surveys of one adapter.
+// Goal: a survey lists every route out of the database, fresh, and calls open what it cannot vouch
+// for. Method: real schema changes by another connection between two surveys of one adapter.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

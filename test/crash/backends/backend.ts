@@ -3,14 +3,18 @@ import type { Step } from '../../../src/contract/steps.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 
 /**
- * What an operation does to the backend. `append` leaves the same outcome however often it runs, so that only the
- * marker stands between one effect and two; `derive` has an approved consequence inside the backend; `bulk` takes
- * long to commit; `surprise` does more than was approved; `failing` fails half way.
+ * What an operation does to the backend. `append` leaves the same outcome however often it runs, so
+ * that only the marker stands between one effect and two; `derive` has an approved consequence
+ * inside the backend; `bulk` takes long to commit; `surprise` does more than was approved;
+ * `failing` fails half way.
  */
 export const OPERATION_KINDS = ['append', 'derive', 'bulk', 'surprise', 'failing'] as const;
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
-/** The operations of a world, in the order in which a stream of them runs: mostly honest ones, every kind among them. */
+/**
+ * The operations of a world, in the order in which a stream of them runs: mostly honest ones, every
+ * kind among them.
+ */
 export const WORLD_KINDS: readonly OperationKind[] = [
   'append',
   'derive',
@@ -24,7 +28,10 @@ export const WORLD_KINDS: readonly OperationKind[] = [
   'append',
 ];
 
-/** Whether the outcome of such an operation is the approved one, so that `committed` is what an honest run says. */
+/**
+ * Whether the outcome of such an operation is the approved one, so that `committed` is what an
+ * honest run says.
+ */
 export function isApproved(kind: OperationKind): boolean {
   return kind === 'append' || kind === 'derive' || kind === 'bulk';
 }
@@ -42,23 +49,38 @@ export interface StoredMarker {
   readonly execution: string;
 }
 
-/** Data that lives on a server: a copy of the folder still means the same data, so it serves one world at a time. */
+/**
+ * Data that lives on a server: a copy of the folder still means the same data, so it serves one
+ * world at a time.
+ */
 export interface Outside {
   /** Ends whoever is still connected and restores the data as `create` laid it down. */
   reset(folder: string, operations: readonly OperationShape[]): Promise<void>;
   remove(folder: string): Promise<void>;
 }
 
-/** Everything about one adapter that the crash tests need; a further adapter is one more file of this kind. */
+/**
+ * Everything about one adapter that the crash tests need; a further adapter is one more file of
+ * this kind.
+ */
 export interface Backend {
   readonly name: string;
-  /** Opening a runtime takes long here: what another kind of operation shows as well is not repeated. */
+  /**
+   * Opening a runtime takes long here: what another kind of operation shows as well is not
+   * repeated.
+   */
   readonly slow?: true;
-  /** Steps at which the process holds something that keeps a recovering one from deciding: it must wait, not guess. */
+  /**
+   * Steps at which the process holds something that keeps a recovering one from deciding: it must
+   * wait, not guess.
+   */
   readonly blocksAt: readonly Step[];
   /** Lays down the business data for these operations in an empty folder. */
   create(folder: string, operations: readonly OperationShape[]): Promise<void>;
-  /** How data outside the folder is put back and removed; absent where a copy of the folder is a world of its own. */
+  /**
+   * How data outside the folder is put back and removed; absent where a copy of the folder is a
+   * world of its own.
+   */
   readonly outside?: Outside;
   factory(folder: string): AdapterFactory;
   /** What is approved for the operation, and the action that is run under it. */
@@ -68,7 +90,10 @@ export interface Backend {
   };
   /** Everything durable, one line per row, read by code that shares nothing with the adapter. */
   readState(folder: string): Promise<readonly string[]>;
-  /** The lines that must be durable when exactly these operations have committed, worked out by hand. */
+  /**
+   * The lines that must be durable when exactly these operations have committed, worked out by
+   * hand.
+   */
   expectState(
     operations: readonly OperationShape[],
     committed: ReadonlySet<number>,

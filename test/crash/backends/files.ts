@@ -7,7 +7,10 @@ import type { Backend, OperationShape, StoredMarker } from './backend.ts';
 
 const ROOT = 'site';
 const CONTROL = join('.site.effectmatch', 'control.db');
-/** Pages that a `bulk` operation rewrites, so that making its candidate takes long enough to be cut in two. */
+/**
+ * Pages that a `bulk` operation rewrites, so that making its candidate takes long enough to be cut
+ * in two.
+ */
 const SHEETS = 24;
 const FILLER = 'x'.repeat(3000);
 
@@ -16,7 +19,10 @@ const sheetPath = (n: number, index: number) => `sheet-${n}-${index}`;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
 const write = (path: string, text: string) => ({ write: { path, text } });
 
-/** A folder behind a link: what a crash leaves behind is a candidate, or a version that is not shown yet. */
+/**
+ * A folder behind a link: what a crash leaves behind is a candidate, or a version that is not shown
+ * yet.
+ */
 export const filesBackend: Backend = {
   name: 'files',
   // Nothing is locked while a candidate is held; only the two short transactions keep others out.

@@ -11,8 +11,9 @@ export const PAYMENTS = 'EFFECTMATCH_TEST_PAYMENTS';
 const amountOf = (n: number) => 10 + n;
 
 /**
- * The payment service, which runs in the process of the test and outlives everybody who is killed. Every folder has an
- * account of its own. What is durable is read from the service itself, so the ports that look into a folder are empty.
+ * The payment service, which runs in the process of the test and outlives everybody who is killed.
+ * Every folder has an account of its own. What is durable is read from the service itself, so the
+ * ports that look into a folder are empty.
  */
 function httpBackend(capability: 'MEDIATED' | 'OPAQUE'): Backend {
   const name = `http-${capability.toLowerCase()}`;

@@ -44,7 +44,10 @@ const amountOf = (n: number) => 10 + n;
 const sheetId = (n: number, index: number) => n * 1000 + index;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
 
-/** PostgreSQL: the processes that die are clients; the server lives on and rolls back what they held. */
+/**
+ * PostgreSQL: the processes that die are clients; the server lives on and rolls back what they
+ * held.
+ */
 export const postgresBackend: Backend = postgresOn(() => freshDatabase());
 
 /** The same on a server of one's own: child processes find it by the folder, whoever started it. */
@@ -52,7 +55,8 @@ export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend
   return {
     name: 'postgres',
     slow: true,
-    // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither is in the way.
+    // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither
+    // is in the way.
     blocksAt: ['adapter:void-written'],
 
     async create(folder, operations) {

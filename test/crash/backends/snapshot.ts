@@ -8,7 +8,10 @@ import type { Backend, OperationShape, StoredMarker } from './backend.ts';
 
 const FILE = 'business.db';
 const INITIAL = 'initial.json';
-/** So many records of some size, so that the text of a state spans many pages and its commit can be cut in two. */
+/**
+ * So many records of some size, so that the text of a state spans many pages and its commit can be
+ * cut in two.
+ */
 const SHEETS = 24;
 
 interface Books {
@@ -47,7 +50,9 @@ const amountOf = (n: number) => 10 + n;
 const sheetId = (n: number, index: number) => n * 1000 + index;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
 
-/** A JSON state behind tools: stages hold no lock, and whoever promotes must still find its base. */
+/**
+ * A JSON state behind tools: stages hold no lock, and whoever promotes must still find its base.
+ */
 export const snapshotBackend: Backend = {
   name: 'snapshot',
   // Nothing is locked while a candidate is held; only the two short transactions keep others out.

@@ -6,7 +6,10 @@ import type { Backend, OperationShape, StoredMarker } from './backend.ts';
 
 const FILE = 'business.db';
 const RELATIONS = ['account', 'entry', 'deposit', 'message', 'notice', 'sheet'];
-/** Rows of nearly a page each, so that a `bulk` commit writes many pages and takes long enough to be cut in two. */
+/**
+ * Rows of nearly a page each, so that a `bulk` commit writes many pages and takes long enough to be
+ * cut in two.
+ */
 const SHEETS = 24;
 
 const SCHEMA = `
@@ -28,11 +31,15 @@ const amountOf = (n: number) => 10 + n;
 const sheetId = (n: number, index: number) => n * 1000 + index;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
 
-/** SQLite in one journal mode: what a crash leaves behind, a log or a hot journal, differs between the two. */
+/**
+ * SQLite in one journal mode: what a crash leaves behind, a log or a hot journal, differs between
+ * the two.
+ */
 export function sqliteBackend(journal: 'wal' | 'delete'): Backend {
   return {
     name: `sqlite-${journal}`,
-    // SQLite has one writer: whoever stages, promotes or voids keeps every other writer out until it ends.
+    // SQLite has one writer: whoever stages, promotes or voids keeps every other writer out until
+    // it ends.
     blocksAt: [
       'adapter:stage-opened',
       'adapter:action-done',

@@ -228,7 +228,10 @@ const LOOKING: readonly EscapeCase[] = [
 const STRANGE = (because: string) =>
   ({ kind: 'refused', code: 'ERR_EM_ADAPTER_REFUSED', because }) as const;
 
-/** The evidence itself: code of others on our own tables would run with our rights, after the observation. */
+/**
+ * The evidence itself: code of others on our own tables would run with our rights, after the
+ * observation.
+ */
 const EVIDENCE: readonly EscapeCase[] = [
   {
     name: 'evidence: a trigger on the markers signals when the candidate is promoted',

@@ -73,7 +73,9 @@ export const OPENED: readonly EscapeCase[] = [
   ),
 ];
 
-/** Each says what the gate must name: the object, and where there is a before and an after, both. */
+/**
+ * Each says what the gate must name: the object, and where there is a before and an after, both.
+ */
 export const DRIFTED: readonly EscapeCase[] = [
   drifted(
     'grant temporary on database {db} to public',
@@ -128,7 +130,8 @@ export const DRIFTED: readonly EscapeCase[] = [
   ),
   drifted(`alter database {db} set work_mem = '8MB'`, 'setting work_mem of all roles'),
   drifted('select pg_reload_conf(); select pg_sleep(0.1)', 'read its configuration files again'),
-  // The stated limit: what was added to a catalogue of the whole server and removed again leaves no version.
+  // The stated limit: what was added to a catalogue of the whole server and removed again leaves no
+  // version.
   drifted(
     'grant pg_execute_server_program to {exec}; revoke pg_execute_server_program from {exec}',
     '',

@@ -2,7 +2,10 @@ import { insert } from '../../../src/protocol/draft.ts';
 import type { EscapeCase, Expectation } from '../case.ts';
 import { boundary, DIVERGED, INCOMPLETE, PAID, PAY, state } from './shop.ts';
 
-/** A constraint trigger of the application that waits until it is forced, on the table that is written. */
+/**
+ * A constraint trigger of the application that waits until it is forced, on the table that is
+ * written.
+ */
 const deferred = (
   name: string,
   body: string,
@@ -23,7 +26,10 @@ const deferred = (
 const CHECK = (limit: number) =>
   `if (select sum(amount) from app.invoice) > ${limit} then raise exception using errcode = '23514'; end if`;
 
-/** What waits for COMMIT: checks that may, writes that must be seen, and code that would come too late. */
+/**
+ * What waits for COMMIT: checks that may, writes that must be seen, and code that would come too
+ * late.
+ */
 export const DEFERRED: readonly EscapeCase[] = [
   deferred('control: only checks', CHECK(105), { kind: 'committed' }),
   deferred('checks and refuses', CHECK(100), state('23514')),

@@ -3,8 +3,8 @@ import type { EscapeCase } from '../case.ts';
 import { boundary, PAID, PAY, state } from './shop.ts';
 
 /**
- * A function that writes, but not while an operation is observed: `app.later` calls itself immutable, so that the server
- * admits it in indexes and statistics, and calls one that is not.
+ * A function that writes, but not while an operation is observed: `app.later` calls itself
+ * immutable, so that the server admits it in indexes and statistics, and calls one that is not.
  */
 const LATER = `create function app.writes(text) returns void language plpgsql as $e$ begin insert into app.hidden values (floor(random() * 1e9)::int, $1); end $e$;
   create function app.later(text) returns text language plpgsql immutable as $e$ begin
@@ -41,7 +41,10 @@ const COMPARED = `create type app.pt as (a text);
   create operator app.=== (function = app.pt_eq, leftarg = app.pt, rightarg = app.pt);
   create operator class app.pt_ops default for type app.pt using btree as operator 1 app.<<<, operator 3 app.===, function 1 app.pt_cmp(app.pt, app.pt)`;
 
-/** A function that writes, and a materialized view or something else that leads to it without a text that says so. */
+/**
+ * A function that writes, and a materialized view or something else that leads to it without a text
+ * that says so.
+ */
 const disguised = (what: string, setup: string, because: string): EscapeCase =>
   delayed(
     what,
@@ -124,7 +127,10 @@ const DISGUISED: readonly EscapeCase[] = [
   ),
 ];
 
-/** Effects put off until ANALYZE, REINDEX, REFRESH or autovacuum runs them, outside any transaction that is observed. */
+/**
+ * Effects put off until ANALYZE, REINDEX, REFRESH or autovacuum runs them, outside any transaction
+ * that is observed.
+ */
 export const DELAYED: readonly EscapeCase[] = [
   delayed(
     'a statistics expression',
@@ -242,7 +248,10 @@ const cast = (what: string, setup: string, approved: EscapeCase['approved']): Es
   expectation: boundary('app.leak()'),
 });
 
-/** Code of the application behind the values of an approval: it would run before anything is certified. */
+/**
+ * Code of the application behind the values of an approval: it would run before anything is
+ * certified.
+ */
 export const EARLY: readonly EscapeCase[] = [
   cast('a domain', 'alter table app.bag add v app.sly', [insert('app.bag', { what: 'x', v: 'y' })]),
   cast('a domain over a domain', 'alter table app.bag add v app.slyer', [

@@ -11,7 +11,10 @@ const LONG = `f${'o'.repeat(62)}`;
 const SLY = `create function app.leak(text) returns boolean language plpgsql as $e$ begin notify leak; return true; end $e$; alter function app.leak(text) owner to {app}; revoke execute on function app.leak(text) from public; create domain app.sly as text check (app.leak(value))`;
 const VIEWED = `${SLY.replace(/; create domain.*/, '')}; create view app.sly as select app.leak(status) from app.invoice; alter view app.sly owner to {app}`;
 
-/** Code that hides from whoever reads bodies: behind the lexer, behind names, behind other people's rights. */
+/**
+ * Code that hides from whoever reads bodies: behind the lexer, behind names, behind other people's
+ * rights.
+ */
 export const HIDDEN_CODE: readonly EscapeCase[] = [
   act("perform $😀$ ' $😀$; notify leak; perform $😀$ ' $😀$", boundary('NOTIFY'), {
     name: 'lexer: a dollar quote whose tag is no letter',

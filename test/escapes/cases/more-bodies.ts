@@ -7,7 +7,10 @@ const ATTACH =
 const LOOSE =
   'create table app.loose (at date not null, what text); alter table app.loose owner to {app}';
 
-/** What the trusted functions and tables answer to application code, and what owners can do inside a definer function. */
+/**
+ * What the trusted functions and tables answer to application code, and what owners can do inside a
+ * definer function.
+ */
 export const MORE_BODIES: readonly EscapeCase[] = [
   act("insert into effectmatch.probe values ('x')", INCOMPLETE),
   act("perform effectmatch.open('other', array[]::oid[], 1000, 1000)", state('23505')),

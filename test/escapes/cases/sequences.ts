@@ -9,7 +9,10 @@ const PAY_AND = (sql: string) => ({ statements: [PAY, { sql }] });
 const UNIQUE = "alter table app.note add unique (body); insert into app.note (body) values ('x')";
 const CYCLE = 'alter sequence app.note_id_seq maxvalue 5 cycle';
 
-/** A number far ahead, set where no body says so; an update of the same table would account for the one that was drawn. */
+/**
+ * A number far ahead, set where no body says so; an update of the same table would account for the
+ * one that was drawn.
+ */
 const set = (where: string, setup: string, body = "update app.note set body = 'y'"): EscapeCase =>
   owned(body, boundary('setval'), {
     name: `sequence: set in ${where}`,

@@ -60,7 +60,10 @@ export const statement = (
 export const replaceAct = (body: string, more = '') =>
   `create or replace function app.act() returns void language plpgsql ${more} as $act$ begin update app.invoice set status = 'paid' where id = 1; ${body}; end $act$`;
 
-/** The registered entry point does the approved thing and, with the caller's or its owner's rights, something else. */
+/**
+ * The registered entry point does the approved thing and, with the caller's or its owner's rights,
+ * something else.
+ */
 export const act = (
   body: string,
   expectation: Expectation,

@@ -29,7 +29,10 @@ const calling = (body: string, more = '', options = '') =>
   `create function app.spy(int) returns boolean language plpgsql ${more} as $f$ begin ${body}; return true; end $f$;
    revoke execute on function app.spy(int) from public; grant execute on function app.spy(int) to {exec};
    create view app.v ${options} as select id, status, amount from app.invoice where app.spy(id)`;
-/** A view whose writes are carried out by a trigger, which does the approved thing and something else. */
+/**
+ * A view whose writes are carried out by a trigger, which does the approved thing and something
+ * else.
+ */
 const instead = (body: string, more = '') =>
   `create view app.v as select i.id, i.status, l.what from app.invoice i left join app.line l on l.invoice = i.id;
    create function app.steps_in() returns trigger language plpgsql ${more} as $f$ begin
@@ -42,7 +45,9 @@ const refused = (because: string): Expectation => ({
   because,
 });
 
-/** Writes through views: what reaches registered tables is compared, and nothing else is reached. */
+/**
+ * Writes through views: what reaches registered tables is compared, and nothing else is reached.
+ */
 export const VIEWS: readonly EscapeCase[] = [
   through('control: one that the server updates by itself', PLAIN, COMMITTED),
   through(

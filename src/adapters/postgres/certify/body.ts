@@ -1,13 +1,18 @@
 /** A word, literal or sign of SQL or PL/pgSQL text. */
 export interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
-  /** Words with A to Z folded to lower case; quoted identifiers and strings without their quotes. */
+  /**
+   * Words with A to Z folded to lower case; quoted identifiers and strings without their quotes.
+   */
   readonly text: string;
   /** The text of a string is not what it means: it has escapes. */
   readonly escaped?: boolean;
 }
 
-/** To the server every character beyond ASCII is part of a name, also blanks and signs; a blank is one of six. */
+/**
+ * To the server every character beyond ASCII is part of a name, also blanks and signs; a blank is
+ * one of six.
+ */
 const START = String.raw`[A-Za-z_\u{80}-\u{10ffff}]`;
 const INNER = String.raw`A-Za-z_0-9\u{80}-\u{10ffff}`;
 const BLANK = String.raw`[ \t\n\r\f\v]`;
@@ -31,8 +36,9 @@ const LEXEME = new RegExp(
 );
 
 /**
- * Splits SQL into tokens, with strings as the standard has them: a function that changes how strings are read is refused
- * for its setting. It need not be exact where PostgreSQL itself would refuse the text.
+ * Splits SQL into tokens, with strings as the standard has them: a function that changes how
+ * strings are read is refused for its setting. It need not be exact where PostgreSQL itself would
+ * refuse the text.
  */
 export function tokenize(text: string): readonly Token[] {
   const tokens: Token[] = [];
@@ -96,8 +102,8 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
 const STATEMENT_STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
 
 /**
- * Why a function body cannot be certified from its text, empty when it can. Conservative: what the text hides (SQL put
- * together at run time) is reported as such.
+ * Why a function body cannot be certified from its text, empty when it can. Conservative: what the
+ * text hides (SQL put together at run time) is reported as such.
  */
 export function judgeBody(text: string): readonly string[] {
   const tokens = tokenize(text);
@@ -150,7 +156,10 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   return ['runs SQL put together at run time (EXECUTE)'];
 }
 
-/** What an expression calls that nothing counts, or that reads what no text names; undefined where it calls no such. */
+/**
+ * What an expression calls that nothing counts, or that reads what no text names; undefined where
+ * it calls no such.
+ */
 export function findUnseenAct(text: string): string | undefined {
   return tokenize(text)
     .map(unseenAct)
@@ -158,8 +167,8 @@ export function findUnseenAct(text: string): string | undefined {
 }
 
 /**
- * Built-ins that every role may execute. A sequence that is set outlives a rollback; a table that is told as a value
- * may be a view, whose functions were never looked at.
+ * Built-ins that every role may execute. A sequence that is set outlives a rollback; a table that
+ * is told as a value may be a view, whose functions were never looked at.
  */
 function unseenAct({ kind, text }: Token): string | undefined {
   if (kind === 'string') return undefined;
@@ -190,7 +199,10 @@ export function namesIn(text: string): ReadonlySet<string> {
 const NAME_BYTES = 63;
 const CHARACTER_BYTES = 4;
 
-/** A name and what the server may cut it to: 63 bytes, which are more or fewer characters in its own encoding. */
+/**
+ * A name and what the server may cut it to: 63 bytes, which are more or fewer characters in its own
+ * encoding.
+ */
 function cutName(name: string): readonly string[] {
   if (Buffer.byteLength(name) <= NAME_BYTES) return [name];
   const characters = Array.from(name.slice(0, 2 * NAME_BYTES));

@@ -1,7 +1,8 @@
 /**
- * Built-in functions that must not be executable, by what they would let through. The lists were made by going through
- * every volatile function of PostgreSQL 15 and 17; {@link HARMLESS} is the other half. A volatile built-in in neither
- * list (a later server) is treated as dangerous, so an upgrade cannot open a route silently.
+ * Built-in functions that must not be executable, by what they would let through. The lists were
+ * made by going through every volatile function of PostgreSQL 15 and 17; {@link HARMLESS} is the
+ * other half. A volatile built-in in neither list (a later server) is treated as dangerous, so an
+ * upgrade cannot open a route silently.
  */
 export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
   'signals other sessions when the transaction commits': ['pg_notify'],
@@ -118,7 +119,10 @@ export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Volatile built-ins that leave nothing behind, or whose effect another privilege decides (sequences). */
+/**
+ * Volatile built-ins that leave nothing behind, or whose effect another privilege decides
+ * (sequences).
+ */
 export const HARMLESS: readonly string[] = [
   'amvalidate',
   'array_sample',
@@ -202,7 +206,10 @@ export const HARMLESS: readonly string[] = [
   'txid_status',
 ];
 
-/** Families of volatile built-ins that only read counters, or that work only while a cluster is being upgraded. */
+/**
+ * Families of volatile built-ins that only read counters, or that work only while a cluster is
+ * being upgraded.
+ */
 const HARMLESS_FAMILIES = /^(pg_stat_get_|binary_upgrade_)/;
 
 const harmless = new Set(HARMLESS);
@@ -216,7 +223,10 @@ export function dangerOf(name: string): string | undefined {
   return dangers.get(name) ?? 'is volatile and unknown to this release';
 }
 
-/** Extensions whose native code computes values and has no effects; everything else must be out of reach. */
+/**
+ * Extensions whose native code computes values and has no effects; everything else must be out of
+ * reach.
+ */
 export const TRUSTED_EXTENSIONS: ReadonlySet<string> = new Set([
   'btree_gin',
   'btree_gist',
@@ -248,7 +258,10 @@ export const TRUSTED_LIBRARIES: ReadonlySet<string> = new Set([
   'pg_stat_statements',
 ]);
 
-/** Predefined roles that read or watch only. A role of the server that is not listed here is dangerous. */
+/**
+ * Predefined roles that read or watch only. A role of the server that is not listed here is
+ * dangerous.
+ */
 export const READING_ROLES: ReadonlySet<string> = new Set([
   'pg_database_owner',
   'pg_monitor',
@@ -259,8 +272,8 @@ export const READING_ROLES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Settings that change speed, logging, limits or rendering, and nothing about what is written, who may write it, or how
- * durable it is. Renderings are pinned by the trusted functions.
+ * Settings that change speed, logging, limits or rendering, and nothing about what is written, who
+ * may write it, or how durable it is. Renderings are pinned by the trusted functions.
  */
 const HARMLESS_SETTINGS =
   /^(application_name|backend_flush_after|bytea_output|client_encoding|client_min_messages|commit_(delay|siblings)|constraint_exclusion|cpu_.*|cursor_tuple_fraction|datestyle|deadlock_timeout|debug_.*|default_statistics_target|effective_.*|enable_.*|extra_float_digits|force_parallel_mode|from_collapse_limit|geqo.*|gin_.*|hash_mem_multiplier|icu_validation_level|idle_.*timeout|intervalstyle|jit.*|join_collapse_limit|lc_.*|lock_timeout|log_.*|logical_decoding_work_mem|maintenance_.*|max_parallel_.*|max_stack_depth|min_parallel_.*|parallel_.*|plan_cache_mode|random_page_cost|recursive_worktable_factor|seq_page_cost|statement_timeout|stats_fetch_consistency|tcp_.*|temp_buffers|temp_file_limit|timezone.*|trace_.*|track_(activities|functions|io_timing|wal_io_timing)|transaction_timeout|vacuum_.*|wal_.*|work_mem|xmlbinary|xmloption)$/i;

@@ -269,7 +269,10 @@ export interface TextReader {
   ): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
 }
 
-/** The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a value. */
+/**
+ * The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a
+ * value.
+ */
 export async function readRows<Row>(
   control: TextReader,
   query: string,
@@ -283,8 +286,8 @@ export async function readRows<Row>(
 }
 
 /**
- * Reads the configuration in the transaction the caller opened. No application code runs: only catalogues are read, and
- * expressions come back as text.
+ * Reads the configuration in the transaction the caller opened. No application code runs: only
+ * catalogues are read, and expressions come back as text.
  */
 export async function readCatalog(control: TextReader, executor: string): Promise<Catalog> {
   const parts = await Promise.all(

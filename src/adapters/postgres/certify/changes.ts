@@ -10,7 +10,10 @@ interface Surveyed {
   readonly versions: Versions;
 }
 
-/** By the list of outlets, which every copy of a survey shares. Gone with the last certificate that refers to it. */
+/**
+ * By the list of outlets, which every copy of a survey shares. Gone with the last certificate that
+ * refers to it.
+ */
 const surveyed = new WeakMap<readonly Outlet[], Surveyed>();
 
 /** Remembers what a survey was made from, so that a later one can be compared with it. */
@@ -19,8 +22,9 @@ export function keepSurveyed(outlets: readonly Outlet[], facts: Surveyed): void 
 }
 
 /**
- * What an administrator has to know about two surveys that differ: every object that reads otherwise, with both
- * readings; rows that were written, also those that read as before; and where not even that is left, which counters moved.
+ * What an administrator has to know about two surveys that differ: every object that reads
+ * otherwise, with both readings; rows that were written, also those that read as before; and where
+ * not even that is left, which counters moved.
  */
 export async function explainChange(
   control: TextReader,
@@ -55,7 +59,10 @@ const plain =
   (row) =>
     `${kind} ${row.object ?? row.name}`;
 
-/** What each part of a catalogue is a list of, in words that tell one from the other; what explains more comes first. */
+/**
+ * What each part of a catalogue is a list of, in words that tell one from the other; what explains
+ * more comes first.
+ */
 const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
   server: () => 'the database',
   extensions: plain('extension'),
@@ -92,7 +99,10 @@ const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
   owned: ({ description }) => `ownership of ${description}`,
 };
 
-/** The facts of a catalogue by name. Roles of others come and go and are not part of the configuration. */
+/**
+ * The facts of a catalogue by name. Roles of others come and go and are not part of the
+ * configuration.
+ */
 function listFacts(catalog: Catalog, roles: ReadonlySet<string>): ReadonlyMap<string, Fact> {
   const names = new Map<unknown, string>();
   for (const { oid, object } of [...catalog.relations, ...catalog.functions])

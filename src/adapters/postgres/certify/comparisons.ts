@@ -7,8 +7,9 @@ import type { Index } from './reach.ts';
 import { BUILTIN_SUPPORT } from './role-queries.ts';
 
 /**
- * Code of the application that runs where values are compared or read: operator classes of indexes, and of the types
- * beneath ranges. Trusted logins look rows up by their keys, so they would run it with their own rights.
+ * Code of the application that runs where values are compared or read: operator classes of indexes,
+ * and of the types beneath ranges. Trusted logins look rows up by their keys, so they would run it
+ * with their own rights.
  */
 export function surveyComparisons(
   catalog: Catalog,

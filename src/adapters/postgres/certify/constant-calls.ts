@@ -6,9 +6,10 @@ import { closeExecute, type Index } from './reach.ts';
 import { partitionsOf } from './tables.ts';
 
 /**
- * Calls of application functions that are the same for every row, in indexes, checks, statistics and partition keys of
- * tables that trusted logins read. The server computes them while it plans a query, with the rights of whoever asks: our own reads would run the
- * application's code with the rights of the control login and of the owner of the evidence.
+ * Calls of application functions that are the same for every row, in indexes, checks, statistics
+ * and partition keys of tables that trusted logins read. The server computes them while it plans a
+ * query, with the rights of whoever asks: our own reads would run the application's code with the
+ * rights of the control login and of the owner of the evidence.
  */
 export function surveyConstantCalls(
   catalog: Catalog,
@@ -63,7 +64,8 @@ export function surveyConstantCalls(
           isConstantCall(definition, row.name, columns),
       );
     if (constant === undefined) continue;
-    // Without this use nothing but its rights would be left of the function, and they would be the next finding.
+    // Without this use nothing but its rights would be left of the function, and they would be the
+    // next finding.
     const isUsedElsewhere =
       !index.executable.has(constant.oid) ||
       catalog.uses.some((use) => use.function === constant.oid && use.object !== oid);
@@ -101,7 +103,10 @@ export function readByTrusted(catalog: Catalog, facts: BoundaryFacts): ReadonlyS
   );
 }
 
-/** Whether some call of the function has no column among its arguments; one behind an operator counts as such. */
+/**
+ * Whether some call of the function has no column among its arguments; one behind an operator
+ * counts as such.
+ */
 function isConstantCall(definition: string, name: string, columns: ReadonlySet<string>): boolean {
   const tokens = tokenize(definition);
   const calls = [...tokens.keys()].filter(

@@ -27,9 +27,10 @@ interface Parts {
 }
 
 /**
- * Expressions that maintenance evaluates: statistics, indexes, materialized views, comparisons of column types, checks
- * that are still to be validated. ANALYZE, REINDEX, REFRESH or autovacuum runs them on rows that were committed, in
- * transactions that no recorder looks at, so the functions in them must only read and compute.
+ * Expressions that maintenance evaluates: statistics, indexes, materialized views, comparisons of
+ * column types, checks that are still to be validated. ANALYZE, REINDEX, REFRESH or autovacuum runs
+ * them on rows that were committed, in transactions that no recorder looks at, so the functions in
+ * them must only read and compute.
  */
 export async function surveyDelayed(
   control: TextReader,
@@ -63,7 +64,9 @@ export async function surveyDelayed(
   );
 }
 
-/** Indexes, statistics, partition keys and unvalidated checks of tables that an operation reaches. */
+/**
+ * Indexes, statistics, partition keys and unvalidated checks of tables that an operation reaches.
+ */
 function storedExpressions(
   { catalog, index }: Parts,
   purity: Purity,
@@ -71,7 +74,8 @@ function storedExpressions(
 ): readonly Delayed[] {
   return listStored(catalog).flatMap(({ what, oid, relation, definition, by, close }) => {
     const table = index.relation.get(relation);
-    // The check of a domain has no table; whatever has the domain is looked through when it is validated.
+    // The check of a domain has no table; whatever has the domain is looked through when it is
+    // validated.
     if (relation !== 0 && (table === undefined || !tables.has(relation))) return [];
     const uses = catalog.uses.filter((use) => use.object === oid && STORED.has(use.class));
     const called = uses.map((use) => use.function);
@@ -149,7 +153,9 @@ function describeView(catalog: Catalog, row: RelationRow, purity: Purity): Delay
   };
 }
 
-/** ANALYZE compares the values of every column with the operator class of its type, index or not. */
+/**
+ * ANALYZE compares the values of every column with the operator class of its type, index or not.
+ */
 function listComparisons({ catalog, facts, index }: Parts, purity: Purity): readonly Delayed[] {
   return catalog.uses.flatMap((use) => {
     const row = index.function.get(use.function);
@@ -174,8 +180,9 @@ function listComparisons({ catalog, facts, index }: Parts, purity: Purity): read
 }
 
 /**
- * Whether a materialized view, or what it is made of, names a relation that operations reach or hides what it reads.
- * What can run without being named (operators, checks of domains, casts) counts as named.
+ * Whether a materialized view, or what it is made of, names a relation that operations reach or
+ * hides what it reads. What can run without being named (operators, checks of domains, casts)
+ * counts as named.
  */
 function readsReached({ catalog, index, reach }: Parts, view: RelationRow): boolean {
   const unnamed = [
@@ -219,7 +226,9 @@ function readsReached({ catalog, index, reach }: Parts, view: RelationRow): bool
   return false;
 }
 
-/** Without this use only the right to the function would be left, and it would be the next finding. */
+/**
+ * Without this use only the right to the function would be left, and it would be the next finding.
+ */
 function closeUnused({ catalog, facts, index }: Parts, uses: readonly Use[]): readonly string[] {
   return [...new Set(uses.map((use) => use.function))].flatMap((oid) => {
     const row = index.function.get(oid);

@@ -16,8 +16,9 @@ export interface EntryPoint {
 }
 
 /**
- * A function whose text the certification cannot judge (dynamic SQL, another language) and that a person has read.
- * The digest is the one that the report prints, so a changed function needs a new review.
+ * A function whose text the certification cannot judge (dynamic SQL, another language) and that a
+ * person has read. The digest is the one that the report prints, so a changed function needs a new
+ * review.
  */
 export interface Review {
   readonly function: string;
@@ -41,13 +42,17 @@ export interface BoundaryFacts {
   /** Host and network restrictions that the database cannot see, in words; bound by digest. */
   readonly restrictions: readonly string[];
   readonly reviews?: readonly Review[];
-  /** Extensions and preloaded libraries with native code that the deployment vouches for beside the built-in list. */
+  /**
+   * Extensions and preloaded libraries with native code that the deployment vouches for beside the
+   * built-in list.
+   */
   readonly trustedCode?: readonly string[];
 }
 
 /**
- * Code of an extension that is known to compute values only, or that the deployment vouches for. The owner of an
- * extension may add functions to it, but no native ones: what has a text is judged by its text.
+ * Code of an extension that is known to compute values only, or that the deployment vouches for.
+ * The owner of an extension may add functions to it, but no native ones: what has a text is judged
+ * by its text.
  */
 export function isVouchedFor(
   { extension, language }: { readonly extension: string | null; readonly language?: string },
@@ -74,13 +79,21 @@ export interface Problem {
 /** A survey of a PostgreSQL database with the remedies of what it could not classify. */
 export interface PostgresSurvey extends Survey {
   readonly problems: readonly Problem[];
-  /** Declared restrictions and reviews, shown in the report because the server cannot confirm them. */
+  /**
+   * Declared restrictions and reviews, shown in the report because the server cannot confirm them.
+   */
   readonly declared: readonly string[];
-  /** Roles whose rights matter to an execution, with all they are members of: what a fingerprint watches. */
+  /**
+   * Roles whose rights matter to an execution, with all they are members of: what a fingerprint
+   * watches.
+   */
   readonly roles: readonly string[];
 }
 
-/** Collects outlets while the parts of a survey go through the catalogue; keeps the order of discovery. */
+/**
+ * Collects outlets while the parts of a survey go through the catalogue; keeps the order of
+ * discovery.
+ */
 export class Outlets {
   readonly listed: Outlet[] = [];
   readonly problems: Problem[] = [];
@@ -95,7 +108,10 @@ export class Outlets {
     this.listed.push({ outlet, disposition: 'denied', by });
   }
 
-  /** A route that is open: it refuses certification until its statements were applied. One finding per outlet is enough. */
+  /**
+   * A route that is open: it refuses certification until its statements were applied. One finding
+   * per outlet is enough.
+   */
   open(problem: Problem): void {
     if (this.problems.some(({ outlet, why }) => outlet === problem.outlet && why === problem.why))
       return;

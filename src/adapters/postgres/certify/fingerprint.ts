@@ -9,10 +9,16 @@ import { endedOnly, parseSnapshot, type Snapshot } from './standstill.ts';
 const permanent = (column: string) =>
   `${column} >= 16384 and ${column} <> all((select temporary from relations)::oid[])`;
 
-/** Rows that are not as the server was delivered: those were written by transaction 1, under which nobody writes again. */
+/**
+ * Rows that are not as the server was delivered: those were written by transaction 1, under which
+ * nobody writes again.
+ */
 const CHANGED = `xmin <> '1'`;
 
-/** Catalogues of the database whose every row version counts, with the rows that belong to the configuration. */
+/**
+ * Catalogues of the database whose every row version counts, with the rows that belong to the
+ * configuration.
+ */
 const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_namespace', `nspname !~ '^pg_(toast_)?temp_'`],
   [
@@ -30,7 +36,8 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_rewrite', `oid < 16384 and ev_class = 'pg_settings'::regclass`], // the one that everybody may update
   ['pg_policy', 'true'],
   ['pg_proc', CHANGED],
-  // Every table, also a temporary one, has a row type and an array type. A domain over an array is not one of those.
+  // Every table, also a temporary one, has a row type and an array type. A domain over an array is
+  // not one of those.
   ['pg_type', `oid >= 16384 and typtype <> 'c' and (typcategory <> 'A' or typarray <> 0)`],
   ['pg_enum', 'true'],
   ['pg_cast', 'oid >= 16384'],
@@ -57,7 +64,10 @@ const LOCAL: readonly (readonly [catalog: string, rows: string])[] = [
 
 const CURRENT = '(select oid from pg_database where datname = current_database())';
 
-/** Catalogues of the whole server, narrowed to this database and to the roles that matter (the first parameter). */
+/**
+ * Catalogues of the whole server, narrowed to this database and to the roles that matter (the first
+ * parameter).
+ */
 const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_authid', 'oid = any($1::oid[])'],
   ['pg_auth_members', 'member = any($1::oid[])'],
@@ -69,8 +79,9 @@ const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
   ['pg_parameter_acl', 'true'],
   ['pg_subscription', `subdbid = ${CURRENT}`],
   ['pg_tablespace', 'true'],
-  // What these roles own or were given, of kinds that are not read above: columns of catalogues, collations, operator
-  // families, and so on. Tables are read above; large objects are data, which nobody reached can write.
+  // What these roles own or were given, of kinds that are not read above: columns of catalogues,
+  // collations, operator families, and so on. Tables are read above; large objects are data, which
+  // nobody reached can write.
   [
     'pg_shdepend',
     `dbid = ${CURRENT} and refclassid = 'pg_authid'::regclass and refobjid = any($1::oid[])
@@ -79,10 +90,11 @@ const SHARED: readonly (readonly [catalog: string, rows: string])[] = [
 ];
 
 /**
- * Catalogues where adding and removing a row leaves no version behind. Their cumulative counters show such a pair, but
- * only once the session that made it has reported its statistics: at its first commit, at its end, and otherwise after
- * one to ten seconds. Until then a pair that was undone completely is not seen; everything else is seen at once.
- * Catalogues of the whole server are not among them: anybody's new role, in any database, would refuse what is in flight.
+ * Catalogues where adding and removing a row leaves no version behind. Their cumulative counters
+ * show such a pair, but only once the session that made it has reported its statistics: at its
+ * first commit, at its end, and otherwise after one to ten seconds. Until then a pair that was
+ * undone completely is not seen; everything else is seen at once. Catalogues of the whole server
+ * are not among them: anybody's new role, in any database, would refuse what is in flight.
  */
 const COUNTED: readonly string[] = [
   'pg_proc',
@@ -106,10 +118,11 @@ const counters = COUNTED.map((catalog) => {
 });
 
 /**
- * The snapshot that a statement reads with, and what may change without the end of a transaction: counters, which are
- * reported later than that, and settings. The snapshot of a standby does not say what runs, and speaks for nothing once
- * the standby is promoted. After a crash the server gives out ids again of which nothing was on disk: it starts its
- * sessions anew without starting itself, and its statistics.
+ * The snapshot that a statement reads with, and what may change without the end of a transaction:
+ * counters, which are reported later than that, and settings. The snapshot of a standby does not
+ * say what runs, and speaks for nothing once the standby is promoted. After a crash the server
+ * gives out ids again of which nothing was on disk: it starts its sessions anew without starting
+ * itself, and its statistics.
  */
 const MOMENT = `pg_current_snapshot(),
     concat_ws(' ', ${counters.join(', ')},
@@ -117,7 +130,10 @@ const MOMENT = `pg_current_snapshot(),
       extract(epoch from pg_conf_load_time()), pg_postmaster_start_time(), pg_is_in_recovery(),
       pg_stat_get_bgwriter_stat_reset_time())`;
 
-/** Every catalogue that is watched, with the condition of its rows; they need {@link WITH_WATCHED} and the roles' ids. */
+/**
+ * Every catalogue that is watched, with the condition of its rows; they need {@link WITH_WATCHED}
+ * and the roles' ids.
+ */
 export const WATCHED_ROWS = [...SHARED, ...LOCAL];
 export const WITH_WATCHED = `with relations as materialized (select
     coalesce(array_agg(oid) filter (where relpersistence = 't'), '{}') as temporary,
@@ -129,26 +145,31 @@ const versions = WATCHED_ROWS.map(
 );
 
 /**
- * How many of the watched rows each transaction wrote. A row that is written counts for its writer, one that goes is
- * missing there, and once a transaction is over its number can only fall: equal numbers are the same row versions. Which
- * rows they are, and in which order they come, need not be known; sorting every catalogue took half of the time.
+ * How many of the watched rows each transaction wrote. A row that is written counts for its writer,
+ * one that goes is missing there, and once a transaction is over its number can only fall: equal
+ * numbers are the same row versions. Which rows they are, and in which order they come, need not be
+ * known; sorting every catalogue took half of the time.
  */
 const QUERY = `${WITH_WATCHED}
   select ${MOMENT}, (select encode(sha256(string_agg(xidsend(xmin) || int8send(n), '' order by xidsend(xmin))), 'hex')
     from (select xmin, count(*) as n from (${versions.join('\n    union all ')}) as watched group by xmin) as written)`;
 
-/** Reads whether anything in the configuration changed, far more cheaply than reading what it is. */
+/**
+ * Reads whether anything in the configuration changed, far more cheaply than reading what it is.
+ */
 export interface Fingerprints {
   /**
-   * Equal texts mean that no row of the configuration was written in between, not even back to what it was. While no
-   * transaction has ended but those in `own`, which must be known not to have written to any catalogue, and no counter
-   * has moved, the last text stands; otherwise the catalogues are read. Ids in `own` that cannot matter any more are
-   * removed from it.
+   * Equal texts mean that no row of the configuration was written in between, not even back to what
+   * it was. While no transaction has ended but those in `own`, which must be known not to have
+   * written to any catalogue, and no counter has moved, the last text stands; otherwise the
+   * catalogues are read. Ids in `own` that cannot matter any more are removed from it.
    */
   read(own: Set<bigint>): Promise<string>;
 }
 
-/** What the trusted login needs in order to read the versions of rows whose content it may not see. */
+/**
+ * What the trusted login needs in order to read the versions of rows whose content it may not see.
+ */
 export function fingerprintGrants(control: string): readonly string[] {
   return ['pg_authid', 'pg_user_mapping', 'pg_subscription'].map(
     (catalog) =>
@@ -157,8 +178,8 @@ export function fingerprintGrants(control: string): readonly string[] {
 }
 
 /**
- * Prepares the fingerprint on a warm trusted session. `roles` are those that the survey found to matter: a role outside
- * them gets in only through a row that is watched.
+ * Prepares the fingerprint on a warm trusted session. `roles` are those that the survey found to
+ * matter: a role outside them gets in only through a row that is watched.
  */
 export async function prepareFingerprint(
   control: Pick<Connection, 'query' | 'prepare' | 'run'>,
@@ -211,7 +232,10 @@ export async function prepareFingerprint(
   };
 }
 
-/** After so many looks in a row that met strangers the catalogues are read without asking first, until one meets none. */
+/**
+ * After so many looks in a row that met strangers the catalogues are read without asking first,
+ * until one meets none.
+ */
 const BUSY_LOOKS = 8;
 
 interface Moment {
@@ -230,14 +254,18 @@ function readMoment(row: TextRow | undefined): Moment {
 }
 
 /**
- * A survey whose certificate also holds the fingerprint it was classified under: two certificates are then equal only
- * if nothing was written in between, not merely if the end is like the beginning.
+ * A survey whose certificate also holds the fingerprint it was classified under: two certificates
+ * are then equal only if nothing was written in between, not merely if the end is like the
+ * beginning.
  */
 export function bindFingerprint<S extends Survey>(survey: S, fingerprint: string): S {
   return { ...survey, configuration: `${survey.configuration} ${fingerprint}` };
 }
 
-/** What two fingerprints say beside row versions: counters that moved although nothing else did, and reloads. */
+/**
+ * What two fingerprints say beside row versions: counters that moved although nothing else did, and
+ * reloads.
+ */
 export function compareFingerprints(before: string, after: string): readonly string[] {
   const [was, is] = [before.split(' ').slice(1), after.split(' ').slice(1)];
   const counted = COUNTED.flatMap((catalog, index) =>

@@ -5,8 +5,8 @@ import type { Index, Reach } from './reach.ts';
 import { FOREIGN_BENEATH } from './role-queries.ts';
 
 /**
- * Tables of other servers behind views and parents. Reading one can make the other server write or run a program, and
- * what it wrote becomes durable with our commit or before it.
+ * Tables of other servers behind views and parents. Reading one can make the other server write or
+ * run a program, and what it wrote becomes durable with our commit or before it.
  */
 export async function surveyForeignBeneath(
   control: TextReader,
@@ -25,7 +25,8 @@ export async function surveyForeignBeneath(
   );
   for (const { role, root, oid } of rows) {
     const [above, foreign] = [index.relation.get(root), index.relation.get(oid)];
-    // Partitions of registered tables are judged with those, and what a role owns is judged by itself.
+    // Partitions of registered tables are judged with those, and what a role owns is judged by
+    // itself.
     if (
       above === undefined ||
       foreign === undefined ||

@@ -27,7 +27,10 @@ export function digestFunction(row: FunctionRow): string {
   return hash('sha256', JSON.stringify(decisive), 'hex').slice(0, 32);
 }
 
-/** Functions that somebody other than a superuser may execute, and foreign tables they may use, by role. */
+/**
+ * Functions that somebody other than a superuser may execute, and foreign tables they may use, by
+ * role.
+ */
 export async function readUsable(
   control: TextReader,
   roles: readonly string[],
@@ -35,7 +38,10 @@ export async function readUsable(
   return await readRows<{ role: string; kind: string; oid: number }>(control, USABLE_BY, [roles]);
 }
 
-/** Every application function an execution can set in motion: who it runs as, in what language, and what its text does. */
+/**
+ * Every application function an execution can set in motion: who it runs as, in what language, and
+ * what its text does.
+ */
 export function surveyFunctions(
   catalog: Catalog,
   facts: BoundaryFacts,
@@ -110,7 +116,10 @@ function isTrustedExtension(row: FunctionRow, facts: BoundaryFacts): boolean {
   return row.extension !== null && isTrustedName(row.extension, facts);
 }
 
-/** The product's own functions: only the agreed ones are callable, and they run as their owner with pinned names. */
+/**
+ * The product's own functions: only the agreed ones are callable, and they run as their owner with
+ * pinned names.
+ */
 function surveyOwn(row: FunctionRow, facts: BoundaryFacts, index: Index, outlets: Outlets): void {
   const open = (why: string, fix: string) =>
     outlets.open({
@@ -247,7 +256,10 @@ export function surveyLentCode(
       needs: `${quoteName(row.owner)} or a superuser`,
     });
   }
-  /** Whoever may use a server can make a table of it in a function, and what is sent there does not roll back with ours. */
+  /**
+   * Whoever may use a server can make a table of it in a function, and what is sent there does not
+   * roll back with ours.
+   */
   function surveyForeign(
     kind: string,
     oid: number,

@@ -14,7 +14,10 @@ const GUARDS = [
 ] as const;
 const AFTER_ROW_INSERT = 1 + 4;
 
-/** No transaction commits without its marker, or with a late write, only as long as both checks are in place. */
+/**
+ * No transaction commits without its marker, or with a late write, only as long as both checks are
+ * in place.
+ */
 export function surveyGuards(catalog: Catalog, { owner }: BoundaryFacts, outlets: Outlets): void {
   for (const { table, name, calls, when } of GUARDS) {
     const relation = catalog.relations.find(
@@ -47,8 +50,9 @@ export function surveyGuards(catalog: Catalog, { owner }: BoundaryFacts, outlets
 const STRANGER = 'code on the evidence: ';
 
 /**
- * Triggers, rules, policies, expressions and children of others on our own tables. They would run with the rights of the
- * owner of the evidence, some of them after the observation, or pose as evidence.
+ * Triggers, rules, policies, expressions and children of others on our own tables. They would run
+ * with the rights of the owner of the evidence, some of them after the observation, or pose as
+ * evidence.
  */
 export function surveyStrangers(catalog: Catalog, index: Index, outlets: Outlets): void {
   const ours = new Map(
@@ -82,7 +86,10 @@ export function surveyStrangers(catalog: Catalog, index: Index, outlets: Outlets
       ]);
 }
 
-/** Opening an adapter writes and takes back a marker: with code of others on that table it must not come to it. */
+/**
+ * Opening an adapter writes and takes back a marker: with code of others on that table it must not
+ * come to it.
+ */
 export function demandOwnEvidence({ problems }: PostgresSurvey): void {
   const strangers = problems.filter(({ outlet }) => outlet.startsWith(STRANGER));
   if (strangers.length === 0) return;
@@ -94,8 +101,9 @@ export function demandOwnEvidence({ problems }: PostgresSurvey): void {
 }
 
 /**
- * Before anything is cast or read for an approval: casts need no code of the application, but an open outlet can be a
- * function of the server that was replaced, or an index whose function runs when a query is planned.
+ * Before anything is cast or read for an approval: casts need no code of the application, but an
+ * open outlet can be a function of the server that was replaced, or an index whose function runs
+ * when a query is planned.
  */
 export function demandClosed({ problems }: Pick<PostgresSurvey, 'problems'>): void {
   if (problems.length === 0) return;

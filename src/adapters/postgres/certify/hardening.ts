@@ -16,8 +16,8 @@ export interface HardeningPlan {
   readonly control: string;
   readonly executor: string;
   /**
-   * Other roles that keep what PUBLIC loses in this database. A role whose functions an execution can reach must not be
-   * among them: it would lend the right on.
+   * Other roles that keep what PUBLIC loses in this database. A role whose functions an execution
+   * can reach must not be among them: it would lend the right on.
    */
   readonly keepFor?: readonly string[];
 }
@@ -30,9 +30,9 @@ const NEEDED_BY_OWNER: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Closes what PostgreSQL opens to everybody by default. The statements concern this database only and can be repeated.
- * Built-in functions and languages belong to the superuser that made the cluster: without one of its rights they stay
- * executable, and the survey says so for each.
+ * Closes what PostgreSQL opens to everybody by default. The statements concern this database only
+ * and can be repeated. Built-in functions and languages belong to the superuser that made the
+ * cluster: without one of its rights they stay executable, and the survey says so for each.
  */
 export function hardeningStatements(plan: HardeningPlan): readonly HardeningStep[] {
   const [owner, control] = [plan.owner, plan.control].map(quoteName);

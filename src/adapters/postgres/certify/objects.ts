@@ -92,7 +92,8 @@ function surveyStored(
   const serverPath =
     catalog.server_settings.find(({ name }) => name === 'search_path')?.value ?? '';
   const hides = new Set(['', facts.executor, facts.control]);
-  // What the server has is read in a session of the control login, where a stored path takes its place.
+  // What the server has is read in a session of the control login, where a stored path takes its
+  // place.
   if (!catalog.settings.some(({ name, role }) => name === 'search_path' && hides.has(role))) {
     const stored = {
       outlet: 'setting search_path of the server',
@@ -143,9 +144,10 @@ function surveyStored(
 }
 
 /**
- * A stored search path decides which objects the names in agent SQL mean, and effects are compared by object. Our own
- * calls name schemas and the control login sets its own path, so it decides nothing else, unless application objects
- * come before the server's: then any operator and function of the server in agent SQL could be one of the application.
+ * A stored search path decides which objects the names in agent SQL mean, and effects are compared
+ * by object. Our own calls name schemas and the control login sets its own path, so it decides
+ * nothing else, unless application objects come before the server's: then any operator and function
+ * of the server in agent SQL could be one of the application.
  */
 function surveySearchPath(
   stored: { outlet: string; value: string; subject: string; isOfAgents: boolean },
@@ -176,7 +178,10 @@ function surveySearchPath(
     });
 }
 
-/** Event triggers, foreign servers, replication, large objects, casts, operators: what else can carry data or code. */
+/**
+ * Event triggers, foreign servers, replication, large objects, casts, operators: what else can
+ * carry data or code.
+ */
 export function surveyObjects(
   catalog: Catalog,
   facts: BoundaryFacts,

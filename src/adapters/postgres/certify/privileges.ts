@@ -15,7 +15,10 @@ const WHY: Readonly<Record<string, string>> = {
   USAGE: 'may use it',
 };
 
-/** Every privilege that the execution login has, directly or as part of PUBLIC, against what was registered. */
+/**
+ * Every privilege that the execution login has, directly or as part of PUBLIC, against what was
+ * registered.
+ */
 export function surveyPrivileges(
   catalog: Catalog,
   facts: BoundaryFacts,
@@ -66,7 +69,10 @@ interface Context {
   readonly facts: BoundaryFacts;
 }
 
-/** Text of the observing mechanism, empty for rights that leave nothing, undefined for an open outlet. */
+/**
+ * Text of the observing mechanism, empty for rights that leave nothing, undefined for an open
+ * outlet.
+ */
 function excuseFor(grant: Grant, context: Context): string | undefined {
   const { kind, object, privilege, grantable } = grant;
   if (grantable) return undefined;

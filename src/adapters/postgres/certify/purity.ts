@@ -6,7 +6,9 @@ import { type BoundaryFacts, isVouchedFor } from './facts.ts';
 import { digestFunction } from './functions.ts';
 import type { Index } from './reach.ts';
 
-/** Statements that write, wherever they stand in a text; and those that do where a statement begins. */
+/**
+ * Statements that write, wherever they stand in a text; and those that do where a statement begins.
+ */
 const WRITES = new Set(['insert', 'update', 'delete', 'merge', 'truncate', 'execute', 'explain']);
 const COMMANDS = new Set(
   (
@@ -17,8 +19,9 @@ const COMMANDS = new Set(
 const STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
 
 /**
- * Says of functions, and of all they lead to, why they may do more than read and compute. Texts are read generously: what
- * looks like a call of a function of that name is one, whatever its arguments. What cannot be judged is not pure.
+ * Says of functions, and of all they lead to, why they may do more than read and compute. Texts are
+ * read generously: what looks like a call of a function of that name is one, whatever its
+ * arguments. What cannot be judged is not pure.
  */
 export class Purity {
   readonly #catalog: Catalog;
@@ -43,7 +46,10 @@ export class Purity {
     this.#columns = Map.groupBy(catalog.columns, (row) => row.relation);
   }
 
-  /** Why calling this function may do more than read; undefined where it may not, or where a person has read it. */
+  /**
+   * Why calling this function may do more than read; undefined where it may not, or where a person
+   * has read it.
+   */
   ofFunction(row: FunctionRow): string | undefined {
     return this.#once(row, () => {
       if (row.schema === 'effectmatch' || isVouchedFor(row, this.#facts)) return undefined;
@@ -78,7 +84,10 @@ export class Purity {
     });
   }
 
-  /** Why storing or casting a value of this type may do more than read: its checks, and those of its parts. */
+  /**
+   * Why storing or casting a value of this type may do more than read: its checks, and those of its
+   * parts.
+   */
   ofType(oid: number): string | undefined {
     const type = this.#catalog.types.find((row) => row.oid === oid);
     if (type === undefined) return undefined;
@@ -97,8 +106,8 @@ export class Purity {
   }
 
   /**
-   * Why an expression that the server stored may do more than read. Its functions are known by their ids. `own` is the
-   * table that the definition names once because it is of that table.
+   * Why an expression that the server stored may do more than read. Its functions are known by
+   * their ids. `own` is the table that the definition names once because it is of that table.
    */
   ofExpression(
     definition: string,
@@ -120,8 +129,8 @@ export class Purity {
   }
 
   /**
-   * Why reading this relation may do more than read: what a view calls, policies, rows of other servers, and what the
-   * server computes of indexes and checks while it plans.
+   * Why reading this relation may do more than read: what a view calls, policies, rows of other
+   * servers, and what the server computes of indexes and checks while it plans.
    */
   ofRelation(row: RelationRow): string | undefined {
     return this.#once(row, () => {
@@ -190,7 +199,9 @@ export class Purity {
     return calls ?? this.#ofNames(text) ?? this.#ofOperators(text) ?? this.#ofCasts();
   }
 
-  /** Operators of the application in a text: signs for its functions, or for those of the server. */
+  /**
+   * Operators of the application in a text: signs for its functions, or for those of the server.
+   */
   #ofOperators(text: string): string | undefined {
     const operators = this.#catalog.operators.filter((row) => text.includes(row.name));
     return first(operators, ({ description, builtin, function: called }) => {
@@ -216,8 +227,9 @@ export class Purity {
   }
 
   /**
-   * Everything is judged once for each question. What leads back to itself adds nothing; whatever is found goes straight
-   * to whoever asked, so no answer about a part is kept for the next question.
+   * Everything is judged once for each question. What leads back to itself adds nothing; whatever
+   * is found goes straight to whoever asked, so no answer about a part is kept for the next
+   * question.
    */
   #once(what: unknown, judge: () => string | undefined): string | undefined {
     if (this.#seen.has(what)) return undefined;
@@ -229,7 +241,10 @@ export class Purity {
   }
 }
 
-/** Names that stand where a function does: before a parenthesis, or after a dot, where `row.f` means `f(row)`. */
+/**
+ * Names that stand where a function does: before a parenthesis, or after a dot, where `row.f` means
+ * `f(row)`.
+ */
 function callsIn(text: string): ReadonlySet<string> {
   const tokens = tokenize(text);
   const names = tokens.filter(
@@ -242,7 +257,9 @@ function callsIn(text: string): ReadonlySet<string> {
   );
 }
 
-/** In SQL, unlike PL/pgSQL, INTO can only be that of INSERT, MERGE or a SELECT that makes a table. */
+/**
+ * In SQL, unlike PL/pgSQL, INTO can only be that of INSERT, MERGE or a SELECT that makes a table.
+ */
 function findWrite(text: string, language: string): string | undefined {
   const tokens = tokenize(text);
   const found = tokens.find(({ kind, text: word }, at) => {

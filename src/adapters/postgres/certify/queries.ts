@@ -1,6 +1,7 @@
 /**
- * What a survey reads, one statement per part, each ordered so that equal configurations give equal rows. Names come
- * quoted as SQL needs them; object ids are only for joining parts of one reading and never enter a digest.
+ * What a survey reads, one statement per part, each ordered so that equal configurations give equal
+ * rows. Names come quoted as SQL needs them; object ids are only for joining parts of one reading
+ * and never enter a digest.
  */
 const REL = `pg_catalog.format('%I.%I', n.nspname, c.relname)`;
 /** A function as SQL names it: `p` is its row, `n` that of its schema. */

@@ -40,9 +40,10 @@ export function isLive(trigger: TriggerRow): boolean {
 }
 
 /**
- * Follows what one write or call can lead to: triggers, foreign-key actions (which run with the rights of the table's
- * owner), expressions, and every function or relation that a reachable body could name. Text is read generously, so a
- * name in a string or comment counts; SQL built at run time is not followed but refused by the judgement of the body.
+ * Follows what one write or call can lead to: triggers, foreign-key actions (which run with the
+ * rights of the table's owner), expressions, and every function or relation that a reachable body
+ * could name. Text is read generously, so a name in a string or comment counts; SQL built at run
+ * time is not followed but refused by the judgement of the body.
  */
 export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Index): Reach {
   const functions = new Map<FunctionRow, Route>();
@@ -153,8 +154,8 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
     for (const rule of catalog.rules.filter((rule) => rule.relation === row.oid))
       addNames(rule.definition, route);
   };
-  // A key is looked up with the rights of the owner of the table that is searched. Planning that query already computes
-  // what is constant in the expressions of the table's indexes and checks.
+  // A key is looked up with the rights of the owner of the table that is searched. Planning that
+  // query already computes what is constant in the expressions of the table's indexes and checks.
   const addLookup = (
     key: ConstraintRow,
     keyed: RelationRow | undefined,
@@ -197,7 +198,8 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
       if (row) addFunction(row, { by: description, close: closeExecute(row, facts.executor) });
     }
   }
-  // A value may be read as any domain without a text that names it: as a default, or with the name put together.
+  // A value may be read as any domain without a text that names it: as a default, or with the name
+  // put together.
   for (const { oid, kind } of catalog.types) if (kind === 'd') addType(oid);
   addUses(
     catalog.uses.filter(({ class: kind }) => kind === 'pg_amproc' || kind === 'pg_conversion'),
@@ -214,7 +216,10 @@ export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: Inde
   return { functions, relations, principals };
 }
 
-/** Texts of what is evaluated when a relation is written: they name types as well, whose checks run too. */
+/**
+ * Texts of what is evaluated when a relation is written: they name types as well, whose checks run
+ * too.
+ */
 function expressionsOf(catalog: Catalog): ReadonlyMap<number, readonly string[]> {
   const texts = [
     ...catalog.columns.map((row) => [row.relation, row.defaultText ?? ''] as const),
@@ -239,7 +244,10 @@ export function closeExecute(row: FunctionRow, executor: string): readonly strin
   return [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(executor)}`];
 }
 
-/** Removes the expression that calls the function; its writes to registered relations would otherwise be a mystery. */
+/**
+ * Removes the expression that calls the function; its writes to registered relations would
+ * otherwise be a mystery.
+ */
 export function closeUse(
   catalog: Catalog,
   use: Use,

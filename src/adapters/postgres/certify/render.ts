@@ -1,6 +1,9 @@
 import type { PostgresSurvey } from './facts.ts';
 
-/** The survey as a report that a database administrator can act on: what is open first, with the statements that close it. */
+/**
+ * The survey as a report that a database administrator can act on: what is open first, with the
+ * statements that close it.
+ */
 export function renderSurvey(survey: PostgresSurvey): string {
   const { problems, outlets } = survey;
   const head =
@@ -65,7 +68,10 @@ export function describeSurvey(survey: PostgresSurvey): Readonly<Record<string, 
   };
 }
 
-/** Statements that close everything that is open, in order and without repetition, ready to be reviewed and applied. */
+/**
+ * Statements that close everything that is open, in order and without repetition, ready to be
+ * reviewed and applied.
+ */
 export function fixStatements(survey: PostgresSurvey): readonly string[] {
   const once = new Set<string>();
   return survey.problems.flatMap(({ fix }) => {

@@ -4,7 +4,10 @@ import { readRows, type TextReader } from './catalog.ts';
 import type { Outlets } from './facts.ts';
 import { REPLACED_BUILTINS } from './role-queries.ts';
 
-/** Digests (MD5, as the server computes it) of the few built-ins of PostgreSQL 15 and 17 that are SQL in a string. */
+/**
+ * Digests (MD5, as the server computes it) of the few built-ins of PostgreSQL 15 and 17 that are
+ * SQL in a string.
+ */
 const SQL_TEXTS: readonly string[] = [
   '693d427fcd1b0b7b530633f099a2c224', // quote_literal
   '945146006b285e964ac83073e10a3d6b', // quote_nullable
@@ -15,8 +18,9 @@ const SQL_TEXTS: readonly string[] = [
 ];
 
 /**
- * Built-ins that somebody replaced or gave rights. Nothing else in the survey would look at them: what the server came
- * with is judged by its name. `roles` are all that an execution, or our own functions, run as.
+ * Built-ins that somebody replaced or gave rights. Nothing else in the survey would look at them:
+ * what the server came with is judged by its name. `roles` are all that an execution, or our own
+ * functions, run as.
  */
 export async function surveyReplaced(
   control: TextReader,

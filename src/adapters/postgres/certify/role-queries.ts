@@ -13,9 +13,10 @@ export const EXECUTABLE_BUILTINS = `select r.rolname::text as role, p.proname::t
     and has_function_privilege(r.oid, p.oid, 'EXECUTE') order by r.rolname collate "C", ${FUNCTION} collate "C"`;
 
 /**
- * Functions of the server that are no longer the server's: with the rights of a superuser or settings of their own, in a
- * language that none of them is written in, or in SQL that uses what the server did not come with. Native code of its
- * own is called by its number, whatever the catalogue says; that a name stands for other native code shows in its symbol.
+ * Functions of the server that are no longer the server's: with the rights of a superuser or
+ * settings of their own, in a language that none of them is written in, or in SQL that uses what
+ * the server did not come with. Native code of its own is called by its number, whatever the
+ * catalogue says; that a name stands for other native code shows in its symbol.
  */
 export const REPLACED_BUILTINS = `select ${FUNCTION} as object, p.prosecdef as definer, p.proconfig is not null as configured,
     array_agg(r.rolname::text order by r.rolname collate "C") as roles
@@ -29,7 +30,10 @@ export const REPLACED_BUILTINS = `select ${FUNCTION} as object, p.prosecdef as d
       else true end)
   group by p.oid, n.nspname, p.proname, p.prosecdef, p.proconfig order by 1`;
 
-/** Support functions of operator classes that are volatile built-ins: the server calls them without asking for a right. */
+/**
+ * Support functions of operator classes that are volatile built-ins: the server calls them without
+ * asking for a right.
+ */
 export const BUILTIN_SUPPORT = `select pg_describe_object('pg_amproc'::regclass, a.oid, 0) as description, p.proname::text as name,
     format('%I.%I', n.nspname, f.opfname) as family, m.amname::text as method
   from pg_amproc a join pg_proc p on p.oid = a.amproc join pg_opfamily f on f.oid = a.amprocfamily
@@ -46,7 +50,10 @@ export const ROLE_CLOSURE = `select m.rolname::text as member, r.rolname::text a
     and (pg_has_role(m.oid, r.oid, 'MEMBER') or pg_has_role(m.oid, r.oid, 'USAGE'))
   order by m.rolname collate "C", r.rolname collate "C"`;
 
-/** Functions with native or unjudged code, and foreign tables, that one of these roles may use through its own rights. */
+/**
+ * Functions with native or unjudged code, and foreign tables, that one of these roles may use
+ * through its own rights.
+ */
 export const USABLE_BY = `select r.rolname::text as role, 'function' as kind, p.oid::int8 as oid from pg_proc p
     join pg_namespace n on n.oid = p.pronamespace cross join pg_roles r
     where p.oid >= ${USER} and r.rolname = any($1) and not r.rolsuper
@@ -63,8 +70,8 @@ export const USABLE_BY = `select r.rolname::text as role, 'function' as kind, p.
     where c.relkind = 'S' and r.rolname = any($1) and not r.rolsuper and has_sequence_privilege(r.oid, c.oid, 'UPDATE')`;
 
 /**
- * Foreign tables that one of these roles reads without a right to them: beneath a view, which reads as its owner, or
- * beneath a parent, whose right counts for its children.
+ * Foreign tables that one of these roles reads without a right to them: beneath a view, which reads
+ * as its owner, or beneath a parent, whose right counts for its children.
  */
 export const FOREIGN_BENEATH = `with recursive beneath(role, root, at) as (
     select r.rolname::text, c.oid, c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace cross join pg_roles r

@@ -100,8 +100,9 @@ export function surveyTrustedRoles(catalog: Catalog, facts: BoundaryFacts, outle
 }
 
 /**
- * Rights that neither recorders nor counters would notice being used, for the execution login and for every role whose
- * rights application code lends it: the server's own roles, replication, superuser, dangerous built-ins.
+ * Rights that neither recorders nor counters would notice being used, for the execution login and
+ * for every role whose rights application code lends it: the server's own roles, replication,
+ * superuser, dangerous built-ins.
  */
 export async function surveyRights(
   control: TextReader,
@@ -213,7 +214,9 @@ function lent(
   outlets.open({ outlet: `rights of ${sql}`, object: sql, why, fix, needs });
 }
 
-/** Someone other than the execution login to own things: the owner of the first registered relation. */
+/**
+ * Someone other than the execution login to own things: the owner of the first registered relation.
+ */
 export function ownerFor(catalog: Catalog, facts: BoundaryFacts): string {
   const registered = catalog.relations.find(({ oid }) => oid === facts.relations[0]?.oid);
   const isUsable = registered !== undefined && registered.owner !== facts.executor;

@@ -4,8 +4,8 @@ import type { TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
 
 /**
- * The sequences of registered columns: numbers are drawn from them unseen wherever their position cannot be read, for
- * example from one that a column got after the database was provisioned.
+ * The sequences of registered columns: numbers are drawn from them unseen wherever their position
+ * cannot be read, for example from one that a column got after the database was provisioned.
  */
 export async function surveySequences(
   control: TextReader,

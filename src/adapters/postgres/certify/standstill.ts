@@ -7,7 +7,10 @@ export interface Snapshot {
   readonly running: ReadonlySet<bigint>;
 }
 
-/** Reads the text of `pg_current_snapshot()`: the oldest that runs, the first that has not begun, and those that run. */
+/**
+ * Reads the text of `pg_current_snapshot()`: the oldest that runs, the first that has not begun,
+ * and those that run.
+ */
 export function parseSnapshot(text: string): Snapshot {
   const [, start, end, running] = /^(\d+):(\d+):([\d,]*)$/.exec(text) ?? [];
   invariant(
@@ -25,10 +28,11 @@ export function parseSnapshot(text: string): Snapshot {
 const COUNTED_MAX = 10_000n;
 
 /**
- * Whether every transaction that ended between two snapshots is one of `own`. A row of a catalogue is written under a
- * transaction id, and becomes visible when that transaction ends: if all that ended are known to have left the
- * catalogues alone, the catalogues are what they were. Subtransactions are not listed as running, so that one of a
- * stranger looks as if it had ended; that costs a read and is no danger.
+ * Whether every transaction that ended between two snapshots is one of `own`. A row of a catalogue
+ * is written under a transaction id, and becomes visible when that transaction ends: if all that
+ * ended are known to have left the catalogues alone, the catalogues are what they were.
+ * Subtransactions are not listed as running, so that one of a stranger looks as if it had ended;
+ * that costs a read and is no danger.
  */
 export function endedOnly(own: ReadonlySet<bigint>, before: Snapshot, after: Snapshot): boolean {
   const isKnown = (id: bigint) => after.running.has(id) || own.has(id);

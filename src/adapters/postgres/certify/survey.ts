@@ -19,8 +19,9 @@ import { readVersions } from './versions.ts';
 import { surveyViews } from './views.ts';
 
 /**
- * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could reach. The caller may
- * keep the result as long as {@link readFingerprint} returns the same text. Runs no application code.
+ * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could
+ * reach. The caller may keep the result as long as {@link readFingerprint} returns the same text.
+ * Runs no application code.
  */
 export async function surveyBoundary(
   control: TextReader,
@@ -119,8 +120,8 @@ function closureOf(catalog: Catalog, roles: readonly string[]): ReadonlySet<stri
 }
 
 /**
- * The configuration without object ids, which differ between two servers that are set up alike, and without the roles
- * of other applications on the server.
+ * The configuration without object ids, which differ between two servers that are set up alike, and
+ * without the roles of other applications on the server.
  */
 function contentOf(catalog: Catalog, roles: ReadonlySet<string>): unknown {
   const names = new Map<number, string>();

@@ -194,7 +194,10 @@ function surveyRecorders(
 const FORCED =
   'deferrable; forced before the observation, and what it writes after that is refused';
 
-/** Schemas in which the execution login finds names; SET CONSTRAINTS finds a constraint in the schema of its table. */
+/**
+ * Schemas in which the execution login finds names; SET CONSTRAINTS finds a constraint in the
+ * schema of its table.
+ */
 function usableSchemas(catalog: Catalog, { executor }: BoundaryFacts): ReadonlySet<string> {
   const granted = catalog.grants.filter(
     ({ kind, privilege, grantee }) =>
@@ -206,7 +209,10 @@ function usableSchemas(catalog: Catalog, { executor }: BoundaryFacts): ReadonlyS
   );
 }
 
-/** Code of the application that is put off until COMMIT and that the execution login cannot call for earlier. */
+/**
+ * Code of the application that is put off until COMMIT and that the execution login cannot call for
+ * earlier.
+ */
 function openUnforced(
   outlet: string,
   row: RelationRow,

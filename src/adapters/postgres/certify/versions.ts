@@ -1,10 +1,16 @@
 import { readRows, type TextReader } from './catalog.ts';
 import { WATCHED_ROWS, WITH_WATCHED } from './fingerprint.ts';
 
-/** Row versions of the configuration, by what they are rows of: what the fingerprint is made from, one by one. */
+/**
+ * Row versions of the configuration, by what they are rows of: what the fingerprint is made from,
+ * one by one.
+ */
 export type Versions = ReadonlyMap<string, string>;
 
-/** How to name a row that has no object id of its own: class, object and part as the server describes objects. */
+/**
+ * How to name a row that has no object id of its own: class, object and part as the server
+ * describes objects.
+ */
 const NAMED_BY: Readonly<Record<string, string>> = {
   pg_attribute: `'pg_class ' || attrelid || ' ' || attnum`,
   pg_index: `'pg_class ' || indexrelid || ' 0'`,
@@ -18,7 +24,10 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   pg_db_role_setting: `case when setrole = 0 then 'pg_database ' || setdatabase else 'pg_authid ' || setrole end || ' 0 settings in database ' || setdatabase`,
 };
 
-/** Reads the versions that the fingerprint sums up. Part of a survey: what changed later is found by comparing. */
+/**
+ * Reads the versions that the fingerprint sums up. Part of a survey: what changed later is found by
+ * comparing.
+ */
 export async function readVersions(
   control: TextReader,
   roles: readonly string[],
@@ -43,14 +52,18 @@ export async function readVersions(
   return new Map(found.map(({ object, version }) => [object, version]));
 }
 
-/** Which rows have another version, are new, or are gone, in the server's words for the objects they belong to. */
+/**
+ * Which rows have another version, are new, or are gone, in the server's words for the objects they
+ * belong to.
+ */
 export async function describeVersions(
   control: TextReader,
   before: Versions,
   after: Versions,
 ): Promise<readonly string[]> {
   const isBoth = (key: string) => before.has(key) && after.has(key);
-  // Which roles matter is itself a result of the survey, so a role that is not on both sides may be as old as the other.
+  // Which roles matter is itself a result of the survey, so a role that is not on both sides may be
+  // as old as the other.
   const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
     (key) => before.get(key) !== after.get(key) && (isBoth(key) || !key.startsWith('pg_authid:')),
   );

@@ -14,9 +14,10 @@ const EVENTS = {
 type Event = keyof typeof EVENTS;
 
 /**
- * The registered views: every write through them must end in a registered table, or in a trigger, whose function is
- * judged like any other. A view lends its owner's right to the tables it names and to nothing else: functions and
- * triggers run with the rights of the execution login. So its owner is not among those whose rights code runs with.
+ * The registered views: every write through them must end in a registered table, or in a trigger,
+ * whose function is judged like any other. A view lends its owner's right to the tables it names
+ * and to nothing else: functions and triggers run with the rights of the execution login. So its
+ * owner is not among those whose rights code runs with.
  */
 export function surveyViews(
   catalog: Catalog,
@@ -66,7 +67,10 @@ function grantedEvents(
   );
 }
 
-/** Where a write through the view goes that is recorded nowhere; undefined where there is no such place. */
+/**
+ * Where a write through the view goes that is recorded nowhere; undefined where there is no such
+ * place.
+ */
 function strayOf(
   catalog: Catalog,
   index: Index,
@@ -97,8 +101,9 @@ function strayOf(
 }
 
 /**
- * The relation after FROM, as the server prints the query of a view that it can update by itself: there is one, and every
- * other FROM is in parentheses. Names are printed with their schema, those of the server without.
+ * The relation after FROM, as the server prints the query of a view that it can update by itself:
+ * there is one, and every other FROM is in parentheses. Names are printed with their schema, those
+ * of the server without.
  */
 function sourceOf(
   definition: string,

@@ -17,8 +17,8 @@ import {
 const DEFAULT_OWNER = 'effectmatch_owner';
 
 /**
- * Prepares a database for protected operations, or takes the preparation away. `admin` is a login that owns the
- * database and its tables and may create roles; it is needed only here.
+ * Prepares a database for protected operations, or takes the preparation away. `admin` is a login
+ * that owns the database and its tables and may create roles; it is needed only here.
  */
 export async function planProvisioning(
   admin: ConnectionOptions,
@@ -40,7 +40,8 @@ export async function planProvisioning(
 async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
   try {
     const connection = await Connection.open(admin, 'effectmatch provision');
-    // The owner of the database can store a path on it, and must not choose what the names of a superuser mean.
+    // The owner of the database can store a path on it, and must not choose what the names of a
+    // superuser mean.
     await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
     return connection;
   } catch (error) {

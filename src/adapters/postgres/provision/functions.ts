@@ -26,7 +26,10 @@ export interface TrustedFunction {
 const SIGNED = (parts: string) =>
   `sha256(d.outer_pad || sha256(d.inner_pad || convert_to(concat_ws(chr(10), ${parts}), 'UTF8')))`;
 
-/** The functions in the order in which they can be created. Bodies are compared with the catalogue at admission. */
+/**
+ * The functions in the order in which they can be created. Bodies are compared with the catalogue
+ * at admission.
+ */
 export const FUNCTIONS: readonly TrustedFunction[] = [
   {
     name: 'record_row',
@@ -184,9 +187,10 @@ begin
 end`,
   },
   {
-    // Every command of a transaction that writes or locks gets the next number, whatever it writes: the number of the
-    // marker is that of the observation and one more for each lock that the runtime took in between, or the marker is
-    // not written. The stage comes after it, so that the last check cannot have run before.
+    // Every command of a transaction that writes or locks gets the next number, whatever it writes:
+    // the number of the marker is that of the observation and one more for each lock that the
+    // runtime took in between, or the marker is not written. The stage comes after it, so that the
+    // last check cannot have run before.
     name: 'promote',
     parameters:
       'candidate text, locks integer, promoted text, content text, seal_key text, seal_mac text, mac bytea',
@@ -216,9 +220,10 @@ begin
 end`,
   },
   {
-    // Fires at COMMIT, after everything that was deferred before the promotion. Fired earlier, from within a trigger of
-    // the application, it would let that trigger write after it. Any write since the promotion has taken a number. What
-    // makes a commit volatile is undone here, because whatever ran before could have set it.
+    // Fires at COMMIT, after everything that was deferred before the promotion. Fired earlier, from
+    // within a trigger of the application, it would let that trigger write after it. Any write
+    // since the promotion has taken a number. What makes a commit volatile is undone here, because
+    // whatever ran before could have set it.
     name: 'settle',
     parameters: '',
     returns: 'trigger',
@@ -243,7 +248,8 @@ begin
 end`,
   },
   {
-    // Part of a reset; answers whether the runtime's own prepared calls are there, and nobody else's.
+    // Part of a reset; answers whether the runtime's own prepared calls are there, and nobody
+    // else's.
     name: 'reset',
     parameters: '',
     returns: 'boolean',

@@ -10,14 +10,20 @@ import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
 import { createRoles, type RoleNames } from './roles.ts';
 import { GUARD, PROBE_TABLE, TABLES } from './tables.ts';
 
-/** One statement of a provisioning script, with why it is there and what the role that runs it must be. */
+/**
+ * One statement of a provisioning script, with why it is there and what the role that runs it must
+ * be.
+ */
 export interface ProvisionStep {
   readonly sql: string;
   readonly why: string;
   readonly needs: string;
 }
 
-/** A sequence that fills a column. A default draws from it with the rights of whoever inserts, an identity does not. */
+/**
+ * A sequence that fills a column. A default draws from it with the rights of whoever inserts, an
+ * identity does not.
+ */
 export interface DrawnSequence extends QualifiedName {
   readonly byDefault: boolean;
 }
@@ -46,7 +52,10 @@ export interface ProvisionPlan {
   };
 }
 
-/** A script that can be read, run, and run again: everything that the adapter relies on in the database. */
+/**
+ * A script that can be read, run, and run again: everything that the adapter relies on in the
+ * database.
+ */
 export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
   const { roles, relations } = plan;
   const [owner, control, execution] = [roles.owner, roles.control, roles.execution].map(quoteName);
@@ -132,13 +141,18 @@ function quoteRoutine({ inputs, ...name }: ProvisionedRoutine): string {
   return `${quoteQualified(name)}${inputs === undefined ? '' : `(${inputs.join(', ')})`}`;
 }
 
-/** What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser. */
+/**
+ * What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser.
+ */
 function hardeningSteps({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
   const { owner, control, execution } = roles;
   return hardeningStatements({ database, owner, control, executor: execution });
 }
 
-/** Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases still use them. */
+/**
+ * Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases
+ * still use them.
+ */
 export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
   const roles = [plan.roles.execution, plan.roles.control, plan.roles.owner].map(quoteName);
   const step = (sql: string, why: string): ProvisionStep => ({
@@ -199,7 +213,10 @@ function grantRelation(
   ];
 }
 
-/** Values are cast to the types of the columns with the rights of the execution login, so it must see their schemas. */
+/**
+ * Values are cast to the types of the columns with the rights of the execution login, so it must
+ * see their schemas.
+ */
 function grantTypes(table: string, execution: string): string {
   return `do $$ declare s name; begin
   for s in select distinct n.nspname from pg_catalog.pg_attribute as a

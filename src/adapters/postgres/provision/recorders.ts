@@ -24,8 +24,9 @@ const ALL_TRIGGERS = [...recorderTriggers(false), ...recorderTriggers(true)].map
 );
 
 /**
- * Recorders of one relation. They fire for the execution login alone, whoever's rights its code borrows: other
- * writers of the table are neither slowed down nor recorded. Always enabled, so that no replication setting stops them.
+ * Recorders of one relation. They fire for the execution login alone, whoever's rights its code
+ * borrows: other writers of the table are neither slowed down nor recorded. Always enabled, so that
+ * no replication setting stops them.
  */
 export function createRecorders(relation: Recorded, execution: string): readonly string[] {
   const table = quoteQualified(relation);
@@ -49,7 +50,10 @@ export function createRecorders(relation: Recorded, execution: string): readonly
   ];
 }
 
-/** Whoever adds a partition clones the recorder, which needs the right to use it; the owner of the table does that. */
+/**
+ * Whoever adds a partition clones the recorder, which needs the right to use it; the owner of the
+ * table does that.
+ */
 function lendToOwner(table: string): string {
   return `do $$ declare r name; begin
   select pg_catalog.pg_get_userbyid(relowner) into r from pg_catalog.pg_class where oid = ${quoteLiteral(table)}::pg_catalog.regclass;

@@ -7,9 +7,9 @@ export const PROBE_TABLE = { schema: 'effectmatch', name: 'probe' } as const;
 const RANDOM_64 = Array.from({ length: 4 }, () => 'uuid_send(gen_random_uuid())').join(' || ');
 
 /**
- * What the backend keeps: markers in a logged table, because they are the verdict; stages and records in unlogged
- * ones, because they mean nothing once their transaction is over. The secret is made inside the database, so that it
- * is in no script.
+ * What the backend keeps: markers in a logged table, because they are the verdict; stages and
+ * records in unlogged ones, because they mean nothing once their transaction is over. The secret is
+ * made inside the database, so that it is in no script.
  */
 export const TABLES: readonly string[] = [
   `create table if not exists effectmatch.deployment (
@@ -48,13 +48,14 @@ where not exists (select from effectmatch.deployment)`,
   was text,
   became text
 )`,
-  // Transactions of one moment have neighbouring numbers. Spread over the index, those that are serializable seldom read
-  // the page that another writes.
+  // Transactions of one moment have neighbouring numbers. Spread over the index, those that are
+  // serializable seldom read the page that another writes.
   `alter table effectmatch.record add column if not exists
   spread integer not null default pg_catalog.hashtext(pg_catalog.pg_current_xact_id()::pg_catalog.text)`,
   'drop index if exists effectmatch.record_xid',
   'create index if not exists record_spread on effectmatch.record (spread, xid)',
-  // Rows of no transaction, so that the index has pages enough from the first day. A crash of the server removes them.
+  // Rows of no transaction, so that the index has pages enough from the first day. A crash of the
+  // server removes them.
   `insert into effectmatch.record (xid, relation, op, images, spread)
 select '18446744073709551615', 0, '-', 0, (g - 3000) * 715827 from generate_series(0, 6000) as g
 where not exists (select from effectmatch.record where relation = 0)`,
@@ -64,9 +65,9 @@ where not exists (select from effectmatch.record where relation = 0)`,
 ];
 
 /**
- * No transaction of the execution login commits without its marker: this is checked when it tries to. And none commits
- * that wrote anything after its observation: the check that the marker brings along runs last, because nothing can
- * queue a check behind it without a write that it sees.
+ * No transaction of the execution login commits without its marker: this is checked when it tries
+ * to. And none commits that wrote anything after its observation: the check that the marker brings
+ * along runs last, because nothing can queue a check behind it without a write that it sees.
  */
 export const GUARD: readonly string[] = [
   'drop trigger if exists effectmatch_settled on effectmatch.marker',

@@ -1,5 +1,6 @@
-// Goal: a function body that acts outside its transaction is recognised however it is written, and ordinary code passes.
-// Method: bodies as people and attackers write them; each reason is stated by hand.
+// Goal: a function body that acts outside its transaction is recognised however it is written, and
+// ordinary code passes. Method: bodies as people and attackers write them; each reason is stated by
+// hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { judgeBody, namesIn } from '../../../../src/adapters/postgres/certify/body.ts';

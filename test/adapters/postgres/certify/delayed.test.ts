@@ -1,11 +1,15 @@
 // Goal: nothing that maintenance evaluates after a commit can do more than read and compute.
-// Method: a provisioned database on a real server; functions in statistics, indexes and materialized views, one at a
-// time; what ANALYZE, REINDEX and REFRESH then do, and what the survey said about it before.
+// Method: a provisioned database on a real server; functions in statistics, indexes and
+// materialized views, one at a time; what ANALYZE, REINDEX and REFRESH then do, and what the survey
+// said about it before.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openSite, type Site } from './site.ts';
 
-/** Functions that the server takes for harmless, and that write unless an operation is being observed. */
+/**
+ * Functions that the server takes for harmless, and that write unless an operation is being
+ * observed.
+ */
 const LATER = `create function app.writes(text) returns void language plpgsql as
     $$ begin insert into app.hidden values (1, $1); end $$;
   create function app.later(text) returns text language plpgsql immutable as

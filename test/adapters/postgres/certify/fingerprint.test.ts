@@ -1,5 +1,6 @@
-// Goal: what changes in the configuration changes the fingerprint, also when it is changed back; what does not, does not.
-// Method: read it on a warm trusted session without superuser, before and after statements of other sessions.
+// Goal: what changes in the configuration changes the fingerprint, also when it is changed back;
+// what does not, does not. Method: read it on a warm trusted session without superuser, before and
+// after statements of other sessions.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
@@ -10,7 +11,8 @@ import {
 import { startServer, type TestServer } from '../../../postgres/server.ts';
 import { openSite, type Site } from './site.ts';
 
-// Counters of catalogues that all databases share are part of the fingerprint: a server of its own keeps others out.
+// Counters of catalogues that all databases share are part of the fingerprint: a server of its own
+// keeps others out.
 let server: TestServer;
 let site: Site;
 let fingerprints: Fingerprints;
@@ -290,7 +292,10 @@ test('what was added and taken back is seen once it is reported, also where noth
   }
 });
 
-/** Rows that come and go, of catalogues whose counters move with what others do, so that they are not watched. */
+/**
+ * Rows that come and go, of catalogues whose counters move with what others do, so that they are
+ * not watched.
+ */
 const PAIRS: Readonly<Record<string, readonly [string, string]>> = {
   'a membership': ['grant {app} to {exec}', 'revoke {app} from {exec}'],
   'a parameter privilege': [

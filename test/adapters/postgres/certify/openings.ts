@@ -1,4 +1,6 @@
-/** One way to open a closed boundary: SQL as superuser, and the outlet that must then be reported. */
+/**
+ * One way to open a closed boundary: SQL as superuser, and the outlet that must then be reported.
+ */
 export interface Opening {
   readonly name: string;
   readonly sql: string;
@@ -25,7 +27,10 @@ const later = (name: string) =>
   create function app.later_${name}(text) returns text language plpgsql immutable as $$ begin perform app.writes_${name}(); return $1; end $$;
   alter function app.writes_${name}() owner to {app}; alter function app.later_${name}(text) owner to {app}`;
 
-/** Each of these was tried against a closed database. `{exec}`, `{owner}`, `{app}`, `{control}`, `{db}` are quoted names. */
+/**
+ * Each of these was tried against a closed database. `{exec}`, `{owner}`, `{app}`, `{control}`,
+ * `{db}` are quoted names.
+ */
 export const OPENINGS: readonly Opening[] = [
   {
     name: 'superuser',

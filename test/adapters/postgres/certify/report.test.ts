@@ -1,5 +1,6 @@
-// Goal: a certificate means the same on every server that is set up alike, and the report says what is missing.
-// Method: two servers of one version with the same set-up; declared restrictions changed; a control login without grants.
+// Goal: a certificate means the same on every server that is set up alike, and the report says what
+// is missing. Method: two servers of one version with the same set-up; declared restrictions
+// changed; a control login without grants.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeSurvey, renderSurvey } from '../../../../src/adapters/postgres/certify/render.ts';

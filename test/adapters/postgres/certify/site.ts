@@ -15,7 +15,10 @@ import {
   type Version,
 } from '../../../postgres/server.ts';
 
-/** A small business with what real schemas have: a definer function, a trigger, a cascade, a domain, a partition. */
+/**
+ * A small business with what real schemas have: a definer function, a trigger, a cascade, a domain,
+ * a partition.
+ */
 export const SCHEMA = (owner: string) => `
   create role ${owner} nologin;
   grant create on database current_database_name to ${owner};
@@ -48,13 +51,19 @@ export interface Site extends AsyncDisposable {
     readonly app: string;
   };
   survey(change?: Partial<BoundaryFacts>): ReturnType<typeof surveyBoundary>;
-  /** Runs statements as superuser, each by itself, with `{exec}`, `{app}` and so on replaced by quoted names. */
+  /**
+   * Runs statements as superuser, each by itself, with `{exec}`, `{app}` and so on replaced by
+   * quoted names.
+   */
   apply(statements: readonly string[]): Promise<void>;
   /** Facts with the relations as they are now. */
   refresh(): Promise<BoundaryFacts>;
 }
 
-/** A provisioned and hardened database whose boundary is closed. `names` fixes role names on a server of one's own. */
+/**
+ * A provisioned and hardened database whose boundary is closed. `names` fixes role names on a
+ * server of one's own.
+ */
 export async function openSite({
   version = 17,
   server,

@@ -1,5 +1,6 @@
-// Goal: two snapshots count as a standstill exactly where every transaction that ended in between is one that was named.
-// Method: random histories of transactions that begin and end, with the answer computed from the history itself.
+// Goal: two snapshots count as a standstill exactly where every transaction that ended in between
+// is one that was named. Method: random histories of transactions that begin and end, with the
+// answer computed from the history itself.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,6 @@
-// Goal: every kind of outlet is found, named and explained, and the statements given for it really close it.
-// Method: a provisioned database on a real server; open outlets as superuser, survey, apply the fixes, survey again.
+// Goal: every kind of outlet is found, named and explained, and the statements given for it really
+// close it. Method: a provisioned database on a real server; open outlets as superuser, survey,
+// apply the fixes, survey again.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PostgresSurvey } from '../../../../src/adapters/postgres/certify/facts.ts';

@@ -35,7 +35,9 @@ export interface Tally {
   effects: number;
   records: number;
   undone: number;
-  /** Numbers drawn from sequences, and operations times sequences that left numbers without a row. */
+  /**
+   * Numbers drawn from sequences, and operations times sequences that left numbers without a row.
+   */
   drawn: number;
   unused: number;
   readonly failed: Map<string, number>;
@@ -53,7 +55,9 @@ const PROMOTED_SHARE = 0.9;
 const ROWS_MAX = 500;
 const STAGE_TIMEOUT_MS = 10_000;
 
-/** Plays operations on one random schema and compares every observation with the dumps around it. */
+/**
+ * Plays operations on one random schema and compares every observation with the dumps around it.
+ */
 export async function playSchema(
   label: string,
   operations: number,
@@ -205,7 +209,10 @@ interface Seen {
   readonly told: string;
 }
 
-/** The counters that the adapter read within the transaction are those that the server publishes after it. */
+/**
+ * The counters that the adapter read within the transaction are those that the server publishes
+ * after it.
+ */
 function compareCounts(
   { tables, oids, tally }: Scene,
   { evidence, written, told }: Seen & { readonly written: Written },
@@ -241,7 +248,10 @@ function compareDrawn(
   }
 }
 
-/** Only one thing may keep an observation from being complete, and the server's own statistics must show it. */
+/**
+ * Only one thing may keep an observation from being complete, and the server's own statistics must
+ * show it.
+ */
 function justifyGaps(
   { oids, tally }: Scene,
   { written, told, gaps }: Seen & { readonly written: Written; readonly gaps: readonly string[] },
@@ -283,7 +293,10 @@ interface Outcome extends Seen {
   readonly unused: readonly string[];
 }
 
-/** E is the difference between the dumps with the numbers that no row has, and so is the sum of all row events. */
+/**
+ * E is the difference between the dumps with the numbers that no row has, and so is the sum of all
+ * row events.
+ */
 function compareEffects(
   { tables, tally }: Scene,
   { evidence, observation, before, after, truth, unused, told }: Outcome,

@@ -1,6 +1,7 @@
-// Goal: what the observer says an operation did is what it did, on schemas and operations that nobody thought of.
-// Method: random schemas and operations from a printed seed; a superuser dumps every table before and after, and E
-// must be the difference. EFFECTMATCH_SEED repeats a run, EFFECTMATCH_OPERATIONS says how many are to be compared.
+// Goal: what the observer says an operation did is what it did, on schemas and operations that
+// nobody thought of. Method: random schemas and operations from a printed seed; a superuser dumps
+// every table before and after, and E must be the difference. EFFECTMATCH_SEED repeats a run,
+// EFFECTMATCH_OPERATIONS says how many are to be compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chooseSeed } from '../../../crash/chance.ts';

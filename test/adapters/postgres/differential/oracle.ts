@@ -9,12 +9,18 @@ export type DumpedRow = Readonly<Record<string, unknown>>;
 const FORMATS =
   "set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set intervalstyle = 'postgres'; set bytea_output = 'hex'; set stats_fetch_consistency = 'none'";
 
-/** Prepares a superuser's session: the oracle reads the tables themselves and nothing that EffectMatch made. */
+/**
+ * Prepares a superuser's session: the oracle reads the tables themselves and nothing that
+ * EffectMatch made.
+ */
 export async function prepareOracle(client: pg.Client): Promise<void> {
   await client.query(FORMATS);
 }
 
-/** Reads all rows of all tables with a query of its own. `concat` prints by the type's output function. */
+/**
+ * Reads all rows of all tables with a query of its own. `concat` prints by the type's output
+ * function.
+ */
 export async function dump(client: pg.Client, tables: readonly TableSpec[]): Promise<Dump> {
   const selects = tables.map(({ sql, columns }, index) => {
     const cells = columns.map((column) => {
@@ -75,7 +81,10 @@ export function textOf(data: unknown): string {
   );
 }
 
-/** How often each text occurs, less how often it occurs on the other side; what is equal is left out. */
+/**
+ * How often each text occurs, less how often it occurs on the other side; what is equal is left
+ * out.
+ */
 export function surplus(
   before: readonly string[],
   after: readonly string[],
@@ -161,7 +170,10 @@ export async function readPositions(
   );
 }
 
-/** The numbers that were drawn between two readings and that no row of the net effects has, as sorted texts. */
+/**
+ * The numbers that were drawn between two readings and that no row of the net effects has, as
+ * sorted texts.
+ */
 export function unusedNumbers(
   tables: readonly TableSpec[],
   before: Positions,

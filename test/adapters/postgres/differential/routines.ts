@@ -41,7 +41,10 @@ interface Writer {
   readonly strays: boolean;
 }
 
-/** A statement, or a block that catches errors and so rolls back what it wrote, nested up to three deep. */
+/**
+ * A statement, or a block that catches errors and so rolls back what it wrote, nested up to three
+ * deep.
+ */
 function randomItem(writer: Writer, depth = 0): string {
   const { from, tables, undoes, strays } = writer;
   if (strays && chance(from, 0.15)) return 'perform write_stray();';
@@ -57,7 +60,10 @@ function randomItem(writer: Writer, depth = 0): string {
   return `begin ${inner.join(' ')} ${fails} exception when others then ${instead} end;`;
 }
 
-/** Most writes in triggers are wrapped, so that an operation does not fail only because its trigger did. */
+/**
+ * Most writes in triggers are wrapped, so that an operation does not fail only because its trigger
+ * did.
+ */
 function forgiving(writer: Writer): string {
   const item = randomItem(writer);
   return writer.undoes && chance(writer.from, 0.5)
@@ -85,7 +91,8 @@ function randomTrigger(writer: Writer, index: number): string {
     'after statement',
     'constraint',
   ]);
-  // The copies of a constraint trigger in a schema that the execution login may not use cannot be forced early.
+  // The copies of a constraint trigger in a schema that the execution login may not use cannot be
+  // forced early.
   const kind = drawn === 'constraint' && table.partitioned ? 'after row' : drawn;
   const write = `if pg_trigger_depth() < ${1 + from.below(3)} then ${forgiving(writer)} end if;`;
   const define = (body: string) =>
