@@ -10,16 +10,12 @@ export interface Role {
   readonly login: boolean;
   readonly replication: boolean;
   readonly bypassrls: boolean;
-  readonly connections: number;
-  readonly validUntil: string | null;
 }
 
 export interface Membership {
   readonly member: string;
   readonly role: string;
   readonly admin: boolean;
-  readonly inherit: boolean;
-  readonly set: boolean;
   readonly grantor: string;
 }
 
@@ -42,8 +38,6 @@ export interface RelationRow {
   readonly kind: string;
   readonly persistence: string;
   readonly owner: string;
-  readonly rls: boolean;
-  readonly forceRls: boolean;
   readonly partition: boolean;
   readonly extension: string | null;
   readonly parents: readonly number[];
@@ -57,8 +51,6 @@ export interface ColumnRow {
   readonly name: string;
   readonly type: string;
   readonly typeOid: number;
-  readonly generated: string;
-  readonly identity: string;
   readonly defaultText: string | null;
 }
 
@@ -102,10 +94,8 @@ export interface TriggerRow {
   readonly type: number;
   readonly deferrable: boolean;
   readonly internal: boolean;
-  readonly cloned: boolean;
   readonly definition: string;
   readonly attributes: number;
-  readonly arguments: number;
 }
 
 export interface RuleRow {
@@ -134,7 +124,7 @@ export interface FunctionRow {
   readonly trusted: boolean;
   readonly owner: string;
   readonly definer: boolean;
-  /** Only a trigger can call it, whoever may execute it. */
+  /** Only a trigger can call it, whatever rights a role has. */
   readonly trigger: boolean;
   readonly kind: string;
   readonly volatility: string;
