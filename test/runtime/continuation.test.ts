@@ -9,7 +9,7 @@ import type { Halt } from '../../src/protocol/continuation.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import type { Lineage } from '../../src/runtime/continuation.ts';
 import { lineagesOf } from '../../src/runtime/lineage.ts';
-import { overlay } from '../../src/testing/world.ts';
+import { overlay } from '../world/world.ts';
 import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';
 
 async function commit(deployed: Deployed, adapter = 'books') {

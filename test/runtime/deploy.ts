@@ -12,12 +12,7 @@ import type { Gate, Terminal, TerminalOf } from '../../src/protocol/terminal.ts'
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
-import {
-  type Fault,
-  type MemoryProcess,
-  World,
-  type WorldOptions,
-} from '../../src/testing/world.ts';
+import { type Fault, type MemoryProcess, World, type WorldOptions } from '../world/world.ts';
 
 export const LEASE_MS = 60_000;
 

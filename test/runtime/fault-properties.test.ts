@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
-import { everyFault } from '../../src/testing/world.ts';
+import { everyFault } from '../world/world.ts';
 import { type Change, play } from './play.ts';
 
 const change = (id: number): fc.Arbitrary<Change> =>

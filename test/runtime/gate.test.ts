@@ -15,7 +15,7 @@ import {
   overlayAdapter,
   overlayStages,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import {
   assertRejected,
   type DeployOptions,

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
-import type { World } from '../../src/testing/world.ts';
+import type { World } from '../world/world.ts';
 import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 /** How many turns the second execution and the two recoveries wait before they begin. */

@@ -8,13 +8,7 @@ import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Row } from '../../src/protocol/value.ts';
-import {
-  type Fault,
-  FaultStruck,
-  type MemoryBackend,
-  World,
-  type Write,
-} from '../../src/testing/world.ts';
+import { type Fault, FaultStruck, type MemoryBackend, World, type Write } from '../world/world.ts';
 import { type Deployed, deploy, LEASE_MS } from './deploy.ts';
 
 /**

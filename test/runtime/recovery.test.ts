@@ -19,7 +19,7 @@ import {
   overlayAdapter,
   remoteAdapter,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import {
   assertRejected,
   claimedOccurrence,

@@ -11,16 +11,16 @@ import { type Decision, signResolution } from '../../src/crypto/resolution.ts';
 import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
+import { openRig, type Rig } from '../adapters/http/rig.ts';
+import { runCommand } from '../cli/command.ts';
+import { testKeyring } from '../keyring.ts';
 import {
   MemoryBackend,
   memoryAdapter,
   PROBE_TARGET,
   WORLD_TARGETS,
   type World,
-} from '../../src/testing/world.ts';
-import { openRig, type Rig } from '../adapters/http/rig.ts';
-import { runCommand } from '../cli/command.ts';
-import { testKeyring } from '../keyring.ts';
+} from '../world/world.ts';
 import {
   claimedOccurrence,
   deploy,

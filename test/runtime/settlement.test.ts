@@ -23,7 +23,7 @@ import {
   overlayAdapter,
   overlayStages,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY, reseal } from './deploy.ts';
 
 type Promote = (stage: Stage, permit: ConsumedPermit) => Promise<Promotion>;

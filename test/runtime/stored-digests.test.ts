@@ -15,7 +15,7 @@ import { canonical } from '../../src/protocol/canon.ts';
 import { matches, update } from '../../src/protocol/draft.ts';
 import type { PermitRecord } from '../../src/protocol/permit.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
-import { overlayAdapter, remoteAdapter } from '../../src/testing/world.ts';
+import { overlayAdapter, remoteAdapter } from '../world/world.ts';
 import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-digests-'));

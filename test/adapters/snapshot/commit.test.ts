@@ -16,7 +16,7 @@ import type { Promotion } from '../../../src/contract/adapter.ts';
 import type { MarkerText } from '../../../src/contract/proof.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
-import { overlay } from '../../../src/testing/world.ts';
+import { overlay } from '../../world/world.ts';
 import { change, durable, freshPath, look, open } from './store.ts';
 
 const [BUSY, IOERR, CONSTRAINT] = [5, 10, 19];

@@ -1,8 +1,8 @@
-import type { MarkerText } from '../../contract/proof.ts';
-import { canonical } from '../../protocol/canon.ts';
-import type { ChangeRecord, Op } from '../../protocol/effect.ts';
-import type { Target } from '../../protocol/registration.ts';
-import type { Row } from '../../protocol/value.ts';
+import type { MarkerText } from '../../src/contract/proof.ts';
+import { canonical } from '../../src/protocol/canon.ts';
+import type { ChangeRecord, Op } from '../../src/protocol/effect.ts';
+import type { Target } from '../../src/protocol/registration.ts';
+import type { Row } from '../../src/protocol/value.ts';
 
 /**
  * One write as an operation asks for it. A row that is or is not there as the write supposes fails

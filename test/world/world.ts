@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
-import type { AdapterFactory } from '../contract/adapter.ts';
-import type { Clock, IdSource } from '../contract/clock.ts';
-import type { LedgersFactory } from '../contract/ledgers.ts';
-import type { Reached } from '../contract/steps.ts';
-import { type Approver, approver, generateApprover } from '../crypto/approver.ts';
-import { Keyring } from '../crypto/keyring.ts';
-import type { Target } from '../protocol/registration.ts';
-import type { Row } from '../protocol/value.ts';
-import { type MemoryOptions, memoryAdapter, PROBE_TARGET } from './world/adapter.ts';
-import { type Logic, MemoryBackend } from './world/backend.ts';
-import type { Fault } from './world/faults.ts';
-import { MemoryProcess } from './world/process.ts';
-import { MemoryRemote, remoteAdapter } from './world/remote.ts';
+import type { AdapterFactory } from '../../src/contract/adapter.ts';
+import type { Clock, IdSource } from '../../src/contract/clock.ts';
+import type { LedgersFactory } from '../../src/contract/ledgers.ts';
+import type { Reached } from '../../src/contract/steps.ts';
+import { type Approver, approver, generateApprover } from '../../src/crypto/approver.ts';
+import { Keyring } from '../../src/crypto/keyring.ts';
+import type { Target } from '../../src/protocol/registration.ts';
+import type { Row } from '../../src/protocol/value.ts';
+import { type MemoryOptions, memoryAdapter, PROBE_TARGET } from './adapter.ts';
+import { type Logic, MemoryBackend } from './backend.ts';
+import type { Fault } from './faults.ts';
+import { MemoryProcess } from './process.ts';
+import { MemoryRemote, remoteAdapter } from './remote.ts';
 
-export type { MemoryAction } from './world/action.ts';
-export { MEMORY_CHANNELS, memoryAdapter, PROBE_TARGET } from './world/adapter.ts';
-export { type Logic, MemoryBackend, type Write } from './world/backend.ts';
+export type { MemoryAction } from './action.ts';
+export { MEMORY_CHANNELS, memoryAdapter, PROBE_TARGET } from './adapter.ts';
+export { type Logic, MemoryBackend, type Write } from './backend.ts';
 export {
   CALLS,
   type Call,
@@ -23,7 +23,7 @@ export {
   everyFault,
   type Fault,
   type Network,
-} from './world/faults.ts';
+} from './faults.ts';
 export {
   alterEvidence,
   overlay,
@@ -31,9 +31,9 @@ export {
   overlayStages,
   silence,
   withoutChannel,
-} from './world/overlay.ts';
-export { FaultStruck, type MemoryProcess } from './world/process.ts';
-export { MemoryRemote, REMOTE_CHANNELS, remoteAdapter } from './world/remote.ts';
+} from './overlay.ts';
+export { FaultStruck, type MemoryProcess } from './process.ts';
+export { MemoryRemote, REMOTE_CHANNELS, remoteAdapter } from './remote.ts';
 
 /**
  * The tables of every world: what operations write, what server logic writes, and what approvals

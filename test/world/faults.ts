@@ -1,4 +1,4 @@
-import { STEPS, type Step } from '../../contract/steps.ts';
+import { STEPS, type Step } from '../../src/contract/steps.ts';
 import { MEMORY_CHANNELS } from './adapter.ts';
 
 /** Every port method that a runtime awaits while it executes, recovers or releases. */

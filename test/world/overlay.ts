@@ -5,7 +5,7 @@ import type {
   PromotableAdapter,
   Stage,
   Staged,
-} from '../../contract/adapter.ts';
+} from '../../src/contract/adapter.ts';
 
 /**
  * The subject, except for what `changes` names. Methods still run on the subject itself, private

@@ -1,6 +1,6 @@
-import { plainSchema } from '../../backend/manifest-schema.ts';
-import { normaliseManifest } from '../../backend/normalise.ts';
-import { PermitCheck, type StagedUnder } from '../../backend/permit-check.ts';
+import { plainSchema } from '../../src/backend/manifest-schema.ts';
+import { normaliseManifest } from '../../src/backend/normalise.ts';
+import { PermitCheck, type StagedUnder } from '../../src/backend/permit-check.ts';
 import type {
   AdapterContext,
   AdapterFactory,
@@ -10,13 +10,13 @@ import type {
   Promotion,
   Stage,
   Staged,
-} from '../../contract/adapter.ts';
-import type { ConsumedPermit } from '../../contract/proof.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
-import { EffectMatchError } from '../../errors.ts';
-import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { Registration, Target } from '../../protocol/registration.ts';
+} from '../../src/contract/adapter.ts';
+import type { ConsumedPermit } from '../../src/contract/proof.ts';
+import { codeIdentity } from '../../src/crypto/code-identity.ts';
+import { digestValueOf } from '../../src/crypto/digest.ts';
+import { EffectMatchError } from '../../src/errors.ts';
+import type { StateRead, StateReading } from '../../src/protocol/effect.ts';
+import type { Registration, Target } from '../../src/protocol/registration.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
 import type { Candidate, MemoryBackend } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';

@@ -1,5 +1,5 @@
-import type { Outlet, Survey } from '../../contract/adapter.ts';
-import type { Target } from '../../protocol/registration.ts';
+import type { Outlet, Survey } from '../../src/contract/adapter.ts';
+import type { Target } from '../../src/protocol/registration.ts';
 
 /** What a backend in memory lets a survey see. */
 export interface Surveyed {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { EffectMatchError } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
-import type { Target } from '../../protocol/registration.ts';
-import type { Row } from '../../protocol/value.ts';
+import { EffectMatchError } from '../../src/errors.ts';
+import { canonical } from '../../src/protocol/canon.ts';
+import type { Target } from '../../src/protocol/registration.ts';
+import type { Row } from '../../src/protocol/value.ts';
 import type { Write } from './backend.ts';
 
 /** What an agent submits to a backend in memory: writes that run in order. */

@@ -5,10 +5,10 @@ import type {
   Evidence,
   Markers,
   Stage,
-} from '../../contract/adapter.ts';
-import type { Ledgers, LedgersFactory } from '../../contract/ledgers.ts';
-import type { Reached, Step } from '../../contract/steps.ts';
-import type { ChangeRecord } from '../../protocol/effect.ts';
+} from '../../src/contract/adapter.ts';
+import type { Ledgers, LedgersFactory } from '../../src/contract/ledgers.ts';
+import type { Reached, Step } from '../../src/contract/steps.ts';
+import type { ChangeRecord } from '../../src/protocol/effect.ts';
 import type { Call, Ending, Fault } from './faults.ts';
 import { overlay, overlayStages, silence } from './overlay.ts';
 import { type MemoryRemote, requestedWrites } from './remote.ts';

@@ -1,19 +1,19 @@
-import { plainSchema } from '../../backend/manifest-schema.ts';
-import { normaliseManifest } from '../../backend/normalise.ts';
+import { plainSchema } from '../../src/backend/manifest-schema.ts';
+import { normaliseManifest } from '../../src/backend/normalise.ts';
 import type {
   AdapterContext,
   AdapterFactory,
   Approval,
   Evidence,
   RemoteAdapter,
-} from '../../contract/adapter.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
-import { invariant } from '../../errors.ts';
-import { canonical } from '../../protocol/canon.ts';
-import type { ApprovedEffect, CellRow, ChangeRecord } from '../../protocol/effect.ts';
-import type { Registration } from '../../protocol/registration.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+} from '../../src/contract/adapter.ts';
+import { codeIdentity } from '../../src/crypto/code-identity.ts';
+import { digestValueOf } from '../../src/crypto/digest.ts';
+import { invariant } from '../../src/errors.ts';
+import { canonical } from '../../src/protocol/canon.ts';
+import type { ApprovedEffect, CellRow, ChangeRecord } from '../../src/protocol/effect.ts';
+import type { Registration } from '../../src/protocol/registration.ts';
+import type { Row, Value } from '../../src/protocol/value.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
 import { type MemoryOptions, PROBE_TARGET, readRows } from './adapter.ts';
 import type { MemoryBackend, Write } from './backend.ts';
