@@ -3,7 +3,6 @@ import type { MarkerText } from '../../src/contract/proof.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import type { SignOptions } from '../../src/crypto/approver.ts';
 import { createSealer } from '../../src/crypto/seal.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { row, update } from '../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import { markerRecord } from '../../src/protocol/marker.ts';
@@ -17,9 +16,8 @@ import { type Fault, type MemoryProcess, World, type WorldOptions } from '../wor
 export const LEASE_MS = 60_000;
 
 /** Two invoices to pay, at a vendor that must not be blocked. */
-export function invoiceWorld(options: Partial<WorldOptions> = {}): World {
+export function invoiceWorld(options: WorldOptions = {}): World {
   return new World({
-    ledgers: memoryLedgers,
     rows: {
       invoice: [
         { id: 1, status: 'pending', amount: 35 },

@@ -7,6 +7,7 @@ import { type Approver, approver, generateApprover } from '../../src/crypto/appr
 import { Keyring } from '../../src/crypto/keyring.ts';
 import type { Target } from '../../src/protocol/registration.ts';
 import type { Row } from '../../src/protocol/value.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import { type MemoryOptions, memoryAdapter, PROBE_TARGET } from './adapter.ts';
 import { type Logic, MemoryBackend } from './backend.ts';
 import type { Fault } from './faults.ts';
@@ -52,10 +53,10 @@ const keyring = new Keyring([
 ]);
 const key = generateApprover(ISSUER);
 
-/** What a world consists of: its ledger, its rows, and whether its backend is remote. */
+/** What a world consists of: its rows, and whether its backend is remote. */
 export interface WorldOptions extends MemoryOptions {
-  /** Where every process of this world keeps its records; survives them. */
-  readonly ledgers: (clock: Clock) => LedgersFactory;
+  /** Where its processes keep their records; a SQLite file unless said otherwise. */
+  readonly ledgers?: (clock: Clock) => LedgersFactory & Partial<Disposable>;
   readonly rows?: Readonly<Record<string, readonly Row[]>>;
   readonly remote?: 'MEDIATED' | 'OPAQUE';
   /**
@@ -85,7 +86,7 @@ export interface Started {
  * requests, ledgers, keys, a clock, and processes that come and go. One chosen fault strikes one
  * process; what is durable afterwards can be compared with what was recorded about it.
  */
-export class World {
+export class World implements Disposable {
   readonly books: MemoryBackend;
   readonly bank: MemoryRemote;
   readonly approver: Approver;
@@ -93,15 +94,16 @@ export class World {
   #nowMs = START_MS;
   #ids = 0;
   readonly #options: WorldOptions;
-  readonly #store: LedgersFactory;
+  /** Where every process of this world keeps its records; survives them. */
+  readonly #store: LedgersFactory & Partial<Disposable>;
 
-  constructor(options: WorldOptions) {
+  constructor(options: WorldOptions = {}) {
     this.#options = options;
     const rows = { vendor: [{ id: 1, blocked: false }], ...options.rows };
     const targets = [...WORLD_TARGETS, PROBE_TARGET];
     this.books = new MemoryBackend('books-1', targets, rows);
     this.bank = new MemoryRemote(new MemoryBackend('bank-1', targets, rows));
-    this.#store = options.ledgers(this.clock);
+    this.#store = (options.ledgers ?? temporaryLedgers)(this.clock);
     this.approver = approver({
       issuer: ISSUER,
       privateKey: key.privateKey,
@@ -141,6 +143,11 @@ export class World {
     if (fault.kind !== 'logic') return;
     const { how } = fault;
     for (const backend of [this.books, this.bank.backend]) backend.logic = interfere(how, process);
+  }
+
+  /** Ends the world: its ledger is removed. Tests that make few worlds leave that to their end. */
+  [Symbol.dispose](): void {
+    this.#store[Symbol.dispose]?.();
   }
 
   advance(byMs: number): void {
