@@ -1,9 +1,9 @@
 /**
- * Lets the stages of one process take the write lock in turn. SQLite itself has no queue: whoever
- * tries at the right moment gets the lock, and everyone else has to try again. Between processes
- * that remains so.
+ * Lets the stages of one process take the write lock in the order in which they asked. SQLite
+ * itself has no queue: every writer has to try again until it meets the moment at which the lock is
+ * free. Between processes that remains so.
  */
-export class Turns {
+export class StageQueue {
   #taken = false;
   readonly #waiting: (() => void)[] = [];
 
@@ -38,7 +38,7 @@ export class Turns {
   }
 
   /**
-   * The turn goes straight to the next in line, so that nobody who comes later can slip in between.
+   * The turn goes straight to the next in line, so that a later stage cannot get in first.
    */
   #passOn(): void {
     const next = this.#waiting.shift();
