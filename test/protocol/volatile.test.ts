@@ -2,10 +2,10 @@
 // observations that differ in volatile columns, in touches of rows, and in what is compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { comparedEffects } from '../../src/protocol/compared.ts';
 import type { Effect } from '../../src/protocol/effect.ts';
 import { observedLines } from '../../src/protocol/outcome.ts';
 import type { Registration } from '../../src/protocol/registration.ts';
+import { comparedEffects } from '../../src/protocol/volatile.ts';
 
 const registration: Registration = {
   profile: 'row-event',
