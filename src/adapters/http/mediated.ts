@@ -1,9 +1,4 @@
-import type {
-  AdapterContext,
-  AdapterFactory,
-  Approval,
-  RemoteAdapter,
-} from '../../contract/adapter.ts';
+import type { AdapterFactory, Approval } from '../../contract/adapter.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, decodeData, isHeaderName } from '../../http/content.ts';
@@ -16,10 +11,10 @@ import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
 import { findOversized } from '../../protocol/limits.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import { openOperations, operationsAdapter } from './operations.ts';
+import { openOperations, type RequestSource } from './operations.ts';
 import type { MediatedOperation, MediatedOptions, Plan, PlannedEffect } from './options.ts';
 import { planOf } from './plan.ts';
-import { fieldAt } from './service.ts';
+import { fieldAt, type OpenedService } from './service.ts';
 
 /** The agent says nothing about the request: what is sent follows from what was approved. */
 export type MediatedAction = Readonly<Record<never, never>>;
@@ -32,15 +27,20 @@ type Planned = Pick<Approval, 'effects' | 'requires'>;
  * approved outcome alone and sent once, with the occurrence as its idempotency key.
  */
 export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedAction> {
-  return { open: async (context) => openMediated(options, context) };
+  return {
+    open: async (context) =>
+      openOperations('MEDIATED', options, context, (service) =>
+        derived(options, context.name, service),
+      ),
+  };
 }
 
-function openMediated(
+/** Requests as they follow from approvals. */
+function derived(
   options: MediatedOptions,
-  context: AdapterContext,
-): RemoteAdapter<MediatedAction> {
-  const service = openOperations('MEDIATED', options, context);
-  const { gateway, registration } = service;
+  adapter: string,
+  { gateway, registration, normalise }: OpenedService,
+): RequestSource<MediatedAction> {
   const operations = Object.entries(options.operations).map(named);
   const byShape = new Map(operations.map((operation) => [shapeOf(operation.effects), operation]));
   if (byShape.size !== operations.length) throw refused('two operations are for the same effects');
@@ -54,10 +54,10 @@ function openMediated(
       `no operation has these effects, so no request can be derived from them (there are: ${known})`,
     );
   };
-  const blank = { version: 1 as const, registration, watch: [], salt: '0'.repeat(32) };
-  return operationsAdapter('MEDIATED', options, context, service, {
+  const blank = { version: 1 as const, adapter, registration, watch: [], salt: '0'.repeat(32) };
+  return {
     async normalise(manifest) {
-      const normalised = await service.normalise(manifest);
+      const normalised = await normalise(manifest);
       // Without effects it is the state of an operation contract that is normalised, and nothing to
       // request yet.
       if (normalised.effects.length > 0) derive(normalised);
@@ -68,12 +68,7 @@ function openMediated(
     request: derive,
     nameOf: (approved) => find(approved)?.name,
     probe: {
-      samples: () =>
-        operations.map((operation) => ({
-          ...blank,
-          adapter: context.name,
-          ...sampleOf(operation),
-        })),
+      samples: () => operations.map((operation) => ({ ...blank, ...sampleOf(operation) })),
       async exclusiveCredential() {
         for (const operation of operations) {
           if (!(await needsCredential(gateway, derive(sampleOf(operation))))) return false;
@@ -83,12 +78,12 @@ function openMediated(
       async idempotent() {
         for (const operation of operations) {
           const content = derive(sampleOf(operation));
-          if (!(await honoursKey(gateway, content, operation, context.name))) return false;
+          if (!(await honoursKey(gateway, content, operation, adapter))) return false;
         }
         return true;
       },
     },
-  });
+  };
 }
 
 type NamedOperation = MediatedOperation & { readonly name: string };

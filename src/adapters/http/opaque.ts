@@ -1,10 +1,11 @@
 import { copyAction, copyChecked } from '../../backend/plain-action.ts';
 import { refuseAction } from '../../contract/action-input.ts';
-import type { AdapterContext, AdapterFactory, RemoteAdapter } from '../../contract/adapter.ts';
+import type { AdapterFactory } from '../../contract/adapter.ts';
 import { isHeaderName } from '../../http/content.ts';
 import { refused } from '../../http/errors.ts';
+import type { Gateway } from '../../http/gateway.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import { openOperations, operationsAdapter } from './operations.ts';
+import { openOperations, type RequestSource } from './operations.ts';
 import type { OpaqueOperation, OpaqueOptions } from './options.ts';
 
 /** What an agent asks for: a registered operation, with input that its own check lets through. */
@@ -18,12 +19,14 @@ export interface OpaqueAction {
  * sent once and judged by what can be read back. Nothing is held and nothing can be rolled back.
  */
 export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction> {
-  return { open: async (context) => openOpaque(options, context) };
+  return {
+    open: async (context) =>
+      openOperations('OPAQUE', options, context, ({ gateway }) => constrained(options, gateway)),
+  };
 }
 
-function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdapter<OpaqueAction> {
-  const service = openOperations('OPAQUE', options, context);
-  const { operations } = options;
+/** Requests as an agent asks for them, within what the operations let through. */
+function constrained({ operations }: OpaqueOptions, gateway: Gateway): RequestSource<OpaqueAction> {
   const names = Object.keys(operations);
   for (const [name, operation] of Object.entries(operations)) checkOpaque(name, operation);
   const find = (name: string) => {
@@ -31,7 +34,7 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
     if (operation !== undefined) return operation;
     throw refuseAction(`unknown operation "${name}" (there are: ${names.join(', ')})`);
   };
-  return operationsAdapter('OPAQUE', options, context, service, {
+  return {
     parseAction(untrusted) {
       const { operation, input } = readAction(untrusted);
       const refusal = `operation "${operation}" does not take this`;
@@ -42,12 +45,12 @@ function openOpaque(options: OpaqueOptions, context: AdapterContext): RemoteAdap
       const { method, path, idempotency, request } = find(operation);
       const header = idempotency?.header.toLowerCase() ?? null;
       const fixed = { operation, method, path, idempotency: header };
-      return service.gateway.compose(fixed, request(input));
+      return gateway.compose(fixed, request(input));
     },
     // The action is not stored. With several operations recovery cannot tell which one it was, and
     // does not guess.
     nameOf: () => (names.length === 1 ? names[0] : undefined),
-  });
+  };
 }
 
 function checkOpaque(name: string, { input, request, idempotency }: OpaqueOperation): void {

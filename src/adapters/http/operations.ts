@@ -1,35 +1,57 @@
 import type { AdapterContext, Approval, RemoteAdapter } from '../../contract/adapter.ts';
 import { refused } from '../../http/errors.ts';
 import { type RemoteBackend, remoteAdapter } from '../../http/remote.ts';
+import type { Target } from '../../protocol/registration.ts';
 import {
-  type MediatedOperation,
   type MediatedOptions,
   OPERATION_OPTIONS,
-  type OpaqueOperation,
   type OpaqueOptions,
+  type OperationBase,
 } from './options.ts';
 import { CHANNELS, placeOf, readBack } from './read-back.ts';
 import { type OpenedService, openService } from './service.ts';
 
-type RemoteCapability = RemoteAdapter['capability'];
-
-/** Opens a service and checks what every operation must say, however its request is made. */
-export function openOperations(
-  capability: RemoteCapability,
-  options: MediatedOptions | OpaqueOptions,
-  context: AdapterContext,
-): OpenedService {
-  const service = openService(options as MediatedOptions, OPERATION_OPTIONS, context, capability);
-  const operations = Object.entries(options.operations ?? {});
-  if (operations.length === 0) throw refused('register at least one operation');
-  for (const [name, operation] of operations) checkOperation(name, operation, service.registration);
-  return service;
+/** Where a request comes from: the only thing in which MEDIATED and OPAQUE services differ. */
+export interface RequestSource<Action>
+  extends Pick<RemoteBackend<Action>, 'parseAction' | 'describeAction' | 'request' | 'probe'> {
+  readonly normalise?: RemoteAdapter['normalise'];
+  /** The operation that an approval is for, as far as recovery can know it. */
+  nameOf(approved: Approval): string | undefined;
 }
 
+/** The adapter of a service whose operations are declared. */
+export function openOperations<Action>(
+  capability: RemoteAdapter['capability'],
+  options: MediatedOptions | OpaqueOptions,
+  context: AdapterContext,
+  sourceOf: (service: OpenedService) => RequestSource<Action>,
+): RemoteAdapter<Action> {
+  const service = openService(options as MediatedOptions, OPERATION_OPTIONS, context, capability);
+  const operations: Readonly<Record<string, OperationBase>> = options.operations ?? {};
+  const { gateway, registration } = service;
+  if (Object.keys(operations).length === 0) throw refused('register at least one operation');
+  for (const [name, operation] of Object.entries(operations))
+    checkOperation(name, operation, registration.targets);
+  const source = sourceOf(service);
+  return remoteAdapter({
+    ...service,
+    ...source,
+    ...{ kind: 'http', capability, context, operations, channels: CHANNELS },
+    send: (content, permit) => gateway.send(content, permit.record.occurrence, { warrant: permit }),
+    async lookUp(occurrence, requested, approved) {
+      const name = requested ?? source.nameOf(approved);
+      const operation = name === undefined ? undefined : operations[name];
+      if (operation === undefined) return 'which operation was requested is no longer known';
+      return await readBack(gateway, occurrence, operation, approved);
+    },
+  });
+}
+
+/** Checks what every operation must say, however its request is made. */
 function checkOperation(
   name: string,
-  { method, path, readBack, assigns = [] }: MediatedOperation | OpaqueOperation,
-  { targets }: RemoteAdapter['registration'],
+  { method, path, readBack, assigns = [] }: OperationBase,
+  targets: readonly Target[],
 ): void {
   if (!['POST', 'PUT', 'PATCH', 'DELETE'].includes(method))
     throw refused(`operation "${name}" has no usable method`);
@@ -54,37 +76,4 @@ function checkOperation(
     if (!registered?.columns.includes(column))
       throw refused(`"${place}" in assigns of operation "${name}" is not a registered column`);
   }
-}
-
-/** Where a request comes from: the only thing in which MEDIATED and OPAQUE services differ. */
-export interface RequestSource<Action>
-  extends Pick<RemoteBackend<Action>, 'parseAction' | 'describeAction' | 'request' | 'probe'> {
-  readonly normalise?: RemoteAdapter['normalise'];
-  /** The operation that an approval is for, as far as recovery can know it. */
-  nameOf(approved: Approval): string | undefined;
-}
-
-/** The adapter of a service whose operations are declared. */
-export function operationsAdapter<Action>(
-  capability: RemoteCapability,
-  options: MediatedOptions | OpaqueOptions,
-  context: AdapterContext,
-  service: OpenedService,
-  source: RequestSource<Action>,
-): RemoteAdapter<Action> {
-  const { gateway } = service;
-  const { operations } = options;
-  return remoteAdapter({
-    kind: 'http',
-    ...service,
-    ...source,
-    ...{ capability, context, operations, channels: CHANNELS },
-    send: (content, permit) => gateway.send(content, permit.record.occurrence, { warrant: permit }),
-    async lookUp(occurrence, requested, approved) {
-      const name = requested ?? source.nameOf(approved);
-      const operation = name === undefined ? undefined : operations[name];
-      if (operation === undefined) return 'which operation was requested is no longer known';
-      return await readBack(gateway, occurrence, operation, approved);
-    },
-  });
 }
