@@ -39,7 +39,12 @@ export interface ServiceOptions {
 }
 
 const SERVICE: OptionNames<ServiceOptions> = {
-  ...{ url: true, backend: true, credential: true, ca: true, timeoutMs: true, maxBytes: true },
+  url: true,
+  backend: true,
+  credential: true,
+  ca: true,
+  timeoutMs: true,
+  maxBytes: true,
 };
 
 /** What a service says in response to a GET. */

@@ -83,7 +83,7 @@ function outletsOf({ gateway, operations }: DescribedService): readonly Outlet[]
 }
 
 /** What a read-back found. Attributed to the request unless `unattributed` says otherwise. */
-export type ReadBack = Pick<Evidence, 'records' | 'channels' | 'assigned' | 'refused'> &
+export type ReadBackFindings = Pick<Evidence, 'records' | 'channels' | 'assigned' | 'refused'> &
   Partial<Pick<Evidence, 'unattributed'>>;
 
 /** What is particular to a remote adapter; {@link remoteAdapter} adds what all of them do. */
@@ -114,7 +114,7 @@ export interface RemoteBackend<Action>
     occurrence: string,
     operation: string | undefined,
     approved: Approval,
-  ): Promise<ReadBack | string>;
+  ): Promise<ReadBackFindings | string>;
   /** Absent if nothing is promised about the service. */
   readonly probe?: Omit<RemoteProbe, 'fingerprint'>;
 }

@@ -39,7 +39,13 @@ export type GithubAction = Readonly<Record<never, never>>;
 const MAX_BYTES = 1 << 23;
 
 const OPTIONS: OptionNames<GithubOptions> = {
-  ...{ owner: true, repo: true, token: true, url: true, values: true, timeoutMs: true, ca: true },
+  owner: true,
+  repo: true,
+  token: true,
+  url: true,
+  values: true,
+  timeoutMs: true,
+  ca: true,
 };
 
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
@@ -66,7 +72,12 @@ export async function openAdapter(
     capability,
   };
   return remoteAdapter({
-    ...{ kind: 'github', backend, capability, gateway, context, registration },
+    kind: 'github',
+    backend,
+    capability,
+    gateway,
+    context,
+    registration,
     modules: new URL('.', import.meta.url),
     configuration: FIELDS.join(' '),
     operations: {

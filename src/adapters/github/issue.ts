@@ -20,9 +20,8 @@ export function markOf(occurrence: string): string {
   return `<!-- effectmatch:${occurrence} -->`;
 }
 
-const MARK = /^<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
-const MARK_LENGTH = markOf(`occ_${'0'.repeat(40)}`).length;
 const GAP = '\n\n';
+const MARK = /(?:\n\n)?<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
 
 /** A body with the mark of its occurrence. */
 export function markBody(body: Value | undefined, occurrence: string): string {
@@ -48,22 +47,20 @@ export function readIssue(
   return { number, fields: { title, body: plainBody(body), state, labels, assignees } };
 }
 
-/** Without our mark; an empty body and none are the same to GitHub. */
+/**
+ * Without our mark and the gap before it; other newlines at the end belong to the body. An empty
+ * body and none are the same to GitHub.
+ */
 function plainBody(body: string | null): string | null {
-  const text = (body ?? '').replace(/\r\n/g, '\n');
-  const said = MARK.test(text.slice(-MARK_LENGTH)) ? withoutGap(text.slice(0, -MARK_LENGTH)) : text;
-  return said === '' ? null : said;
-}
-
-/** Takes away what we put in, and no more: newlines at the end of a body are the body's. */
-function withoutGap(text: string): string {
-  return text.endsWith(GAP) ? text.slice(0, -GAP.length) : text;
+  const text = body ?? '';
+  const plain = text.replace(/\r\n/g, '\n').replace(MARK, '');
+  return plain === '' ? null : plain;
 }
 
 function namesOf(list: Value | undefined, field: string): readonly string[] | undefined {
   if (!Array.isArray(list)) return undefined;
-  const names = (list as readonly Value[]).map((entry) => (isObject(entry) ? entry[field] : entry));
-  return names.every((name) => typeof name === 'string') ? sortNames(names as string[]) : undefined;
+  const names = list.map((entry: Value) => (isObject(entry) ? (entry[field] ?? null) : entry));
+  return isNames(names) ? sortNames(names) : undefined;
 }
 
 /**

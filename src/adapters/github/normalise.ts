@@ -40,23 +40,22 @@ async function completeUpdate(
   { key, before, after: stated = {} }: ApprovedEffect,
   read: ReadFields,
 ): Promise<Manifest> {
-  const cell = key?.number;
-  const is = cell !== undefined && 'is' in cell ? cell.is : null;
-  const number = numberIn({ target: ISSUE.name, key: { number: is } });
-  const required = manifest.requires.find((requirement) => requirement.key.number === number)?.row;
+  const cell = key?.number ?? { any: true };
+  const number = numberIn({ target: ISSUE.name, key: 'is' in cell ? { number: cell.is } : {} });
+  const required = manifest.requires.find((row) => row.key.number === number)?.row;
   const current = isWhole(required) ? required : await read(number);
   if (current === null) throw invalid(`issue ${number} does not exist`);
   checkBefore(number, before, current);
-  if ('number' in stated) throw invalid(`the number of an issue cannot be changed`);
-  const after = { ...asCells(current), ...stated };
-  const wanted = exactFields(after);
-  if (FIELDS.every((field) => canonical(wanted[field]) === canonical(current[field])))
+  if (stated.number !== undefined) throw invalid('the number of an issue cannot be changed');
+  const now = asCells(current);
+  const after = asCells(exactFields({ ...now, ...stated }));
+  if (canonical(after) === canonical(now))
     throw invalid(`issue ${number} has all of these fields already; there is nothing to approve`);
-  const update = { op: 'update' as const, target: ISSUE.name, key: { number: { is: number } } };
-  const requirement = { target: ISSUE.name, key: { number }, row: current };
+  const { name: target } = ISSUE;
+  const requirement = { target, key: { number }, row: current };
   return {
     ...manifest,
-    effects: [{ ...update, after: asCells(wanted), count: 1 }],
+    effects: [{ op: 'update', target, key: { number: { is: number } }, after, count: 1 }],
     requires: isWhole(required) ? manifest.requires : [...manifest.requires, requirement],
   };
 }
@@ -81,13 +80,14 @@ export function exactFields(cells: CellRow | undefined): Row {
   return Object.fromEntries(exact);
 }
 
-function asCells(fields: Row): CellRow {
+/** The registered fields, each with exactly this value. */
+export function asCells(fields: Row): CellRow {
   return Object.fromEntries(FIELDS.map((field) => [field, { is: fields[field] ?? null }]));
 }
 
 /** Whether all registered fields are there. */
 export function isWhole(row: Row | null | undefined): row is Row {
-  return row !== null && row !== undefined && FIELDS.every((field) => Object.hasOwn(row, field));
+  return FIELDS.every((field) => Object.hasOwn(row ?? {}, field));
 }
 
 /** The number that names an issue. */

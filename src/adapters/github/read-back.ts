@@ -1,9 +1,10 @@
 import type { Approval } from '../../contract/adapter.ts';
 import type { Gateway } from '../../http/gateway.ts';
-import type { ReadBack } from '../../http/remote.ts';
+import type { ReadBackFindings } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import { FIELDS, ISSUE, markOf, readIssue } from './issue.ts';
+import { ISSUE, markOf, readIssue } from './issue.ts';
+import { asCells } from './normalise.ts';
 
 /** The fields as a fresh GET shows them. */
 export const CHANNELS = ['fields'] as const;
@@ -28,7 +29,7 @@ export async function lookUpIssue(
   gateway: Gateway,
   issues: string,
   { occurrence, approved, acknowledged }: Requested,
-): Promise<ReadBack | string> {
+): Promise<ReadBackFindings | string> {
   const [effect] = approved.effects;
   const creates = effect?.op === 'insert';
   const cell = effect?.key?.number;
@@ -43,9 +44,7 @@ export async function lookUpIssue(
   if (answer.kind === 'absent') return 'there is no such issue';
   const after = readIssue(answer.body)?.fields;
   if (after === undefined) return 'the answer is not an issue';
-  const isApproved = FIELDS.every(
-    (field) => canonical({ is: after[field] }) === canonical(effect?.after?.[field] ?? null),
-  );
+  const isApproved = canonical(asCells(after)) === canonical(effect?.after ?? null);
   if (acknowledged === undefined && !isApproved)
     return 'the fields are not as approved, and GitHub did not say that it has done the write';
   const op = creates ? 'insert' : 'update';

@@ -36,7 +36,11 @@ export function openOperations<Action>(
   return remoteAdapter({
     ...service,
     ...source,
-    ...{ kind: 'http', capability, context, operations, channels: CHANNELS },
+    kind: 'http',
+    capability,
+    context,
+    operations,
+    channels: CHANNELS,
     send: (content, permit) => gateway.send(content, permit.record.occurrence, { warrant: permit }),
     async lookUp(occurrence, requested, approved) {
       const name = requested ?? source.nameOf(approved);

@@ -223,7 +223,10 @@ export interface DraftOptions extends CommonOptions {
 }
 
 const COMMON: OptionNames<CommonOptions> = {
-  ...{ service: true, targets: true, profile: true, values: true },
+  service: true,
+  targets: true,
+  profile: true,
+  values: true,
 };
 
 /** The options of a service with operations. */
@@ -232,5 +235,7 @@ export const OPERATION_OPTIONS: OptionNames<MediatedOptions> = { ...COMMON, oper
 /** The options of a service with drafts. */
 export const DRAFT_OPTIONS: OptionNames<DraftOptions> = {
   ...COMMON,
-  ...{ draft: true, publication: true, probe: true },
+  draft: true,
+  publication: true,
+  probe: true,
 };

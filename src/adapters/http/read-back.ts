@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Approval, ChannelReport } from '../../contract/adapter.ts';
 import { fillPath } from '../../http/content.ts';
 import type { Gateway } from '../../http/gateway.ts';
-import type { ReadBack } from '../../http/remote.ts';
+import type { ReadBackFindings } from '../../http/remote.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
 import type { OperationBase, Plan, ReadBackOptions, ReadBackResult } from './options.ts';
@@ -25,7 +25,7 @@ export async function readBack(
   key: string,
   { readBack: options, assigns = [] }: OperationBase,
   approved: Approval,
-): Promise<ReadBack | string> {
+): Promise<ReadBackFindings | string> {
   const { waitsMs = [], covers, witness } = options;
   const plan = planOf(approved.effects);
   let found = await lookUp(gateway, key, options, plan);
