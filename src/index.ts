@@ -18,8 +18,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
-export { defineConfig } from './cli/config.ts';
-export { fromEnvironment } from './cli/environment.ts';
+export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,
   type ApproverKey,

@@ -27,6 +27,7 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
+import { withTried } from './action.ts';
 import { type Attempt, storableText } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
@@ -240,7 +241,9 @@ export function checkPresupposed(
     license.action !== undefined &&
     actionDigest(admitted, action, signed.approved.salt) !== license.action
   ) {
-    return refuse('other-action', 'the license is bound to another action');
+    const tried = adapter.describeAction(action);
+    const detail = withTried(admitted, 'the license is bound to another action', tried);
+    return refuse('other-action', detail);
   }
   return undefined;
 }

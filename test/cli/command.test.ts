@@ -3,7 +3,7 @@
 // it deserves.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readArguments, unknownWord } from '../../src/cli/arguments.ts';
+import { readArguments, unknownWord } from '../../src/cli/command.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 
 const SPEC = {
@@ -44,7 +44,7 @@ test('everything after -- is a word, also when it looks like a flag', () => {
 const REFUSED: readonly [readonly string[], RegExp][] = [
   [[], /<name> is missing: effectmatch copy <name>/],
   [['a', 'b'], /does not take "b"/],
-  [['a', '--limt', '3'], /unknown flag "--limt"; did you mean "--limit"\?/],
+  [['a', '--limt', '3'], /unknown flag "--limt" \(did you mean "--limit"\?\)/],
   [['a', '--zzzzzz'], /unknown flag "--zzzzzz"$/],
   [['a', '-x'], /unknown flag "-x"/],
   [['a', '--constructor'], /unknown flag "--constructor"/],

@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
-import { type Arguments, readArguments } from '../../src/cli/arguments.ts';
-import { readEntries } from '../../src/cli/journal-entries.ts';
-import { createMatcher, FILTER_FLAGS, readFilter } from '../../src/cli/journal-filter.ts';
+import { type Arguments, readArguments } from '../../src/cli/command.ts';
+
+import { createMatcher, FILTER_FLAGS, readFilter, readRows } from '../../src/cli/journal-rows.ts';
 import type { JournalEntry } from '../../src/contract/ledgers.ts';
 import { createRuntime, defineOperation, update } from '../../src/index.ts';
 import { Office, startCommand } from './command.ts';
@@ -41,13 +41,11 @@ await runtime.shadow({ adapter: 'books', task: 'looked at', planRevision: 1 }, p
 const all = await runtime.ledgers.journal({ limit: 1000 });
 
 const argumentsOf = (...words: string[]): Arguments =>
-  readArguments('journal', words, { flags: FILTER_FLAGS, positionals: [] });
+  readArguments('journal', words, { flags: FILTER_FLAGS });
 const NOW = Date.now();
 const choose = async (limit: number, from: number | undefined, ...words: string[]) => {
   const matches = createMatcher(runtime.ledgers, readFilter(argumentsOf(...words), NOW));
-  return (await readEntries(runtime.ledgers, { limit, after: from, matches })).map(
-    ({ seq }) => seq,
-  );
+  return (await readRows(runtime.ledgers, { limit, after: from, matches })).map(({ seq }) => seq);
 };
 const seqs = (test: (entry: JournalEntry) => boolean) => all.filter(test).map(({ seq }) => seq);
 
