@@ -35,7 +35,7 @@ import {
   terminalSlot,
 } from './journal.ts';
 import { MemoryJournal } from './memory-journal.ts';
-import { nonceReused, planSuperseded, spent } from './refusals.ts';
+import { nonceReused, notNext, planSuperseded, spent } from './refusals.ts';
 import {
   assertPermitFits,
   assertReleasable,
@@ -116,6 +116,8 @@ class MemoryLedgers implements Ledgers {
 
     const occurrence = binding.occurrences.find((candidate) => !leases.has(candidate));
     if (occurrence === undefined) return spent(license);
+    if (request.only !== undefined && request.only !== occurrence)
+      return notNext(binding.occurrences, request.only, occurrence);
     const claim = makeClaim(this.#context, checked, request.claim, occurrence);
     invariant(
       !this.#journal.find(occurrence, terminalSlot(claim.record.execution)),

@@ -8,7 +8,7 @@ import type {
 import { invariant } from '../../errors.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { CLAIM_SLOT, type OpenedRow, RESOLUTION_SLOT, tampered, terminalSlot } from '../journal.ts';
-import { nonceReused, planSuperseded, spent } from '../refusals.ts';
+import { nonceReused, notNext, planSuperseded, spent } from '../refusals.ts';
 import { type CheckedRequest, makeClaim } from '../rules.ts';
 import { countClaim, findIssued, insertIssuance, openIssuance } from './issuances.ts';
 import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
@@ -32,6 +32,8 @@ export function claimOccurrence(
   const occurrence =
     issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
+  if (request.only !== undefined && request.only !== occurrence)
+    return notNext(occurrences, request.only, occurrence);
   const untouched = issued === undefined && traces === 0;
   if (!untouched) requireUnclaimed(session, occurrence);
 
