@@ -10,12 +10,13 @@ import type { ConsumedPermit } from '../../contract/proof.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
+import { unavailable } from '../../http/errors.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { DraftContent, DraftOptions } from './draft-options.ts';
-import { normaliseRecord } from './numbers.ts';
-import { contentOf, type Publications, unavailable } from './publications.ts';
+import type { DraftContent, DraftOptions } from './options.ts';
+import { contentOf, type Publications } from './publications.ts';
+import { normaliseRecord } from './service.ts';
 
 /**
  * What must answer before a draft counts as observed: its content, and that the state beneath it
@@ -178,12 +179,11 @@ export class DraftStage implements Stage {
 
   async #content(): Promise<DraftContent> {
     const { gateway, options } = this.#tools;
-    const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }), this.#warrant);
-    if (answer.kind === 'found') {
-      const { records, base } = options.draft.content(answer.body);
-      return { records: records.map(normaliseRecord), base };
-    }
-    throw unavailable(answer.kind === 'absent' ? 'the draft is gone' : answer.why);
+    const path = fillPath(options.draft.path, { id: this.#id });
+    const found = await gateway.read('the draft', path, this.#warrant);
+    if (found === undefined) throw unavailable('the draft is gone');
+    const { records, base } = options.draft.content(found.body);
+    return { records: records.map(normaliseRecord), base };
   }
 }
 

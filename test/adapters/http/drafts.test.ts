@@ -15,9 +15,8 @@ const REQUEST = { ...PAYMENT, effects: [insert('payment', ORDER)] };
 const ACTION = { input: { orders: [ORDER] } };
 
 async function start(rig: Rig, reached: (step: Step) => void = () => {}) {
-  const place = { origin: rig.service.origin, token: rig.service.token, account: 'main' };
   return await rig.start(
-    { adapters: { bank: draftHttp(draftPaymentOptions(place)) } },
+    { adapters: { bank: draftHttp(draftPaymentOptions(rig.place)) } },
     { reached },
   );
 }

@@ -114,11 +114,7 @@ test('a response that repeats the credential is not used', async () => {
 
 test('no operation can set the credential, the key or a header of the connection', async () => {
   await using rig = await openRig();
-  const options = paymentOptions({
-    origin: rig.service.origin,
-    token: rig.service.token,
-    account: 'main',
-  });
+  const options = paymentOptions(rig.place);
   const { pay } = options.operations;
   assert.ok(pay);
   for (const name of [

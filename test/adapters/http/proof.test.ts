@@ -12,11 +12,6 @@ import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
 import { type EchoService, startEchoService } from './echo-service.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
-const placeOf = (rig: Rig, account = 'main') => ({
-  origin: rig.service.origin,
-  token: rig.service.token,
-  account,
-});
 const trialsOf = (rig: Rig) => ({
   strangers: rig.service.strangers,
   samples: rig.account.arrivals.size,
@@ -48,7 +43,7 @@ test('opening, preparing and recovering send a service nothing; the first execut
 
 test('another credential or another operation has the service tried again, and the old ones stay proven', async () => {
   await using rig = await openRig();
-  const options = paymentOptions(placeOf(rig));
+  const options = paymentOptions(rig.place);
   const { pay } = options.operations;
   assert.ok(pay);
   const renamed = {
@@ -70,7 +65,7 @@ test('another credential or another operation has the service tried again, and t
   };
   assert.equal(await tries(mediatedHttp(options)), 2);
   assert.equal(await tries(mediatedHttp(renamed)), 0, 'the same in other words');
-  assert.equal(await tries(mediatedHttp(paymentOptions(placeOf(rig, 'other')))), 2);
+  assert.equal(await tries(mediatedHttp(paymentOptions({ ...rig.place, account: 'other' }))), 2);
   assert.equal(await tries(mediatedHttp(reworded)), 1);
   assert.equal(await tries(mediatedHttp(options)), 0);
 });
@@ -152,7 +147,7 @@ for (const trouble of ['open', 'silent'] as const) {
 test('a credential that comes after the trial and before certification is not used', async () => {
   await using rig = await openRig();
   let account = 'main';
-  const { service, ...options } = paymentOptions(placeOf(rig));
+  const { service, ...options } = paymentOptions(rig.place);
   const value = () => `${rig.service.token}.${account}`;
   const bank = mediatedHttp({
     ...options,
@@ -171,7 +166,7 @@ test('a service with drafts keeps none of a runtime that is only opened, and is 
   await using rig = await openRig();
   const order = { id: 'p-1', payee: 'acme', amount: 35, memo: null };
   let created = 0;
-  const options = draftPaymentOptions(placeOf(rig));
+  const options = draftPaymentOptions(rig.place);
   const { create } = options.draft;
   const counting = {
     ...create,
