@@ -9,10 +9,10 @@ import {
 import { EffectMatchError } from '../../errors.ts';
 import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
-import type { Entry } from './entry.ts';
+import type { EntryRoutine } from './entry.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
 import { isSignature, parseRoutine } from './routine-name.ts';
-import type { Gate } from './statement-gate.ts';
+import type { StatementGate } from './statement-gate.ts';
 
 /**
  * What may be bound to a parameter: the server reads its text as the parameter's type. Lists become
@@ -40,11 +40,11 @@ export type PostgresAction =
   | { readonly statements: readonly PostgresStatement[] };
 
 /** An action that was checked completely: its own copy, ready to bind. */
-export interface CheckedAction {
-  readonly statements: readonly CheckedStatement[];
+export interface CheckedPostgresAction {
+  readonly statements: readonly BoundStatement[];
 }
 
-export interface CheckedStatement {
+interface BoundStatement {
   /** One statement for the extended protocol. */
   readonly sql: string;
   readonly values: readonly (string | null)[];
@@ -54,9 +54,9 @@ export interface CheckedStatement {
 
 /** What actions are checked against. */
 export interface ActionTools {
-  readonly gate: Gate;
+  readonly gate: StatementGate;
   /** Registered entry points by target. */
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, EntryRoutine>;
 }
 
 const BIGINT_OR_REAL =
@@ -74,7 +74,7 @@ const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
  * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
  * it.
  */
-export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
+export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
   try {
     return readAction(tools, input);
   } catch (cause) {
@@ -84,7 +84,7 @@ export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
   }
 }
 
-function readAction(tools: ActionTools, input: unknown): CheckedAction {
+function readAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
   const action = readFields(input, 'the action');
   if (!Object.hasOwn(action, 'statements'))
     return { statements: [readStatement(tools, action, 'the action')] };
@@ -101,7 +101,7 @@ function readAction(tools: ActionTools, input: unknown): CheckedAction {
   };
 }
 
-function readStatement(tools: ActionTools, statement: Fields, where: string): CheckedStatement {
+function readStatement(tools: ActionTools, statement: Fields, where: string): BoundStatement {
   if (Object.hasOwn(statement, 'call')) return readCall(tools, statement, where);
   refuseUnknown(statement, ['sql', 'values'], where);
   const { sql } = statement;
@@ -120,10 +120,10 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Ch
   return { sql, values };
 }
 
-const procedures = new WeakMap<ReadonlyMap<string, Entry>, ReadonlySet<string>>();
+const procedures = new WeakMap<ReadonlyMap<string, EntryRoutine>, ReadonlySet<string>>();
 
 /** One set for as long as the entry points are the same ones. */
-function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> {
+function proceduresOf(entries: ReadonlyMap<string, EntryRoutine>): ReadonlySet<string> {
   const known = procedures.get(entries);
   if (known !== undefined) return known;
   const found = new Set(
@@ -133,7 +133,7 @@ function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> 
   return found;
 }
 
-function readCall({ entries }: ActionTools, statement: Fields, where: string): CheckedStatement {
+function readCall({ entries }: ActionTools, statement: Fields, where: string): BoundStatement {
   refuseUnknown(statement, ['call', 'values'], where);
   const [entry, ...others] = findEntries(entries, statement.call);
   if (entry === undefined) {
@@ -155,7 +155,10 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): C
 }
 
 /** The registered entry points that a call could mean. */
-function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readonly Entry[] {
+function findEntries(
+  entries: ReadonlyMap<string, EntryRoutine>,
+  call: unknown,
+): readonly EntryRoutine[] {
   const stated = typeof call === 'string' ? parseRoutine(call) : undefined;
   if (stated === undefined) return [];
   const types = stated.signature;
@@ -168,7 +171,7 @@ function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readon
 }
 
 /** Types are named, so that the parameters are read as the entry point declares them. */
-function writeCall(entry: Entry): string {
+function writeCall(entry: EntryRoutine): string {
   let parameter = 0;
   const list = entry.arguments.map(({ type, input }) => {
     if (!input) return `null::${type}`;
@@ -242,7 +245,7 @@ function readObjectValue(value: unknown, where: string, depth: number): string {
 }
 
 /** The action as plain data, the same for every way of writing the same statements and values. */
-export function describeAction(action: CheckedAction): Value {
+export function describeAction(action: CheckedPostgresAction): Value {
   return {
     statements: action.statements.map(({ sql, values, call }) =>
       call === undefined ? { sql, values } : { call, values },
@@ -250,19 +253,19 @@ export function describeAction(action: CheckedAction): Value {
   };
 }
 
-const probes = new WeakSet<CheckedAction>();
+const probes = new WeakSet<CheckedPostgresAction>();
 
 /**
  * The action of the admission probe. It writes to a table of the schema effectmatch, which no
  * action that {@link parseAction} returns may name.
  */
-export function probeAction(token: string): CheckedAction {
+export function probeAction(token: string): CheckedPostgresAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;
   const action = { statements: [{ sql, values: [token] }] };
   probes.add(action);
   return action;
 }
 
-export function isProbe(action: CheckedAction): boolean {
+export function isProbe(action: CheckedPostgresAction): boolean {
   return probes.has(action);
 }

@@ -1,15 +1,16 @@
-import { type Connection, sqlState } from '../../postgres/connection.ts';
+import { sqlState } from '../../postgres/connection.ts';
 import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { assignedBy } from './catalog-column.ts';
+import type { Control } from './control.ts';
 import { queryPinned } from './formats.ts';
-import type { Relation } from './relation.ts';
+import type { PostgresRelation } from './relation.ts';
 
 /** A column that PostgreSQL fills with random identifiers. */
 export interface RandomColumn {
-  readonly relation: Relation;
+  readonly relation: PostgresRelation;
   readonly column: string;
   /**
    * It is the primary key: a value that was inserted was there before only if the action itself
@@ -18,18 +19,12 @@ export interface RandomColumn {
   readonly isKey: boolean;
 }
 
-export function randomColumns(relation: Relation): readonly RandomColumn[] {
+export function randomColumns(relation: PostgresRelation): readonly RandomColumn[] {
   const { columns, key } = relation;
   return columns
     .filter((column) => assignedBy(column) === 'uuid')
     .map(({ name }) => ({ relation, column: name, isKey: key.length === 1 && key[0] === name }));
 }
-
-/** Which of these identifiers rows have in this column that were committed before. */
-export type FindUsed = (
-  column: RandomColumn,
-  identifiers: readonly string[],
-) => Promise<ReadonlySet<string>>;
 
 /**
  * The identifiers that were inserted and are new in their column: the database may have drawn them.
@@ -37,7 +32,7 @@ export type FindUsed = (
 export async function freshIdentifiers(
   columns: readonly RandomColumn[],
   records: readonly ChangeRecord[],
-  findUsed: FindUsed,
+  control: Control,
 ): Promise<readonly Assigned[]> {
   const evidence = columns.map(async (random): Promise<Assigned> => {
     const { column, isKey, relation } = random;
@@ -49,7 +44,7 @@ export async function freshIdentifiers(
     const added: ReadonlySet<Value> =
       isKey && inserted.length > 0 ? addedKeys(random, records) : new Set();
     const doubtful = identifiers.filter((identifier) => !added.has(identifier));
-    const used = await findUsed(random, doubtful);
+    const used = await findUsed(control, random, doubtful);
     return { target, column, fresh: identifiers.filter((identifier) => !used.has(identifier)) };
   });
   return await Promise.all(evidence);
@@ -78,18 +73,19 @@ function addedKeys(
  * looking, every one of them may have been used. Without an index on the column the whole table is
  * read.
  */
-export async function findUsed(
-  control: Connection,
+async function findUsed(
+  control: Control,
   { relation, column }: RandomColumn,
   identifiers: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (identifiers.length === 0) return new Set();
+  const connection = await control.connection();
   const own = `t.${quoteName(column)}`;
   const text =
     `select distinct ${own}::pg_catalog.uuid from ${quoteQualified(relation)} as t ` +
     `where ${own} operator(pg_catalog.=) any ($1::pg_catalog.uuid[])`;
   try {
-    const { rows } = await queryPinned(control, text, [`{${identifiers.join(',')}}`]);
+    const { rows } = await queryPinned(connection, text, [`{${identifiers.join(',')}}`]);
     return new Set(rows.map(([identifier]) => String(identifier)));
   } catch (error) {
     if (sqlState(error) === '42501') return new Set(identifiers);

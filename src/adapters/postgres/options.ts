@@ -7,7 +7,7 @@ import type { Review } from './certify/facts.ts';
 import { parseRoutine, type RoutineName } from './routine-name.ts';
 
 /** A relation to register: its name as SQL writes it, or with what is special about it. */
-export type RelationOption =
+export type PostgresRelationOption =
   | string
   | {
       readonly name: string;
@@ -25,18 +25,18 @@ export interface SessionOptions {
   readonly reuse?: boolean;
 }
 
-/** What an application says about its database. */
+/** How a PostgreSQL database is reached and what of it is protected. */
 export interface PostgresOptions {
   /** Trusted login: surveys, markers, recovery. Never runs agent SQL. */
   readonly control: ConnectionOptions;
   /** Restricted login that runs agent statements. */
   readonly execution: ConnectionOptions;
   /**
-   * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it.
+   * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. No session logs in as it.
    */
   readonly owner?: string;
   /** The tables that protected operations may write. */
-  readonly relations: readonly RelationOption[];
+  readonly relations: readonly PostgresRelationOption[];
   /**
    * Views that protected operations may write through. Effects are those on the tables beneath,
    * which are registered.
@@ -57,7 +57,7 @@ export interface PostgresOptions {
   readonly sessions?: SessionOptions;
   /** How long an operation may hold its transaction, enforced by the server; 30000 unless told. */
   readonly stageTimeoutMs?: number;
-  /** How long a statement may wait for a row that somebody else holds; 2000 unless told. */
+  /** How long a statement may wait for a row that another session holds; 2000 unless told. */
   readonly lockTimeoutMs?: number;
   /**
    * Restrictions of host and network that the database cannot see, as the deployment declares them.
@@ -113,7 +113,7 @@ const OPTIONS: OptionNames<PostgresOptions> = {
   },
   ...{ reviews: true, trustedCode: true, views: true },
 };
-const RELATION: OptionNames<Exclude<RelationOption, string>> = {
+const RELATION: OptionNames<Exclude<PostgresRelationOption, string>> = {
   name: true,
   volatile: true,
   bulk: true,
@@ -165,7 +165,7 @@ function checkNames(options: PostgresOptions): void {
   if (inSessions !== undefined) throw refused(`sessions: ${inSessions}`);
 }
 
-function readRelation(option: RelationOption): RegisteredName {
+function readRelation(option: PostgresRelationOption): RegisteredName {
   const {
     name,
     volatile = [],

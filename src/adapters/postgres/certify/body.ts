@@ -1,5 +1,5 @@
 /** A word, literal or sign of SQL or PL/pgSQL text. */
-export interface Token {
+interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
   /**
    * Words with A to Z folded to lower case; quoted identifiers and strings without their quotes.

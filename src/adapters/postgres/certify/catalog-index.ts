@@ -1,4 +1,4 @@
-import type { Catalog } from './catalog.ts';
+import type { SystemCatalog } from './catalog.ts';
 import type { BoundaryFacts } from './facts.ts';
 
 /** The rows of a catalogue by id, by name, and by what they are attached to. */
@@ -6,7 +6,7 @@ export type CatalogIndex = ReturnType<typeof indexCatalog>;
 
 /** `executable` are the functions that the execution login may call. */
 export function indexCatalog(
-  catalog: Catalog,
+  catalog: SystemCatalog,
   facts: BoundaryFacts,
   executable: ReadonlySet<number>,
 ) {

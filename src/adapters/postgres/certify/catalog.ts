@@ -1,7 +1,7 @@
-import type { Bound } from '../../../postgres/connection.ts';
+import type { ParameterValue } from '../../../postgres/connection.ts';
 import { SQL } from '../sql.ts';
 
-export interface Role {
+interface Role {
   readonly name: string;
   readonly super: boolean;
   readonly inherit: boolean;
@@ -12,7 +12,7 @@ export interface Role {
   readonly bypassrls: boolean;
 }
 
-export interface Membership {
+interface Membership {
   readonly member: string;
   readonly role: string;
   readonly admin: boolean;
@@ -46,7 +46,7 @@ export interface RelationRow {
   readonly writes: number;
 }
 
-export interface ColumnRow {
+interface ColumnRow {
   readonly relation: number;
   readonly name: string;
   readonly type: string;
@@ -76,7 +76,7 @@ export interface IndexRow {
 }
 
 /** A foreign server or a foreign-data wrapper. */
-export interface ForeignRow {
+interface ForeignRow {
   readonly oid: number;
   readonly object: string;
   readonly owner: string;
@@ -107,7 +107,7 @@ export interface RuleRow {
   readonly definition: string;
 }
 
-export interface PolicyRow {
+interface PolicyRow {
   readonly relation: number;
   readonly oid: number;
   readonly object: string;
@@ -160,7 +160,7 @@ export interface SettingRow {
   readonly value: string;
 }
 
-export interface CastRow {
+interface CastRow {
   readonly description: string;
   readonly source: string;
   readonly target: string;
@@ -185,7 +185,7 @@ export interface TypeRow {
 }
 
 /** Everything a survey judges, from one snapshot. */
-export interface Catalog {
+export interface SystemCatalog {
   readonly server: readonly {
     readonly major: number;
     readonly database: string;
@@ -255,7 +255,7 @@ const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 export interface TextReader {
   query(
     text: string,
-    values?: readonly Bound[],
+    values?: readonly ParameterValue[],
   ): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
 }
 
@@ -266,7 +266,7 @@ export interface TextReader {
 export async function readRows<Row>(
   control: TextReader,
   query: string,
-  values: readonly Bound[] = [],
+  values: readonly ParameterValue[] = [],
 ): Promise<readonly Row[]> {
   const { rows } = await control.query(
     `select coalesce(pg_catalog.json_agg(part), '[]') from (${query}) as part`,
@@ -279,12 +279,12 @@ export async function readRows<Row>(
  * Reads the configuration in the transaction the caller opened. No application code runs: only
  * catalogues are read, and expressions come back as text.
  */
-export async function readCatalog(control: TextReader, executor: string): Promise<Catalog> {
+export async function readCatalog(control: TextReader, executor: string): Promise<SystemCatalog> {
   const parts = await Promise.all(
     SQL.catalog.names.map(async (part) => {
       const values = OF_EXECUTOR.has(part) ? [executor] : [];
       return [part, await readRows<unknown>(control, SQL.catalog.get(part), values)];
     }),
   );
-  return Object.fromEntries(parts) as Catalog;
+  return Object.fromEntries(parts) as SystemCatalog;
 }

@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { findUnseenAct } from './body.ts';
-import type { Catalog, IndexRow, RelationRow, TriggerRow, Use } from './catalog.ts';
+import type { IndexRow, RelationRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
 import type { SurveyContext } from './facts.ts';
 
 type Kind =
@@ -24,7 +24,7 @@ export interface StoredExpression {
 }
 
 /** Every expression of the schema that the server evaluates. */
-export function storedExpressions(catalog: Catalog): readonly StoredExpression[] {
+export function storedExpressions(catalog: SystemCatalog): readonly StoredExpression[] {
   return [
     ...catalog.columns.map(({ relation, name, defaultText }) => ({
       ...{ kind: 'default' as const, class: 'pg_attrdef', oid: 0, relation },
@@ -64,7 +64,7 @@ export function storedExpressions(catalog: Catalog): readonly StoredExpression[]
 }
 
 /** Expressions that the server also evaluates when it plans a query or maintains a table. */
-function indexExpressions(catalog: Catalog): readonly StoredExpression[] {
+function indexExpressions(catalog: SystemCatalog): readonly StoredExpression[] {
   return [
     ...catalog.indexes.map((row) => ({
       ...{ ...row, kind: 'index' as const, class: 'pg_class', what: `index ${row.object}` },
@@ -91,7 +91,7 @@ function isPartitioned(row: RelationRow): row is RelationRow & { readonly partit
 }
 
 /** An index that a constraint needs goes with the constraint. */
-function closeIndex(catalog: Catalog, index: IndexRow, table: string): string {
+function closeIndex(catalog: SystemCatalog, index: IndexRow, table: string): string {
   const constraint = catalog.constraints.find(
     (row) =>
       /^[xup]$/.test(row.kind) &&
@@ -116,7 +116,7 @@ const CLOSABLE: Readonly<Record<string, string>> = {
  * could not be explained otherwise.
  */
 export function closeUse(
-  catalog: Catalog,
+  catalog: SystemCatalog,
   expressions: readonly StoredExpression[],
   use: Use,
   table: string,

@@ -1,20 +1,20 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
-import type { Relation } from '../relation.ts';
+import type { PostgresRelation } from '../relation.ts';
 import { TRUSTED_EXTENSIONS } from './builtins.ts';
-import type { Catalog, TextReader } from './catalog.ts';
+import type { SystemCatalog, TextReader } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import type { Reach } from './reach.ts';
 
 /** A table under observation and how its writes are recorded. */
-export interface RegisteredRelation extends Relation {
+export interface RegisteredRelation extends PostgresRelation {
   /** Recorded per statement with transition tables instead of per row. */
   readonly bulk: boolean;
   readonly volatile: readonly string[];
 }
 
 /** A function or procedure that agents may call. The object id decides; the name is for people. */
-export interface EntryPoint {
+interface EntryPoint {
   readonly oid: number;
   readonly name: string;
 }
@@ -131,7 +131,7 @@ export class Outlets {
 }
 
 /** An object as SQL names it, and its owner. */
-export interface OwnedObject {
+interface OwnedObject {
   readonly object: string;
   readonly owner: string;
 }
@@ -140,7 +140,7 @@ export interface OwnedObject {
 export interface SurveyContext {
   /** The trusted session, for questions that the catalogue does not answer. */
   readonly control: TextReader;
-  readonly catalog: Catalog;
+  readonly catalog: SystemCatalog;
   readonly facts: BoundaryFacts;
   readonly index: CatalogIndex;
   readonly reach: Reach;

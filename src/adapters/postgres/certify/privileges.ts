@@ -1,5 +1,5 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import type { Catalog, Grant, RelationRow } from './catalog.ts';
+import type { Grant, RelationRow, SystemCatalog } from './catalog.ts';
 import type { BoundaryFacts, Outlets, SurveyContext } from './facts.ts';
 
 const DML: ReadonlySet<string> = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE']);
@@ -20,7 +20,7 @@ const KINDS = [
 ];
 
 /** Privileges that the execution login has, directly or as part of PUBLIC. */
-export function grantedTo(catalog: Catalog, executor: string): readonly Grant[] {
+export function grantedTo(catalog: SystemCatalog, executor: string): readonly Grant[] {
   return catalog.grants.filter(({ grantee }) => grantee === '' || grantee === executor);
 }
 

@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { judgeBody, namesIn, startsStatement, tokenize } from './body.ts';
 import { dangerOf } from './builtins.ts';
-import type { Catalog, FunctionRow, RelationRow } from './catalog.ts';
+import type { FunctionRow, RelationRow, SystemCatalog } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
 import { digestFunction, reviewerOf } from './functions.ts';
@@ -21,7 +21,7 @@ const COMMANDS = new Set(
  * arguments. What cannot be judged is not pure.
  */
 export class Purity {
-  readonly #catalog: Catalog;
+  readonly #catalog: SystemCatalog;
   readonly #facts: BoundaryFacts;
   readonly #index: CatalogIndex;
   readonly #volatile: ReadonlySet<string>;

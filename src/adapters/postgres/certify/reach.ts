@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { namesIn } from './body.ts';
-import type { Catalog, ConstraintRow, FunctionRow, RelationRow, Use } from './catalog.ts';
+import type { ConstraintRow, FunctionRow, RelationRow, SystemCatalog, Use } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { closeUse, isLive, type StoredExpression, storedExpressions } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
@@ -25,7 +25,11 @@ export interface Reach {
  * could name. Text is read generously, so a name in a string or comment counts; SQL built at run
  * time is not followed but refused by the judgement of the body.
  */
-export function computeReach(catalog: Catalog, facts: BoundaryFacts, index: CatalogIndex): Reach {
+export function computeReach(
+  catalog: SystemCatalog,
+  facts: BoundaryFacts,
+  index: CatalogIndex,
+): Reach {
   const search = new ReachSearch(catalog, facts, index);
   for (const oid of index.registered) search.addRegistered(oid, 'relation');
   for (const oid of index.views) search.addRegistered(oid, 'view');
@@ -53,7 +57,7 @@ class ReachSearch implements Reach {
   readonly relations = new Map<RelationRow, Route>();
   readonly principals = new Map<string, Route>();
   readonly #types = new Set<number>();
-  readonly #catalog: Catalog;
+  readonly #catalog: SystemCatalog;
   readonly #facts: BoundaryFacts;
   readonly #index: CatalogIndex;
   readonly #foreignKeys: readonly ConstraintRow[];
@@ -61,7 +65,7 @@ class ReachSearch implements Reach {
   /** Texts that are evaluated when a relation is written, by relation. */
   readonly #texts: ReadonlyMap<number, readonly StoredExpression[]>;
 
-  constructor(catalog: Catalog, facts: BoundaryFacts, index: CatalogIndex) {
+  constructor(catalog: SystemCatalog, facts: BoundaryFacts, index: CatalogIndex) {
     this.#catalog = catalog;
     this.#facts = facts;
     this.#index = index;

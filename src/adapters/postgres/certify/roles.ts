@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { dangerOf, READING_ROLES } from './builtins.ts';
-import { type Catalog, readRows } from './catalog.ts';
+import { readRows, type SystemCatalog } from './catalog.ts';
 import type { BoundaryFacts, SurveyContext } from './facts.ts';
 
 const ATTRIBUTES = [
@@ -156,7 +156,7 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
 /**
  * Someone other than the execution login to own things: the owner of the first registered relation.
  */
-export function ownerFor(catalog: Catalog, facts: BoundaryFacts): string {
+export function ownerFor(catalog: SystemCatalog, facts: BoundaryFacts): string {
   const registered = catalog.relations.find(({ oid }) => oid === facts.relations[0]?.oid);
   const isUsable = registered !== undefined && registered.owner !== facts.executor;
   return isUsable ? registered.owner : (catalog.server[0]?.owner ?? facts.owner);

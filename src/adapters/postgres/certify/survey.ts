@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { surveyAttached } from './attached.ts';
-import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
+import { readCatalog, type SystemCatalog, type TextReader } from './catalog.ts';
 import { indexCatalog } from './catalog-index.ts';
 import { keepSurveyed, readVersions } from './changes.ts';
 import { surveyComparisons, surveySupport } from './comparisons.ts';
@@ -26,7 +26,7 @@ import { surveyViews } from './views.ts';
  *
  * To add an outlet:
  * 1. If the catalogue parts do not show it yet, add a statement to `../sql/catalog.sql` and its row
- *    to {@link Catalog} in `catalog.ts`. What the statement reads must be watched: add the rows to
+ *    to {@link SystemCatalog} in `catalog.ts`. What the statement reads must be watched: add the rows to
  *    `watched` in `../sql/fingerprint.sql`, or a change of them would not be noticed.
  * 2. Write a function that calls `outlets.denied`, `outlets.observed` or `outlets.open` (see
  *    {@link Outlets} in `facts.ts`) for each object of the kind, and list it here.
@@ -83,7 +83,7 @@ export async function surveyBoundary(
 
 async function classify(
   control: TextReader,
-  catalog: Catalog,
+  catalog: SystemCatalog,
   facts: BoundaryFacts,
 ): Promise<PostgresSurvey> {
   const { executor, owner } = facts;
@@ -123,7 +123,7 @@ function listDeclared({ restrictions, reviews = [], trustedCode = [] }: Boundary
 }
 
 /** These roles and every role that they are a member of, directly or not. */
-function closureOf(catalog: Catalog, roles: readonly string[]): ReadonlySet<string> {
+function closureOf(catalog: SystemCatalog, roles: readonly string[]): ReadonlySet<string> {
   const closure = new Set(roles);
   for (const member of closure) {
     for (const edge of catalog.memberships) if (edge.member === member) closure.add(edge.role);
@@ -135,7 +135,7 @@ function closureOf(catalog: Catalog, roles: readonly string[]): ReadonlySet<stri
  * The configuration without object ids, which differ between two servers that are set up alike, and
  * without the roles of other applications on the server.
  */
-function contentOf(catalog: Catalog, roles: ReadonlySet<string>): unknown {
+function contentOf(catalog: SystemCatalog, roles: ReadonlySet<string>): unknown {
   const names = new Map<number, string>();
   for (const { oid, object } of [...catalog.relations, ...catalog.functions])
     names.set(oid, object);

@@ -42,7 +42,7 @@ export function surveyRegistered(context: SurveyContext): void {
 }
 
 /** Every table beneath a partitioned one. */
-export function partitionsOf(index: CatalogIndex, row: RelationRow): readonly RelationRow[] {
+function partitionsOf(index: CatalogIndex, row: RelationRow): readonly RelationRow[] {
   const below = index.childrenOf(row.oid).filter((child) => child.partition);
   return below.flatMap((child) => [child, ...partitionsOf(index, child)]);
 }
