@@ -168,7 +168,12 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     }
     this.#sweepSometimes();
     const tools: PostgresCandidateTools = {
-      ...{ session, settings, control, deployment, boundary, reached },
+      session,
+      settings,
+      control,
+      deployment,
+      boundary,
+      reached,
       readCommitted: (reads) => this.read(reads),
       release: async (inDoubt, reset) =>
         await (inDoubt ? sessions.drop(session) : sessions.giveBack(session, reset)),

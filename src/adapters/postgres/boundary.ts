@@ -129,7 +129,9 @@ async function readOnce(
     forceConstraints: await readDeferrable(connection, roles.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     randomColumns: relations.flatMap(randomColumns),
-    ...{ sequences, readableSequences, sequencePositions: positionsOf(readableSequences) },
+    sequences,
+    readableSequences,
+    sequencePositions: positionsOf(readableSequences),
     drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };

@@ -211,7 +211,12 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const xid = this.#held?.opened.xid;
     invariant(xid !== undefined, 'the transaction was opened');
     const transaction = {
-      ...{ session, deployment, xid, reached, locks: this.#locks, values: settings.values },
+      session,
+      deployment,
+      xid,
+      reached,
+      locks: this.#locks,
+      values: settings.values,
       transactionStatus: (id: string) => control.transactionStatus(id),
     };
     // The reset travels with the COMMIT. If that fails, the session is rolled back and reset again.

@@ -94,24 +94,22 @@ export interface RegisteredName extends QualifiedName {
 }
 
 const OPTIONS: OptionNames<PostgresOptions> = {
-  ...{
-    control: true,
-    execution: true,
-    owner: true,
-    relations: true,
-    reads: true,
-    entryPoints: true,
-    profile: true,
-  },
-  ...{
-    values: true,
-    isolation: true,
-    sessions: true,
-    stageTimeoutMs: true,
-    lockTimeoutMs: true,
-    declared: true,
-  },
-  ...{ reviews: true, trustedCode: true, views: true },
+  control: true,
+  execution: true,
+  owner: true,
+  relations: true,
+  reads: true,
+  entryPoints: true,
+  profile: true,
+  values: true,
+  isolation: true,
+  sessions: true,
+  stageTimeoutMs: true,
+  lockTimeoutMs: true,
+  declared: true,
+  reviews: true,
+  trustedCode: true,
+  views: true,
 };
 const RELATION: OptionNames<Exclude<PostgresRelationOption, string>> = {
   name: true,
@@ -145,7 +143,10 @@ export function readOptions(options: PostgresOptions): Settings {
     seen.add(id);
   }
   return {
-    ...{ relations, profile, values, isolation },
+    relations,
+    profile,
+    values,
+    isolation,
     views: (options.views ?? []).map(readName),
     reads: (options.reads ?? []).map(readName),
     entryPoints: (options.entryPoints ?? []).map(readRoutine),

@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
 import type { FunctionRow } from './catalog.ts';
-import { type StoredExpression, storedExpressions } from './expressions.ts';
+import { type StoredExpression, storedExpressions, usesIn } from './expressions.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { closeExecute } from './reach.ts';
 import { readByTrusted } from './tables.ts';
@@ -44,10 +44,13 @@ export function surveyConstantCalls(context: SurveyContext): void {
 
 function findConstantCall(
   { facts, index }: SurveyContext,
-  { class: owner, oid, relation, text }: StoredExpression,
+  expression: StoredExpression,
 ): FunctionRow | undefined {
+  const { oid, relation, text } = expression;
   const columns = new Set(index.columnsOf(relation).map(({ name }) => name));
-  const uses = index.usesBy(oid).filter((use) => use.class === owner);
+  const uses = index
+    .usesBy(oid)
+    .filter((use) => use.class !== 'pg_opclass' && usesIn(expression, use));
   return uses
     .flatMap((use) => index.function.get(use.function) ?? [])
     .filter((row) => row.volatility !== 'v' && !isVouchedFor(row, facts))

@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { namesIn } from './body.ts';
 import { type RelationRow, readRows, type Use } from './catalog.ts';
-import { closeFamily, storedExpressions } from './expressions.ts';
+import { closeFamily, storedExpressions, usesIn } from './expressions.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { Purity } from './purity.ts';
 import { closeExecute } from './reach.ts';
@@ -76,11 +76,14 @@ function listExpressions(
     if (by === undefined || (kind === 'check' && !text.endsWith(' NOT VALID'))) return [];
     // The check of a domain has no table; all tables with the domain are read when it is validated.
     if (relation !== 0 && (table === undefined || !tables.has(table))) return [];
-    const uses = index.usesBy(oid).filter((use) => STORED.has(use.class));
+    const uses = index.usesBy(oid).filter((use) => usesIn(expression, use));
     const called = uses.map((use) => use.function);
     return [
       {
-        ...{ what, by, uses, object: table?.object ?? what },
+        what,
+        by,
+        uses,
+        object: table?.object ?? what,
         needs: `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`,
         why: purity.ofExpression(text, called, table),
         close: [expression.close(table?.object ?? '')],
@@ -88,8 +91,6 @@ function listExpressions(
     ];
   });
 }
-
-const STORED = new Set(['pg_class', 'pg_opclass', 'pg_statistic_ext', 'pg_constraint']);
 
 function describeView({ index }: SurveyContext, purity: Purity, row: RelationRow): Delayed {
   return {
@@ -117,7 +118,11 @@ function listComparisons(
     if (use.class !== 'pg_amproc' && use.class !== 'pg_amop') return [];
     return [
       {
-        ...{ what: use.description, object: row.object, needs: 'superuser', uses: [use], close },
+        what: use.description,
+        object: row.object,
+        needs: 'superuser',
+        uses: [use],
+        close,
         by: 'ANALYZE, REINDEX or autovacuum',
         why: purity.ofFunction(row),
       },

@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { findUnseenAct } from './body.ts';
-import type { IndexRow, RelationRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
+import type { IndexRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
 import type { SurveyContext } from './facts.ts';
 
 type Kind =
@@ -9,13 +9,23 @@ type Kind =
 
 const CONSTRAINT_KINDS: Readonly<Record<string, Kind>> = { c: 'check', f: 'foreign key' };
 
+/** The catalogues that the object ids of expressions are of, if functions are looked up by them. */
+const CLASS_OF: Readonly<Partial<Record<Kind, string>>> = {
+  check: 'pg_constraint',
+  'foreign key': 'pg_constraint',
+  constraint: 'pg_constraint',
+  policy: 'pg_policy',
+  index: 'pg_class',
+  'partition key': 'pg_class',
+  statistics: 'pg_statistic_ext',
+};
+
 /** An expression that the schema stores, and the statement that removes it. */
 export interface StoredExpression {
   readonly kind: Kind;
-  /** The catalogue that its object id is of. */
-  readonly class: string;
+  /** 0 for the default of a column, which has no object that is named by its id. */
   readonly oid: number;
-  /** 0 where it belongs to a domain. */
+  /** 0 if it belongs to a domain. */
   readonly relation: number;
   readonly object: string;
   readonly what: string;
@@ -25,69 +35,59 @@ export interface StoredExpression {
 
 /** Every expression of the schema that the server evaluates. */
 export function storedExpressions(catalog: SystemCatalog): readonly StoredExpression[] {
-  return [
-    ...catalog.columns.map(({ relation, name, defaultText }) => ({
-      ...{ kind: 'default' as const, class: 'pg_attrdef', oid: 0, relation },
-      ...{ object: quoteName(name), what: `default of ${quoteName(name)}` },
-      text: defaultText ?? '',
-      close: (table: string) => `ALTER TABLE ${table} ALTER COLUMN ${quoteName(name)} DROP DEFAULT`,
-    })),
-    ...catalog.constraints.map(({ oid, relation, object, kind, definition, domain }) => ({
-      ...{ kind: CONSTRAINT_KINDS[kind] ?? 'constraint', oid, relation },
-      ...{ class: 'pg_constraint', object, what: `constraint ${object}`, text: definition },
-      close: (table: string) =>
-        `ALTER ${domain === null ? `TABLE ${table}` : `DOMAIN ${domain}`} DROP CONSTRAINT ${object}`,
-    })),
-    ...catalog.types.map(({ oid, name, defaultText }) => ({
-      ...{ kind: 'default' as const, class: 'pg_type', oid, relation: 0 },
-      ...{ object: name, what: `default of domain ${name}`, text: defaultText ?? '' },
-      close: () => `ALTER DOMAIN ${name} DROP DEFAULT`,
-    })),
-    ...catalog.triggers.filter(isLive).map((row) => ({
-      ...{ kind: 'trigger' as const, class: 'pg_trigger', oid: row.oid, relation: row.relation },
-      ...{ object: row.object, what: `trigger ${row.object}`, text: conditionOf(row) ?? '' },
-      close: (table: string) => `DROP TRIGGER ${row.object} ON ${table}`,
-    })),
-    ...catalog.rules.map(({ oid, relation, object, event, definition }) => ({
-      ...{ kind: 'rule' as const, class: 'pg_rewrite', oid, relation },
-      ...{ object, what: `rule ${object}`, text: definition },
-      close: (table: string) =>
-        event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${object} ON ${table}`,
-    })),
-    ...catalog.policies.map(({ oid, relation, object, using, checking }) => ({
-      ...{ kind: 'policy' as const, class: 'pg_policy', oid, relation },
-      ...{ object, what: `policy ${object}`, text: `${using ?? ''} ${checking ?? ''}` },
-      close: (table: string) => `DROP POLICY ${object} ON ${table}`,
-    })),
-    ...indexExpressions(catalog),
-  ];
-}
-
-/** Expressions that the server also evaluates when it plans a query or maintains a table. */
-function indexExpressions(catalog: SystemCatalog): readonly StoredExpression[] {
-  return [
-    ...catalog.indexes.map((row) => ({
-      ...{ ...row, kind: 'index' as const, class: 'pg_class', what: `index ${row.object}` },
-      text: row.definition,
-      close: (table: string) => closeIndex(catalog, row, table),
-    })),
-    ...catalog.statistics.map((row) => ({
-      ...{ ...row, kind: 'statistics' as const, class: 'pg_statistic_ext' },
-      ...{ what: `statistics ${row.object}`, text: row.definition },
-      close: () => `DROP STATISTICS ${row.object}`,
-    })),
-    ...catalog.relations.filter(isPartitioned).map(({ oid, object, partitionKey }) => ({
-      ...{ kind: 'partition key' as const, class: 'pg_class', oid, relation: oid },
-      ...{ object: 'the partition key', what: `partition key of ${object}` },
-      text: partitionKey,
-      close: (table: string) =>
-        `-- partition ${table} by columns, or by built-in functions of them`,
-    })),
-  ];
-}
-
-function isPartitioned(row: RelationRow): row is RelationRow & { readonly partitionKey: string } {
-  return row.partitionKey !== null;
+  const found: StoredExpression[] = [];
+  const add = (
+    kind: Kind,
+    { oid, relation, object }: Pick<StoredExpression, 'oid' | 'relation' | 'object'>,
+    text: string | null,
+    close: (table: string) => string,
+    what = `${kind} ${object}`,
+  ) => found.push({ kind, oid, relation, object, what, text: text ?? '', close });
+  for (const { relation, name, defaultText } of catalog.columns) {
+    const object = quoteName(name);
+    const close = (table: string) => `ALTER TABLE ${table} ALTER COLUMN ${object} DROP DEFAULT`;
+    add('default', { oid: 0, relation, object }, defaultText, close, `default of ${object}`);
+  }
+  for (const { oid, name, defaultText } of catalog.types) {
+    const close = () => `ALTER DOMAIN ${name} DROP DEFAULT`;
+    const what = `default of domain ${name}`;
+    add('default', { oid, relation: 0, object: name }, defaultText, close, what);
+  }
+  for (const row of catalog.constraints) {
+    const kind = CONSTRAINT_KINDS[row.kind] ?? 'constraint';
+    const close = (table: string) => {
+      const place = row.domain === null ? `TABLE ${table}` : `DOMAIN ${row.domain}`;
+      return `ALTER ${place} DROP CONSTRAINT ${row.object}`;
+    };
+    add(kind, row, row.definition, close, `constraint ${row.object}`);
+  }
+  for (const row of catalog.triggers.filter(isLive))
+    add(
+      'trigger',
+      row,
+      conditionOf(row) ?? '',
+      (table) => `DROP TRIGGER ${row.object} ON ${table}`,
+    );
+  for (const row of catalog.rules)
+    add('rule', row, row.definition, (table) =>
+      row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`,
+    );
+  for (const row of catalog.policies) {
+    const text = `${row.using ?? ''} ${row.checking ?? ''}`;
+    add('policy', row, text, (table) => `DROP POLICY ${row.object} ON ${table}`);
+  }
+  for (const row of catalog.indexes)
+    add('index', row, row.definition, (table) => closeIndex(catalog, row, table));
+  for (const row of catalog.statistics)
+    add('statistics', row, row.definition, () => `DROP STATISTICS ${row.object}`);
+  for (const { oid, object, partitionKey } of catalog.relations) {
+    if (partitionKey === null) continue;
+    const row = { oid, relation: oid, object: 'the partition key' };
+    const close = (table: string) =>
+      `-- partition ${table} by columns, or by built-in functions of them`;
+    add('partition key', row, partitionKey, close, `partition key of ${object}`);
+  }
+  return found;
 }
 
 /** An index that a constraint needs goes with the constraint. */
@@ -103,13 +103,11 @@ function closeIndex(catalog: SystemCatalog, index: IndexRow, table: string): str
     : `DROP INDEX ${index.object}`;
 }
 
-const CLOSABLE: Readonly<Record<string, string>> = {
-  pg_constraint: 'pg_constraint',
-  pg_policy: 'pg_policy',
-  pg_class: 'pg_class',
-  pg_opclass: 'pg_class',
-  pg_statistic_ext: 'pg_statistic_ext',
-};
+/** Whether a use is one by this expression; an operator class is used by its index. */
+export function usesIn({ kind, oid }: StoredExpression, use: Use): boolean {
+  const owner = use.class === 'pg_opclass' ? 'pg_class' : use.class;
+  return oid === use.object && owner === CLASS_OF[kind];
+}
 
 /**
  * Removes the expression that calls a function. Writes of such a function to registered relations
@@ -134,8 +132,7 @@ export function closeUse(
       return [`DROP ${use.description.replace('conversion', 'CONVERSION')}`];
     default: {
       const found = expressions.find(
-        ({ kind, class: owner, oid }) =>
-          kind !== 'partition key' && oid === use.object && owner === CLOSABLE[use.class],
+        (expression) => expression.kind !== 'partition key' && usesIn(expression, use),
       );
       return found ? [found.close(table)] : [];
     }

@@ -127,8 +127,9 @@ class ReachSearch implements Reach {
   addUses(uses: readonly Use[], table = ''): void {
     for (const use of uses) {
       const row = this.#index.function.get(use.function);
+      if (row === undefined || this.functions.has(row)) continue;
       const close = closeUse(this.#catalog, this.#expressions, use, table);
-      if (row) this.addFunction(row, { by: use.description, close });
+      this.addFunction(row, { by: use.description, close });
     }
   }
 

@@ -63,13 +63,18 @@ async function readPlan(
   const isRemoval = what === 'remove';
   const entries = isRemoval ? [] : await demandEntries(connection, settings.entryPoints);
   const entryPoints = entries.map(({ schema, name, arguments: list }) => ({
-    ...{ schema, name },
+    schema,
+    name,
     inputs: list.filter(({ input }) => input).map(({ type }) => type),
   }));
   const views = isRemoval ? [] : await demandViews(connection, settings.views);
   const owner = options.owner ?? DEFAULT_OWNER;
   return {
-    ...{ database, relations, views, reads: settings.reads, entryPoints },
+    database,
+    relations,
+    views,
+    reads: settings.reads,
+    entryPoints,
     rowSecurity: inspections.some((found) => found.kind === 'usable' && found.rowSecurity),
     roles: { owner, control: control.user, execution: execution.user },
     passwords: { control: control.password, execution: execution.password },
@@ -106,7 +111,8 @@ function planRelation(
   const { columns, partitioned } = inspection.relation;
   const sequences = columns.flatMap(({ sequence, draws, identity }) =>
     draws.map((drawn) => ({
-      ...{ schema: drawn.schema, name: drawn.name },
+      schema: drawn.schema,
+      name: drawn.name,
       byDefault: drawn.oid === sequence?.oid && !identity,
     })),
   );
