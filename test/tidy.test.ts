@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   contract: ['errors', 'protocol'],
   crypto: ['errors', 'protocol', 'contract'],
   backend: ['errors', 'protocol', 'contract', 'crypto'],
-  sqlite: ['errors', 'protocol', 'contract'],
+  sqlite: ['errors', 'protocol', 'contract', 'backend'],
   postgres: ['errors', 'protocol', 'contract'],
   http: ['errors', 'protocol', 'contract'],
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
