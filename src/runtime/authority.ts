@@ -8,7 +8,6 @@ import {
   occurrenceId,
   renderingDigest,
 } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
@@ -163,9 +162,7 @@ function findUnusable({ effects }: Approved): string | undefined {
     checkCells(effects);
     return undefined;
   } catch (error) {
-    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID')
-      return error.message;
-    throw error;
+    return (error as Error).message;
   }
 }
 

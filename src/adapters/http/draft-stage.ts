@@ -71,24 +71,12 @@ export class DraftStage implements Stage {
       records,
       channels: [
         { channel: 'draft', kind: 'records', count: records.length },
-        { channel: 'base', kind: 'stable', ...this.#baseOf(base) },
+        { channel: 'base', kind: 'stable', before: base.before, after: base.now },
       ],
       unattributed: 0,
       assigned: [],
       window: { fromMs: this.#fromMs, toMs: this.#tools.context.clock.now() },
     };
-  }
-
-  /**
-   * What the service calls a version may contain values, so where these are not stored it is only
-   * told whether it moved.
-   */
-  #baseOf({ before, now }: DraftContent['base']): {
-    readonly before: string;
-    readonly after: string;
-  } {
-    if (this.#tools.options.values !== 'digest') return { before, after: now };
-    return { before: 'as drafted', after: before === now ? 'as drafted' : 'moved' };
   }
 
   async recheck(): Promise<CandidateFacts> {

@@ -89,7 +89,7 @@ export class Publications implements Markers {
     warrant: Warrant | undefined,
   ): Promise<PublicationState> {
     const content = contentOf('publish', 'PUT', this.#path(occurrence), body);
-    const exchanged = await this.#gateway.send(content, occurrence, warrant && { warrant });
+    const exchanged = await this.#gateway.send(content, occurrence, { warrant });
     return this.#judge(exchanged);
   }
 
