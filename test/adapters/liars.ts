@@ -6,14 +6,8 @@ import type {
   Stage,
   Staged,
 } from '../../src/contract/adapter.ts';
-import {
-  type AdapterKit,
-  adapterConformance,
-  overlay,
-  overlayAdapter,
-  overlayStages,
-} from '../../src/testing/index.ts';
-import type { MemoryBackend } from '../../src/testing/world.ts';
+import { type AdapterKit, adapterConformance } from '../../src/testing/index.ts';
+import { type MemoryBackend, overlay, overlayAdapter, overlayStages } from '../world/world.ts';
 import { freshMemory, note } from './memory-kit.ts';
 
 type Change = (adapter: PromotableAdapter, backend: MemoryBackend) => Partial<PromotableAdapter>;

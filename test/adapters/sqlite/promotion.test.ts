@@ -12,7 +12,7 @@ import { unobserved } from '../../../src/contract/steps.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { commitHeld, type MarkedCommit } from '../../../src/sqlite/commit.ts';
-import { overlay } from '../../../src/testing/world.ts';
+import { overlay } from '../../world/world.ts';
 import { change, freshFile, freshOccurrence, look, marker, open } from './database.ts';
 
 const BUSY = 5;
