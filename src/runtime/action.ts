@@ -1,19 +1,16 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import { storableFault } from './attempt.ts';
-import type { Refusal } from './authority.ts';
+import { type Refused, storableFault } from './attempt.ts';
 import type { Admitted } from './deployment.ts';
-
-/** An action as its adapter understands it, or why it is none. */
-export type ReadAction =
-  | { readonly kind: 'read'; readonly action: unknown }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
  * Has the adapter read an untrusted action. What it does not understand is a refusal, with what was
  * tried.
  */
-export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
+export function readAction(
+  admitted: Admitted,
+  untrusted: unknown,
+): { readonly kind: 'read'; readonly action: unknown } | Refused {
   try {
     return { kind: 'read', action: admitted.adapter.parseAction(untrusted) };
   } catch (error) {
@@ -27,10 +24,7 @@ export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
 
 const EXCERPT_MAX = 1500;
 
-/**
- * The beginning of an action, for people to read; undefined for what is no plain data. SQL stands
- * as it is written.
- */
+/** The beginning of an action, for people to read; undefined if it is not plain data. */
 function excerptOf(untrusted: unknown): string | undefined {
   try {
     const text = canonical(untrusted);
