@@ -89,10 +89,7 @@ export async function findUsed(
     `select distinct ${own}::pg_catalog.uuid from ${quoteQualified(relation)} as t ` +
     `where ${own} operator(pg_catalog.=) any ($1::pg_catalog.uuid[])`;
   try {
-    const { rows } = await queryPinned(control, 'formats and names', {
-      text,
-      values: [`{${identifiers.join(',')}}`],
-    });
+    const { rows } = await queryPinned(control, text, [`{${identifiers.join(',')}}`]);
     return new Set(rows.map(([identifier]) => String(identifier)));
   } catch (error) {
     if (sqlState(error) === '42501') return new Set(identifiers);

@@ -1,10 +1,10 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { SQL } from '../sql.ts';
 import { namesIn } from './body.ts';
 import { type Catalog, type RelationRow, readRows, type TextReader, type Use } from './catalog.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
 import { Purity } from './purity.ts';
 import { closeExecute, type Index, type Reach } from './reach.ts';
-import { VOLATILE_BUILTINS } from './role-queries.ts';
 
 /** An expression that is evaluated again after the commit, and what that may do beside reading. */
 interface Delayed {
@@ -38,7 +38,7 @@ export async function surveyDelayed(
   outlets: Outlets,
 ): Promise<void> {
   const { catalog, facts, index, reach } = parts;
-  const volatile = await readRows<{ name: string }>(control, VOLATILE_BUILTINS);
+  const volatile = await readRows<{ name: string }>(control, SQL.rights.get('volatile_builtins'));
   const purity = new Purity(catalog, facts, index, new Set(volatile.map(({ name }) => name)));
   const views = catalog.relations.filter((row) => row.kind === 'm' && readsReached(parts, row));
   const tables = new Set([...reach.relations.keys(), ...views].map(({ oid }) => oid));
