@@ -15,7 +15,7 @@ export interface ProgressSite {
 
 let silenced = false;
 
-/** No progress in this process: whoever asked for a document reads it by a program. */
+/** Shows no progress in this process: a program reads the document that was asked for. */
 export function silenceProgress(): void {
   silenced = true;
 }
@@ -28,10 +28,7 @@ export function showProgress(what: string): Progress {
   return openProgress(what, { stream: process.stderr, nowMs: () => performance.now() }, silenced);
 }
 
-/**
- * The same at a chosen place. Nothing is written before a second has passed, and nothing of it
- * stays.
- */
+/** The same on a chosen stream. It writes nothing for a second, and removes what it wrote. */
 export function openProgress(
   what: string,
   { stream, nowMs }: ProgressSite,

@@ -98,8 +98,8 @@ export function fillPath(
   query: Readonly<Record<string, string | number>> = {},
 ): string {
   const path = template.replace(/\{([A-Za-z0-9_]+)\}/g, (_, name: string) => {
-    const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
-    const scalar = value === undefined ? undefined : (digitsOf(value) ?? value);
+    const value = (Object.hasOwn(parameters, name) ? parameters[name] : undefined) ?? null;
+    const scalar = digitsOf(value) ?? value;
     if (!isTextOrNumber(scalar)) throw invalid(`"${name}" in ${template} has no value`);
     const text = String(scalar);
     if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {

@@ -138,7 +138,10 @@ export class Gateway {
   async send(
     content: Content,
     key: string,
-    { bare = false, warrant }: { readonly bare?: boolean; readonly warrant?: Warrant } = {},
+    {
+      bare = false,
+      warrant,
+    }: { readonly bare?: boolean; readonly warrant?: Warrant | undefined } = {},
   ): Promise<Exchanged> {
     const { method, path, idempotency } = content;
     const body = content.body === null ? undefined : canonical(content.body);

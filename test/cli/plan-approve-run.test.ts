@@ -75,7 +75,10 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
     "update invoice set status = 'paid' where id = 2",
   ]);
   assert.equal(other.code, 2);
-  assert.match(other.stdout, /\(other-action\)[\s\S]*the license is still good/);
+  assert.match(
+    other.stdout,
+    /\(other-action\).*it tried: .*where id = 2[\s\S]*the license is still good/,
+  );
   const committed = await desk.run(['run', 'license.json', ...PAY]);
   assert.equal(committed.code, 0, committed.stdout);
   assert.match(committed.stdout, /^committed: .*\nnext: effectmatch show occ_/);

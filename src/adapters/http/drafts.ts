@@ -166,20 +166,13 @@ class Draft implements Candidate<DraftAction> {
         {
           channel: 'base',
           kind: 'stable',
-          ...this.#versions(base),
+          before: base.before,
+          after: base.now,
         },
       ],
       unattributed: 0,
       assigned: [],
     };
-  }
-
-  /**
-   * A service's version may contain values. If these are not stored, only whether it moved is said.
-   */
-  #versions({ before, now }: DraftContent['base']) {
-    if (this.#tools.options.values !== 'digest') return { before, after: now };
-    return { before: 'as drafted', after: before === now ? 'as drafted' : 'moved' };
   }
 
   async recheck(): Promise<string> {

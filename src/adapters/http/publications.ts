@@ -79,7 +79,7 @@ export class Publications implements Markers {
     warrant: Warrant | undefined,
   ): Promise<PublicationState> {
     const content = contentOf('publish', 'PUT', this.#path(occurrence), body);
-    const exchanged = await this.#gateway.send(content, occurrence, warrant && { warrant });
+    const exchanged = await this.#gateway.send(content, occurrence, { warrant });
     if (exchanged.kind !== 'response') return exchanged;
     const { status } = exchanged;
     const why = `the service answered ${status}`;
