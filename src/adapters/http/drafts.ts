@@ -60,12 +60,7 @@ function openDrafts(
   const capability = 'PROMOTABLE';
   return promotable<DraftAction>(
     {
-      ...describeService({
-        ...service,
-        kind: 'http-drafts',
-        capability,
-        operations,
-      }),
+      ...describeService({ ...service, kind: 'http-drafts', capability, operations }),
       registration,
       profiles,
       // Its content, and that the state beneath it has not moved.
@@ -132,19 +127,19 @@ class Draft implements Candidate<DraftAction> {
   async apply({ input }: DraftAction): Promise<Applied> {
     if (this.#draft !== undefined) return stageFailed('drafted', 'a draft holds one action');
     const { gateway, options } = this.#tools;
-    const { path, request, id: place } = options.draft.create;
+    const { create } = options.draft;
     const fixed = {
       operation: 'draft',
       method: 'POST',
-      path,
+      path: create.path,
       idempotency: null,
     };
-    const content = gateway.compose(fixed, request(input));
+    const content = gateway.compose(fixed, create.request(input));
     const exchanged = await gateway.send(content, '', { warrant: this.#warrant });
     if (exchanged.kind === 'not-sent') return stageFailed('not-sent', exchanged.why);
     if (exchanged.kind === 'lost') return stageFailed('draft-unknown', exchanged.why);
     const body = exchanged.status < 300 ? parseJson(exchanged.body) : undefined;
-    const id = body === undefined ? undefined : fieldAt(body, place);
+    const id = body === undefined ? undefined : fieldAt(body, create.id);
     if (typeof id !== 'string' && typeof id !== 'number')
       return stageFailed('draft-refused', `the service answered ${exchanged.status}`);
     this.#draft = String(id);
