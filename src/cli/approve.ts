@@ -17,12 +17,11 @@ const PAGE_LINES = 200;
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
-  about: `Renders the proposal again from the bytes that will be signed, and refuses it if that is not the text it came
-with. You read every change, what is not compared, how often it may run and what it releases; then you confirm, and the
-license is written. Large outcomes are summarised by table and operation with samples: --full shows every line (on a
-terminal in the program that PAGER names), --page N shows one page of them, and answering "all" shows them before you
-decide. You sign all of it either way. It needs your key and nothing else, so run it on your own machine. Nothing is
-changed by signing: the license allows one execution whose outcome is exactly this, until it expires.`,
+  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is not compared, how often it may
+run and what it releases. After you confirm, it writes the license, which allows one execution with exactly this outcome
+until it expires. Large outcomes are summarised; --full or the answer "all" shows every line (on a terminal in the program
+that PAGER names), --page N one page. You sign all of it either way. It needs your key and nothing else, so run it on your
+own machine.`,
   positionals: ['proposal'],
   flags: {
     expires: {

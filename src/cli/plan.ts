@@ -20,10 +20,10 @@ export const plan: Verb = {
   name: 'plan',
   summary: 'rehearse a statement, roll it back, and show what it would do',
   about: `Runs the action twice in a held transaction, rolls it back both times, and shows every change that it would leave
-behind, those of triggers and cascades included: + added, ~ changed, - removed. Values that the database assigns are
-shown as generated, times as now. With --out it writes the proposal that an approver signs. Large outcomes are summarised
-by table and operation with samples; --full shows every line. The proposal holds all of it either way. An operation of the
-configuration is not rehearsed: its contract computes the outcome from the input and the state it reads.`,
+behind, including those of triggers and cascades: + added, ~ changed, - removed. Values that the database assigns are shown
+as generated, times as now. With --out it writes the proposal that an approver signs. Large outcomes are summarised; --full
+shows every line, and the proposal holds all of them. An operation of the configuration is not rehearsed: its contract
+computes the outcome from the input and the state it reads.`,
   flags: {
     adapter: { value: 'NAME', about: 'the adapter, where the configuration has several' },
     ...ACTION_FLAGS,

@@ -15,9 +15,8 @@ import { printRendering } from './prompt.ts';
 export const shadow: Verb = {
   name: 'shadow',
   summary: 'say what `run` would decide about an action, without deciding anything',
-  about: `Runs the action once in a held transaction, always rolls it back, compares what it would leave behind with a license
-or with an unsigned proposal, and records what would have been decided. Your application keeps writing in its usual way,
-whatever this says. Without a file there is nothing to compare with, and it shows what was seen. No license is spent,
+  about: `Runs the action once in a held transaction, rolls it back, compares what it would leave behind with a license or an
+unsigned proposal, and records what \`run\` would have decided. Without a file it shows what was seen. No license is spent,
 nothing is released, and the record is not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
   optional: ['license or proposal'],
   flags: {
