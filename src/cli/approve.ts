@@ -17,11 +17,12 @@ const PAGE_LINES = 200;
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
-  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is not compared, how often it may
-run and what it releases. After you confirm, it writes the license, which allows one execution with exactly this outcome
-until it expires. Large outcomes are summarised; --full or the answer "all" shows every line (on a terminal in the program
-that PAGER names), --page N one page. You sign all of it either way. It needs your key and nothing else, so run it on your
-own machine.`,
+  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is
+not compared, how often it may run and what it releases. After you confirm, it writes the license,
+which allows one execution with exactly this outcome until it expires. Large outcomes are
+summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
+names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
+run it on your own machine.`,
   positionals: ['proposal'],
   flags: {
     expires: {

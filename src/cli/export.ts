@@ -20,10 +20,11 @@ const FORMATS = ['jsonl', 'cloudevents'] as const;
 export const exportReceipts: Verb = {
   name: 'export',
   summary: 'write signed receipts of what was decided, for people who cannot see this store',
-  about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE envelope around an in-toto statement.
-\`effectmatch verify\` checks it with the public key alone. Send the public keys (--public-key) by another channel than the
-receipts. A receipt shows the verdict with its differences, so keep it as confidential as the journal. A shadow has no
-receipt; --shadow exports shadows.`,
+  about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE
+envelope around an in-toto statement. \`effectmatch verify\` checks it with the public key alone.
+Send the public keys (--public-key) by another channel than the receipts. A receipt shows the
+verdict with its differences, so keep it as confidential as the journal. A shadow has no receipt;
+--shadow exports shadows.`,
   flags: {
     occurrence: {
       value: 'ID',

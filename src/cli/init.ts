@@ -31,10 +31,11 @@ const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 export const init: Verb = {
   name: 'init',
   summary: 'look at a database and write a configuration for it',
-  about: `Reads the schema of an SQLite file or a PostgreSQL database and writes ${CONFIG}: the tables that
-operations may write, columns that a trigger sets to the time as volatile, what is compared, where the ledger is. It makes
-a keyring, and a key for an approver if you name one. The database is only read. On a terminal it asks; with --yes or in a
-script it takes what it finds. It replaces a configuration only with --force or after you agree, and never replaces keys.`,
+  about: `Reads the schema of an SQLite file or a PostgreSQL database and writes ${CONFIG}: the
+tables that operations may write, columns that a trigger sets to the time as volatile, what is
+compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
+database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
+replaces a configuration only with --force or after you agree, and never replaces keys.`,
   optional: ['database'],
   flags: {
     approver: {
@@ -45,7 +46,8 @@ script it takes what it finds. It replaces a configuration only with --force or 
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
     out: {
       value: 'FILE',
-      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES modules)`,
+      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES
+modules)`,
     },
     profile: { value: 'WORD', about: `what is compared: ${PROFILES.join(', ')}` },
     relations: {

@@ -105,11 +105,10 @@ function createLookup(ledgers: Pick<Ledgers, 'holder'>): (entry: JournalEntry) =
     const { occurrence } = record;
     const claim = claims.get(occurrence) ?? readClaim(occurrence);
     claims.set(occurrence, claim);
-    return { ...(await claim), ...('task' in record && pickAbout(record)) };
+    const { task, adapter } = 'task' in record ? record : await claim;
+    return { ...(await claim), task, adapter };
   };
 }
-
-const pickAbout = ({ task, adapter }: { task: string; adapter: string }) => ({ task, adapter });
 
 /** Whether a row is wanted. */
 export type Matcher = (entry: JournalEntry) => Promise<boolean>;

@@ -33,9 +33,10 @@ const LIST_FLAGS: Flags = {
 export const journal: Verb = {
   name: 'journal',
   summary: 'list what happened, or check that it was not altered',
-  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every row and checkpoint and says
-whether the journal is intact. With --checkpoint it seals the rows since the last checkpoint. Keep an exported checkpoint on
-another machine: checking against it also detects a journal that was cut off or restored from an older copy.`,
+  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every
+row and checkpoint and says whether the journal is intact. With --checkpoint it seals the rows
+since the last checkpoint. Keep an exported checkpoint on another machine: checking against it
+also detects a journal that was cut off or restored from an older copy.`,
   flags: {
     ...LIST_FLAGS,
     verify: {

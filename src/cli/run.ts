@@ -17,11 +17,12 @@ import { catchInterrupt, showProgress } from './progress.ts';
 export const run: Verb = {
   name: 'run',
   summary: 'execute an action under a license; it commits only if the outcome is the approved one',
-  about: `Uses the license once: the action runs in a held transaction, its actual changes are compared with the approved
-ones, and exactly those are committed, or nothing is. The verdict is recorded either way. A license that came from a
-rehearsal is valid only for the action that was planned. The exit code is that of the verdict: ${EXIT.done} committed,
-${EXIT.rejected} rejected and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate. Ctrl-C
-discards what is held and records that.`,
+  about: `Uses the license once: the action runs in a held transaction, its actual changes are
+compared with the approved ones, and exactly those are committed, or nothing is. The verdict is
+recorded either way. A license that came from a rehearsal is valid only for the action that was
+planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
+and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
+${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
   flags: { ...ACTION_FLAGS, full: { about: 'show every difference in full' }, ...CONFIG_FLAG },
   examples: [

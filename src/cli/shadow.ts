@@ -15,14 +15,15 @@ import { printRendering } from './prompt.ts';
 export const shadow: Verb = {
   name: 'shadow',
   summary: 'say what `run` would decide about an action, without deciding anything',
-  about: `Runs the action once in a held transaction, rolls it back, compares what it would leave behind with a license or an
-unsigned proposal, and records what \`run\` would have decided. Without a file it shows what was seen. No license is spent,
-nothing is released, and the record is not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
+  about: `Runs the action once in a held transaction, rolls it back, compares what it would leave
+behind with a license or an unsigned proposal, and records what \`run\` would have decided.
+Without a file it shows what was seen. No license is spent, nothing is released, and the record is
+not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
   optional: ['license or proposal'],
   flags: {
     adapter: {
       value: 'NAME',
-      about: 'without a file: the adapter, where the configuration has several',
+      about: 'without a file: the adapter, if the configuration has several',
     },
     ...ACTION_FLAGS,
     full: { about: 'show every difference and every change in full' },

@@ -16,9 +16,10 @@ import { shadowTone } from './shadow.ts';
 export const show: Verb = {
   name: 'show',
   summary: 'show one occurrence: what was approved, what came of it, and why',
-  about: `An occurrence is the right to make one approved change once. This prints who used it, what was approved,
-how every attempt at it ended with its differences, and which dependent work was released. The exit code is
-that of the verdict, and ${EXIT.halted} if it was claimed and has none. Any unique beginning of the id will do.`,
+  about: `An occurrence is the right to make one approved change once. This prints who used it,
+what was approved, how every attempt at it ended with its differences, and which dependent work
+was released. The exit code is that of the verdict, and ${EXIT.halted} if it was claimed and has
+none. Any unique beginning of the id will do.`,
   positionals: ['occurrence'],
   flags: CONFIG_FLAG,
   examples: ['effectmatch show occ_1f3a', 'effectmatch show 1f3a --json'],
