@@ -55,7 +55,7 @@ later still counts. The configuration lists the \`operators\` who may resolve.`,
     const resolution = await resolveOccurrence(parts, signed, evidence);
     output.document({ resolution });
     output.line(`${output.paint('good', 'resolved')}  ${occurrence}  ${finding}, says ${operator}`);
-    output.line('It sent nothing and releases nothing; dependent work needs a new license.');
+    output.line('Nothing was sent and nothing is released; dependent work needs a new license.');
     return EXIT.done;
   },
 };
