@@ -45,7 +45,7 @@ test('files and folders that pages name exist', () => {
       assert.ok(globSync(path).length > 0, `${page.file} names ${path}, which does not exist`);
     }
   }
-  assert.ok(seen > 25, `only ${seen} paths seen`);
+  assert.ok(seen > 80, `only ${seen} paths seen`);
   const [wrong = ''] = pathsOf(parsePage('page.md', 'Open `src/no-such-file.ts`.\n'));
   assert.deepEqual([wrong, globSync(wrong)], ['src/no-such-file.ts', []]);
 });
