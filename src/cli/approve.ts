@@ -111,7 +111,7 @@ function printPage(args: Arguments, proposal: Proposal, page: number, output: Ou
   const lines = renderWhole(proposal).split('\n');
   const pages = Math.ceil(lines.length / PAGE_LINES);
   if (page > pages)
-    throw args.wrong(`there is no page ${page}: it has ${pages} of ${PAGE_LINES} lines`);
+    throw args.wrong(`page ${page} does not exist: it has ${pages} of ${PAGE_LINES} lines`);
   const rendering = lines.slice((page - 1) * PAGE_LINES, page * PAGE_LINES).join('\n');
   output.document({ page, pages, rendering });
   printRendering(rendering, output);
@@ -126,7 +126,7 @@ function loadKey(file: string): ApproverKey {
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));
   } catch (cause) {
     if (!hasCode(cause, 'ERR_EM_NOT_FOUND')) throw cause;
-    const message = `there is no key at ${resolve(file)}; nothing was signed`;
+    const message = `no key at ${resolve(file)}; nothing was signed`;
     const next =
       'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
     throw new GuidedError('ERR_EM_NOT_FOUND', message, next, cause);

@@ -9,7 +9,7 @@ import {
   terminalEntries,
 } from '../runtime/receipt.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
-import { findOccurrence, openRecords, type Records, readPrefix } from './deployment.ts';
+import { type DeploymentRecords, findOccurrence, openRecords, readPrefix } from './deployment.ts';
 import { writePrivateFile } from './files.ts';
 import { countOf, type Output } from './output.ts';
 import { showProgress } from './progress.ts';
@@ -72,7 +72,11 @@ function readRequest(args: Arguments) {
 }
 type Request = ReturnType<typeof readRequest>;
 
-async function exportEntries(records: Records, request: Request, output: Output): Promise<void> {
+async function exportEntries(
+  records: DeploymentRecords,
+  request: Request,
+  output: Output,
+): Promise<void> {
   const { file } = request;
   const what = request.shadow ? 'shadow' : 'receipt';
   const items = makeItems(records, request);
@@ -106,7 +110,7 @@ async function writeCounted(
 }
 
 async function exportKeys(
-  { keyring }: Records,
+  { keyring }: DeploymentRecords,
   { file, force }: Request,
   output: Output,
 ): Promise<void> {
@@ -121,7 +125,7 @@ async function exportKeys(
 }
 
 async function* makeItems(
-  { ledgers, keyring }: Records,
+  { ledgers, keyring }: DeploymentRecords,
   { prefix, after, format, shadow }: Request,
 ): AsyncGenerator<Envelope | CloudEvent> {
   const signer = createSigner(keyring);

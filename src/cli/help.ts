@@ -84,8 +84,7 @@ export function completionOf(verbs: () => readonly Verb[]): Verb {
   return {
     name: 'completion',
     summary: 'print a script that completes verbs and flags in your shell',
-    about: `Prints a completion script for ${shells.join(', ')}. Load it where your shell starts;
-the examples show how.`,
+    about: `Prints a completion script for ${shells.join(', ')}. Load it where your shell starts; the examples show how.`,
     positionals: ['shell'],
     examples: [
       'source <(effectmatch completion bash)',

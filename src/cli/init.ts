@@ -10,7 +10,7 @@ import { configNameIn } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type ConfigPlan, configText, describeTable, literal } from './init/config-text.ts';
-import { inspect, readSource } from './init/inspect.ts';
+import { inspect, readAddress } from './init/inspect.ts';
 import { loginsOf, readServer } from './init/logins.ts';
 import {
   chooseRelations,
@@ -46,8 +46,7 @@ replaces a configuration only with --force or after you agree, and never replace
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
     out: {
       value: 'FILE',
-      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES
-modules)`,
+      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES modules)`,
     },
     profile: { value: 'WORD', about: `what is compared: ${PROFILES.join(', ')}` },
     relations: {
@@ -71,7 +70,7 @@ modules)`,
     const asks = canAsk(output) && !args.has('yes');
     await assertReplaceable(file, args, asks);
     assertWritable(folder);
-    const source = readSource(args);
+    const source = readAddress(args);
     const server = source.kind === 'server' ? readServer(args, source.address) : undefined;
     const schema = await inspect(source);
     if (usableTables(schema).length === 0) throw nothingUsable(schema);

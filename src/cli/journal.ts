@@ -5,7 +5,7 @@ import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError } from '../errors.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Flags, type Verb } from './command.ts';
-import { openRecords, type Records } from './deployment.ts';
+import { type DeploymentRecords, openRecords } from './deployment.ts';
 import { GuidedError, hasCode } from './fault.ts';
 import {
   createLineWriter,
@@ -157,7 +157,7 @@ async function followRows(
 }
 
 async function verify(
-  records: Records,
+  records: DeploymentRecords,
   against: string | undefined,
   output: Output,
 ): Promise<void> {
@@ -184,7 +184,7 @@ async function verify(
 }
 
 async function seal(
-  { ledgers, keyring }: Records,
+  { ledgers, keyring }: DeploymentRecords,
   { file, signed }: { readonly file: string | undefined; readonly signed: boolean },
   output: Output,
 ): Promise<void> {

@@ -4,7 +4,7 @@ import { licenseRecord } from '../protocol/license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, actionOf, readOrder } from './action.ts';
+import { ACTION_FLAGS, actionOf, readActionArgument } from './action.ts';
 import { adviseTerminal } from './advice.ts';
 import { CONFIG_FLAG, EXIT, exitCodeOf, type Verb } from './command.ts';
 import { assertKeyring, loadConfig, openRuntime } from './deployment.ts';
@@ -30,7 +30,7 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     'effectmatch run license.json --action action.json --json',
   ],
   async run(args, output) {
-    const order = readOrder(args);
+    const argument = readActionArgument(args);
     const wanted = 'name the file that `effectmatch approve --out` wrote';
     const license = readTextFile(args.first, wanted);
     withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
@@ -38,7 +38,7 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     );
     const config = await loadConfig(args);
     assertKeyring(config);
-    const terminal = await executeInterruptibly(config, license, await actionOf(config, order));
+    const terminal = await executeInterruptibly(config, license, await actionOf(config, argument));
     const text = renderTerminal(terminal, { full: args.has('full') });
     const next = adviseTerminal(terminal);
     output.document({ terminal, text, next });

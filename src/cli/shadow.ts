@@ -1,6 +1,6 @@
 import { renderSeen, renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { Shadowed } from '../runtime/shadow.ts';
-import { ACTION_FLAGS, actionOf, readOrder } from './action.ts';
+import { ACTION_FLAGS, actionOf, readActionArgument } from './action.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
 import { readTextFile } from './files.ts';
@@ -36,11 +36,11 @@ not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
     'effectmatch shadow license.json --action action.json --json',
   ],
   async run(args, output) {
-    const order = readOrder(args);
+    const argument = readActionArgument(args);
     const file = readApproval(args);
     const config = await loadConfig(args);
     assertKeyring(config);
-    const action = await actionOf(config, order);
+    const action = await actionOf(config, argument);
     const approval = file ?? {
       adapter: chooseAdapterName(config.adapters, args),
       task: args.value('task') ?? 'shadow',

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { EXIT, type Verb } from './command.ts';
 import { writePrivateFile } from './files.ts';
 import { literal } from './init/config-text.ts';
-import { inspect, readSource } from './init/inspect.ts';
+import { inspect, readAddress } from './init/inspect.ts';
 import { chooseRelations, type TableSchema, usableTables } from './init/schema.ts';
 import { countOf } from './output.ts';
 
@@ -29,7 +29,7 @@ schema has changed.`,
   examples: ['effectmatch types books.db --force', `effectmatch types --out src/books.types.ts`],
   async run(args, output) {
     const file = resolve(args.value('out') ?? OUT);
-    const schema = await inspect(readSource(args));
+    const schema = await inspect(readAddress(args));
     const chosen = chooseRelations(args.value('relations') ?? 'all', schema);
     const tables = usableTables(schema).filter(({ name }) => chosen.includes(name));
     const text = typesText(args.value('name') ?? schema.suggestedName, tables);

@@ -56,7 +56,7 @@ export function chooseRelations(answer: string, schema: DatabaseSchema): readonl
     const message = `table "${wrong}" cannot be registered: ${why}; nothing was written`;
     throw new GuidedError('ERR_EM_USAGE', message, 'change the table as it says, or leave it out');
   }
-  const message = `there is no table "${wrong}"${suggest(wrong, usable)}; nothing was written`;
+  const message = `unknown table "${wrong}"${suggest(wrong, usable)}; nothing was written`;
   throw new GuidedError('ERR_EM_USAGE', message, `the tables are ${usable.join(', ')}`);
 }
 
