@@ -12,7 +12,7 @@ export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchErr
 }
 
 /** A fault in the form in which every verb reports it: code, what happened, what to do. */
-export interface FaultReport {
+interface FaultReport {
   readonly code: ErrorCode;
   readonly message: string;
   readonly next: string;

@@ -31,7 +31,7 @@ export function readTextFile(file: string, next: string): string {
 }
 
 /** Whether a file may be replaced. */
-export interface Overwriting {
+interface Overwriting {
   readonly force: boolean;
 }
 

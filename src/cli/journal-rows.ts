@@ -44,7 +44,7 @@ export const FILTER_FLAGS = {
 } satisfies Flags;
 
 /** Which rows are wanted; an undefined field does not restrict them. */
-export type Filter = ReturnType<typeof readFilter>;
+type Filter = ReturnType<typeof readFilter>;
 
 export function readFilter(args: Arguments, nowMs: number) {
   return {
@@ -132,7 +132,7 @@ export function createMatcher(ledgers: Pick<Ledgers, 'holder'>, filter: Filter):
 const PAGE = 500;
 
 /** Which rows to read: the first after a row, or else the newest. */
-export interface RowRequest {
+interface RowRequest {
   readonly limit: number;
   readonly after: number | undefined;
   readonly matches: Matcher;

@@ -7,7 +7,7 @@ import { inspectSqlite } from './inspect-sqlite.ts';
 import type { DatabaseSchema } from './schema.ts';
 
 /** The database that the command line or the environment names. */
-export interface DatabaseAddress {
+interface DatabaseAddress {
   readonly kind: 'file' | 'server';
   /** The absolute path of a file, or the address of a server. */
   readonly address: string;

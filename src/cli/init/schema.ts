@@ -34,7 +34,7 @@ export interface TableSchema {
 }
 
 /** A trigger with the tables that its text writes. That is a guess: the boundary decides. */
-export interface TriggerSchema {
+interface TriggerSchema {
   readonly name: string;
   readonly writes: readonly string[];
 }
@@ -61,7 +61,7 @@ export function chooseRelations(answer: string, schema: DatabaseSchema): readonl
 }
 
 /** A trigger on a registered table that writes to one that is not. */
-export interface StrayTrigger {
+interface StrayTrigger {
   readonly trigger: string;
   readonly on: string;
   readonly writes: string;
