@@ -26,7 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   backend: ['errors', 'protocol', 'contract', 'crypto'],
   sqlite: ['errors', 'protocol', 'contract'],
   postgres: ['errors', 'protocol', 'contract'],
-  http: ['errors', 'protocol', 'contract'],
+  http: ['errors', 'protocol', 'contract', 'crypto', 'backend'],
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'backend', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],

@@ -17,7 +17,7 @@ import {
   overlayStages,
   PROBE_TARGET,
   type Write,
-} from '../../src/testing/world.ts';
+} from '../../test/world/world.ts';
 import { approveAll } from '../licenses.ts';
 import {
   atMost,

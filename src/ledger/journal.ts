@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { JournalEntry, LedgerContext } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -5,7 +6,7 @@ import { type ClaimRecord, claimRecord } from '../protocol/binding.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import { markerRecord, type VoidMarker } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
-import type { Digest } from '../protocol/record.ts';
+import { type Digest, defineRecord, digestSchema, type RecordKind } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
@@ -36,7 +37,7 @@ export type OpenedRow = { readonly seq: number; readonly slot: string; readonly 
   | { readonly kind: 'shadow'; readonly sealed: Sealed<Shadow> }
 );
 
-/** One claim per occurrence, whoever makes it. */
+/** One claim per occurrence. */
 export const CLAIM_SLOT = 'claim';
 /** Consuming and voiding compete for this one. */
 export const PERMIT_SLOT = 'permit';
@@ -54,8 +55,8 @@ export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continu
 
 /**
  * Covers position, kind, slot and, through its seal, the content, so that a row that moves no
- * longer fits. Keyed, so that whoever can write the file but has no key cannot close the gap that a
- * removed row leaves.
+ * longer fits. Keyed, so that a writer to the file without the key cannot close the gap that a removed row
+ * leaves.
  */
 export function rowDigest(
   { sealer }: LedgerContext,
@@ -107,40 +108,31 @@ export function tampered(
   );
 }
 
-function openKind(context: LedgerContext, row: JournalRow): OpenedRow {
-  const { seq, slot, text } = row;
+/** What each kind of row holds. A permit that was voided is a void marker. */
+const RECORDS = {
+  claim: claimRecord,
+  permit: permitRecord,
+  void: markerRecord,
+  terminal: terminalRecord,
+  acknowledgement: acknowledgementRecord,
+  resolution: resolutionRecord,
+  shadow: shadowRecord,
+} as const;
+
+function openKind({ sealer }: LedgerContext, row: JournalRow): OpenedRow {
+  const { seq, kind, slot, text, digest } = row;
+  if (!Object.hasOwn(RECORDS, kind)) throw tampered(seq, 'its kind is unknown');
   const seal = { key: row.sealKey, mac: row.sealMac };
-  const base = { seq, slot, digest: row.digest as Digest };
-  const { sealer } = context;
-  switch (row.kind) {
-    case 'claim':
-      return { ...base, kind: 'claim', sealed: sealer.open(claimRecord, text, seal) };
-    case 'permit':
-      return { ...base, kind: 'permit', sealed: sealer.open(permitRecord, text, seal) };
-    case 'void': {
-      const { record } = sealer.open(markerRecord, text, seal);
-      if (record.disposition !== 'void')
-        throw tampered(seq, 'a marker that is not void stands in place of a permit');
-      return { ...base, kind: 'void', sealed: { record, text, seal } };
-    }
-    case 'terminal': {
-      const sealed = sealer.open(terminalRecord, text, seal);
-      assertAssured(sealed.record);
-      return { ...base, kind: 'terminal', sealed };
-    }
-    case 'acknowledgement':
-      return {
-        ...base,
-        kind: 'acknowledgement',
-        sealed: sealer.open(acknowledgementRecord, text, seal),
-      };
-    case 'resolution':
-      return { ...base, kind: 'resolution', sealed: sealer.open(resolutionRecord, text, seal) };
-    case 'shadow':
-      return { ...base, kind: 'shadow', sealed: sealer.open(shadowRecord, text, seal) };
-    default:
-      throw tampered(seq, 'its kind is unknown');
-  }
+  const sealed = sealer.open(
+    RECORDS[kind] as RecordKind<OpenedRow['sealed']['record']>,
+    text,
+    seal,
+  );
+  const opened = { seq, slot, digest, kind, sealed } as OpenedRow;
+  if (opened.kind === 'void' && opened.sealed.record.disposition !== 'void')
+    throw tampered(seq, 'a marker that is not void stands in place of a permit');
+  if (opened.kind === 'terminal') assertAssured(opened.sealed.record);
+  return opened;
 }
 
 function slotsOf(opened: OpenedRow): readonly string[] {
@@ -164,3 +156,17 @@ function slotsOf(opened: OpenedRow): readonly string[] {
       return [SHADOW_SLOT];
   }
 }
+
+/**
+ * Ties a kept document to the digest it was kept under: the ledger does not know the label that
+ * digest was made with.
+ */
+export const documentRecord = defineRecord(
+  'document',
+  1,
+  1024,
+  z.strictObject({ version: z.literal(1), digest: digestSchema, text: digestSchema }),
+);
+
+/** The label of the digest that the record above carries. */
+export const DOCUMENT_TEXT_DOMAIN = 'effectmatch/document-text/v1';

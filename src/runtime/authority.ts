@@ -8,7 +8,6 @@ import {
   occurrenceId,
   renderingDigest,
 } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
@@ -17,7 +16,7 @@ import type { Policy } from '../protocol/frame.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
-import type { Digest, ExecutionId } from '../protocol/record.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import {
@@ -50,12 +49,13 @@ export function openAttempt(
   deployment: Deployment,
   admitted: Admitted,
   signed: SignedLicense,
+  occurrence?: OccurrenceId,
 ): Attempt {
   const lineage = digestRecord(licenseRecord, signed.license);
   const { issuer, nonce } = signed.license;
   return {
     execution: `exe_${deployment.ids.hex(16)}` as ExecutionId,
-    occurrence: occurrenceId({ issuer, nonce, license: lineage, index: 0 }),
+    occurrence: occurrence ?? occurrenceId({ issuer, nonce, license: lineage, index: 0 }),
     license: signed.license,
     signed,
     lineage,
@@ -162,9 +162,7 @@ function findUnusable({ effects }: Approved): string | undefined {
     checkCells(effects);
     return undefined;
   } catch (error) {
-    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID')
-      return error.message;
-    throw error;
+    return (error as Error).message;
   }
 }
 
@@ -331,7 +329,12 @@ export type Authority =
 export async function claimAuthority(
   deployment: Deployment,
   attempt: SignedAttempt,
-  request: { readonly action: unknown; readonly revision?: string | undefined },
+  request: {
+    readonly action: unknown;
+    readonly revision?: string | undefined;
+    /** The only occurrence that may be spent; the next unspent one where none is named. */
+    readonly occurrence?: OccurrenceId | undefined;
+  },
 ): Promise<Authority> {
   const { admitted, signed } = attempt;
   const { license, approved } = signed;
@@ -347,10 +350,9 @@ export async function claimAuthority(
   deployment.reached('path:validated');
 
   const { issuer, nonce } = license;
-  const further = Array.from({ length: license.occurrences - 1 }, (_, index) =>
-    occurrenceId({ issuer, nonce, license: attempt.lineage, index: index + 1 }),
+  const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
+    occurrenceId({ issuer, nonce, license: attempt.lineage, index }),
   );
-  const occurrences = [attempt.occurrence, ...further];
   const binding = bindingRecord.parse({
     version: 1,
     issuer,
@@ -366,6 +368,7 @@ export async function claimAuthority(
   const result = await deployment.ledgers.claim({
     license,
     binding,
+    ...(request.occurrence !== undefined && { only: request.occurrence }),
     leaseMs: deployment.leaseMs,
     approvedText: isDigested
       ? canonical(redactApproved(approved, deployment.digestValue))

@@ -1,6 +1,7 @@
 import type { Claim } from '../contract/proof.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './action.ts';
 import { type Attempt, faultOf } from './attempt.ts';
@@ -40,7 +41,19 @@ export async function execute(
   untrustedAction: unknown,
   options?: ExecuteOptions,
 ): Promise<Terminal> {
-  const signed = parseSignedLicense(license);
+  return await executeSigned(deployment, parseSignedLicense(license), untrustedAction, options);
+}
+
+/**
+ * The same for a license that was read. With `occurrence`, only that execution of the license is
+ * claimed, and that another process has claimed it is answered without being recorded.
+ */
+export async function executeSigned(
+  deployment: Deployment,
+  signed: SignedLicense,
+  untrustedAction: unknown,
+  options?: ExecuteOptions & { readonly occurrence?: OccurrenceId },
+): Promise<Terminal> {
   const { adapter } = signed.license;
   const activity = {
     kind: 'execute',
@@ -58,10 +71,11 @@ async function executeLicense(
   deployment: Deployment,
   signed: SignedLicense,
   untrustedAction: unknown,
-  options?: ExecuteOptions,
+  options: ExecuteOptions & { readonly occurrence?: OccurrenceId } = {},
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
-  const opened = openAttempt(deployment, admitted, signed);
+  const { revision, occurrence } = options;
+  const opened = openAttempt(deployment, admitted, signed, occurrence);
   // First of all: to read an action takes time, and anybody can present something.
   const presented = admitSigned(deployment, opened);
   if (presented.kind === 'refused')
@@ -70,9 +84,18 @@ async function executeLicense(
   if (parsed.kind === 'refused')
     return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
-  const revision = options?.revision;
 
-  const authority = await claimAuthority(deployment, presented.attempt, { action, revision });
+  const authority = await claimAuthority(deployment, presented.attempt, {
+    action,
+    revision,
+    occurrence,
+  });
+  if (
+    authority.kind === 'refused' &&
+    occurrence !== undefined &&
+    authority.refusal.reason === 'spent'
+  )
+    return rejection(deployment, opened, 'authority', authority.refusal);
   if (authority.kind === 'refused')
     return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
   const { attempt, claim, leased } = authority;

@@ -32,6 +32,7 @@ import {
   release,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
@@ -116,6 +117,16 @@ export interface Runtime extends AsyncDisposable {
     action: unknown,
     options?: ExecuteOptions,
   ): Promise<Terminal>;
+  /**
+   * Executes the license if it is unused; otherwise waits for the attempt that holds it, recovers
+   * one whose lease has run out, or returns the recorded verdict. May be called again and again,
+   * from any number of processes: there is one effect and one verdict.
+   */
+  ensure(
+    license: SignedLicense | unknown,
+    action: unknown,
+    options?: EnsureOptions,
+  ): Promise<Ensured>;
   /**
    * Rehearses the action beside production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
@@ -256,6 +267,7 @@ export async function createRuntime(
     propose: (operation, input, options) => propose(deployment, operation, input, options),
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
+    ensure: (license, action, options) => ensure(deployment, license, action, options),
     shadow: (approval, action, options) =>
       traced(
         deployment,

@@ -7,7 +7,7 @@ import {
   PROBE_TARGET,
   WORLD_TARGETS,
   type Write,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 
 const pay: Write = { op: 'update', target: 'invoice', key: { id: 1 }, set: { status: 'paid' } };
 export const note: Write = {

@@ -10,11 +10,11 @@ import {
   renderDiff,
   type Terminal,
 } from '../../src/index.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { Connection } from '../../src/postgres/connection.ts';
 import { parseTarget } from '../../src/postgres/identifier.ts';
 import type { ManifestDraft } from '../../src/protocol/draft.ts';
 import { testKeyring } from '../keyring.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import type { TestDatabase } from '../postgres/server.ts';
 import type { EscapeCase, EscapeFile } from './case.ts';
 
@@ -59,7 +59,7 @@ export async function execute(
   });
   try {
     await using runtime = await createRuntime({
-      store: memoryLedgers({ now: () => Date.now() }),
+      store: temporaryLedgers(),
       keyring: testKeyring(),
       issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
       adapters: {

@@ -7,7 +7,6 @@ import fc from 'fast-check';
 import type { Ledgers } from '../../src/contract/ledgers.ts';
 import { digestRecord, occurrenceId } from '../../src/crypto/digest.ts';
 import { EffectMatchError } from '../../src/errors.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { ClaimRecord } from '../../src/protocol/binding.ts';
 import { type License, licenseRecord } from '../../src/protocol/license.ts';
 import {
@@ -20,6 +19,7 @@ import {
   fixtureRequest,
   fixtureTerminal,
 } from '../../src/testing/ledger/fixtures.ts';
+import { referenceLedgers } from './reference.ts';
 import { sqliteKit } from './sqlite-store.ts';
 
 const context = fixtureContext();
@@ -158,7 +158,7 @@ test('property: SQLite and the reference decide alike, and the journal is intact
       async (first, rest) => {
         const store = await sqliteKit.create();
         const sqlite = await store.open(context);
-        const reference = await memoryLedgers().open(context);
+        const reference = await referenceLedgers().open(context);
         try {
           for (const command of [...first, ...rest]) {
             const expected = await outcomeOf(run(reference, command));

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { systemClock } from '../../src/contract/clock.ts';
 import { GroupCommit } from '../../src/ledger/sqlite/group.ts';
 import { createSession, type Session } from '../../src/ledger/sqlite/session.ts';
 import { temporaryFolder } from './sqlite-store.ts';
@@ -18,7 +19,7 @@ async function withTable(
   db.exec(
     'pragma journal_mode = wal; create table spent (occurrence text primary key, by integer)',
   );
-  const session = createSession({} as never, db, { deadlineMs: 1000 });
+  const session = createSession({} as never, { file, db, deadlineMs: 1000, clock: systemClock });
   await use(new GroupCommit(session), file, db, session);
 }
 

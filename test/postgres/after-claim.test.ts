@@ -5,10 +5,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { insert } from '../../src/protocol/draft.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { testKeyring } from '../keyring.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import { descendantsOf, signal } from './processes.ts';
 import { type ProtectedDatabase, protectedDatabase } from './protected.ts';
 import { startServer } from './server.ts';
@@ -19,7 +19,7 @@ const ACTION = { sql: 'insert into entry values (1)' };
 async function office(site: ProtectedDatabase, reached: (step: Step) => void = () => {}) {
   const runtime = await createRuntime(
     {
-      store: memoryLedgers(),
+      store: temporaryLedgers(),
       keyring: testKeyring(),
       issuers: { team: { key: KEY.publicKey, may: ['books'] } },
       adapters: { books: site.factory() },

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { EffectMatchError } from '../../src/errors.ts';
-import { documentRecord } from '../../src/ledger/records.ts';
+import { documentRecord } from '../../src/ledger/journal.ts';
 import { canonical } from '../../src/protocol/canon.ts';
 import { compileReader, type Read } from '../../src/protocol/compile-reader.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { testKeyring } from '../keyring.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 
 export const TABLES = ['item', 'log', 'stock'] as const;
 export const KEY = generateApprover('ap-team');
@@ -79,7 +79,7 @@ export async function openOffice(
   };
   change(`${SCHEMA} ${more}`);
   const runtime = await createRuntime({
-    store: memoryLedgers({ now: () => Date.now() }),
+    store: temporaryLedgers(),
     keyring: testKeyring(),
     issuers: { 'ap-team': { key: KEY.publicKey, may: ['books'], sources: ['rehearsed'] } },
     adapters: {

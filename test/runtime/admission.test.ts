@@ -30,7 +30,7 @@ import {
   silence,
   type World,
   withoutChannel,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import { deploy, invoiceWorld } from './deploy.ts';
 
 /**

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Gate } from '../../src/protocol/terminal.ts';
-import { type Call, type Fault, FaultStruck } from '../../src/testing/world.ts';
+import { type Call, type Fault, FaultStruck } from '../world/world.ts';
 import {
   assertRejected,
   claimedOccurrence,

@@ -26,7 +26,7 @@ import {
   overlayAdapter,
   remoteAdapter,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import {
   assertRejected,
   type Deployed,

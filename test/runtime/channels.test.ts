@@ -8,6 +8,9 @@ import { CHANNELS as SNAPSHOT_CHANNELS } from '../../src/adapters/snapshot/evide
 import { CHANNELS as SQLITE_CHANNELS } from '../../src/adapters/sqlite/evidence.ts';
 import type { AdapterFactory, Evidence } from '../../src/contract/adapter.ts';
 import type { AdapterKit } from '../../src/testing/index.ts';
+import { filesKit } from '../adapters/files-kit.ts';
+import { snapshotKit } from '../adapters/snapshot-kit.ts';
+import { sqliteKit } from '../adapters/sqlite-kit.ts';
 import {
   alterEvidence,
   MEMORY_CHANNELS,
@@ -16,10 +19,7 @@ import {
   remoteAdapter,
   silence,
   withoutChannel,
-} from '../../src/testing/world.ts';
-import { filesKit } from '../adapters/files-kit.ts';
-import { snapshotKit } from '../adapters/snapshot-kit.ts';
-import { sqliteKit } from '../adapters/sqlite-kit.ts';
+} from '../world/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 /** The adapters with a real backend, and the channels each of them declares. */

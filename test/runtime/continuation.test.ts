@@ -4,12 +4,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { digestText } from '../../src/crypto/digest.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Halt } from '../../src/protocol/continuation.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import type { Lineage } from '../../src/runtime/continuation.ts';
 import { lineagesOf } from '../../src/runtime/lineage.ts';
-import { overlay } from '../../src/testing/world.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
+import { overlay } from '../world/world.ts';
 import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';
 
 async function commit(deployed: Deployed, adapter = 'books') {
@@ -207,7 +207,7 @@ test('state-missing: the adapter is not configured where the work asks', async (
 
 test('state-missing: a remote commit whose permit is gone, or is another one', async () => {
   const world = invoiceWorld();
-  const store = memoryLedgers(world.clock);
+  const store = temporaryLedgers(world.clock);
   await using deployed = await deploy(world, { store });
   const terminal = await commit(deployed, 'bank');
   const consumed = (await deployed.runtime.ledgers.permit(terminal.occurrence)) ?? assert.fail();
@@ -226,7 +226,7 @@ test('state-missing: a remote commit whose permit is gone, or is another one', a
 
 test('unregistered: an occurrence whose claim is not to be found has no registered work', async () => {
   const world = invoiceWorld();
-  const store = memoryLedgers(world.clock);
+  const store = temporaryLedgers(world.clock);
   await using deployed = await deploy(world, { store });
   const terminal = await commit(deployed);
   const forgetful = {

@@ -3,7 +3,6 @@ import type { MarkerText } from '../../src/contract/proof.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import type { SignOptions } from '../../src/crypto/approver.ts';
 import { createSealer } from '../../src/crypto/seal.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { row, update } from '../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import { markerRecord } from '../../src/protocol/marker.ts';
@@ -12,19 +11,13 @@ import type { Gate, Terminal, TerminalOf } from '../../src/protocol/terminal.ts'
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
-import {
-  type Fault,
-  type MemoryProcess,
-  World,
-  type WorldOptions,
-} from '../../src/testing/world.ts';
+import { type Fault, type MemoryProcess, World, type WorldOptions } from '../world/world.ts';
 
 export const LEASE_MS = 60_000;
 
 /** Two invoices to pay, at a vendor that must not be blocked. */
-export function invoiceWorld(options: Partial<WorldOptions> = {}): World {
+export function invoiceWorld(options: WorldOptions = {}): World {
   return new World({
-    ledgers: memoryLedgers,
     rows: {
       invoice: [
         { id: 1, status: 'pending', amount: 35 },

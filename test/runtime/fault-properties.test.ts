@@ -1,13 +1,10 @@
 // Goal: whatever fails together, the journal never contradicts what became durable. Method:
 // outcomes and up to three faults at random, in execution, recovery and a second recovery;
 // fast-check shrinks a failure and prints its seed.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
-import { everyFault } from '../../src/testing/world.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
+import { everyFault } from '../world/world.ts';
 import { type Change, play } from './play.ts';
 
 const change = (id: number): fc.Arbitrary<Change> =>
@@ -46,29 +43,16 @@ test('property: after any three faults, release, rejection, commit and recovery 
 });
 
 test('property: the same with ledgers in a file', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-faults-'));
-  let files = 0;
-  try {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom('books' as const, 'bank' as const),
-        changes,
-        fc.array(fault, { minLength: 1, maxLength: 2 }),
-        async (adapter, approved, faults) => {
-          files += 1;
-          const file = join(folder, `${files}.db`);
-          await play({
-            adapter,
-            approved,
-            written: approved,
-            faults,
-            ledgers: () => sqliteLedgers(file),
-          });
-        },
-      ),
-      { numRuns: 25 },
-    );
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom('books' as const, 'bank' as const),
+      changes,
+      fc.array(fault, { minLength: 1, maxLength: 2 }),
+      async (adapter, approved, faults) => {
+        const ledgers = temporaryLedgers;
+        await play({ adapter, approved, written: approved, faults, ledgers });
+      },
+    ),
+    { numRuns: 25 },
+  );
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';
-import { everyFault, type Fault } from '../../src/testing/world.ts';
+import { everyFault, type Fault } from '../world/world.ts';
 import { type Change, play } from './play.ts';
 
 const FAULTS = everyFault();

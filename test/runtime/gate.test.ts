@@ -6,16 +6,16 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
 import type { Ledgers, LedgersFactory } from '../../src/contract/ledgers.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { read } from '../../src/protocol/draft.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import {
   memoryAdapter,
   overlay,
   overlayAdapter,
   overlayStages,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import {
   assertRejected,
   type DeployOptions,
@@ -35,7 +35,7 @@ interface Case {
 const ledgersWith = (change: (ledgers: Ledgers) => Partial<Ledgers>) => (world: World) => ({
   store: {
     async open(context) {
-      const ledgers = await memoryLedgers(world.clock).open(context);
+      const ledgers = await temporaryLedgers(world.clock).open(context);
       return overlay(ledgers, change(ledgers));
     },
   } satisfies LedgersFactory,

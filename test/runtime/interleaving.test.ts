@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
-import type { World } from '../../src/testing/world.ts';
+import { referenceLedgers } from '../ledger/reference.ts';
+import type { World } from '../world/world.ts';
 import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 /** How many turns the second execution and the two recoveries wait before they begin. */
@@ -24,7 +24,7 @@ function scheduledWorld(scheduler: fc.Scheduler): {
 } {
   let running = false;
   const world = invoiceWorld({
-    ledgers: memoryLedgers,
+    ledgers: referenceLedgers,
     pause: async (call) => {
       if (running) await scheduler.schedule(Promise.resolve(), call);
     },

@@ -3,7 +3,7 @@
 // before the test says so.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { World } from '../../src/testing/world.ts';
+import type { World } from '../world/world.ts';
 import { deploy, interrupt, invoiceWorld, LEASE_MS } from './deploy.ts';
 
 const OPEN = 12;

@@ -14,12 +14,7 @@ import {
   type Operation,
 } from '../../src/runtime/operation.ts';
 import type { IssuerConfig, LimitsConfig } from '../../src/runtime/policy.ts';
-import {
-  memoryAdapter,
-  overlayAdapter,
-  remoteAdapter,
-  type World,
-} from '../../src/testing/world.ts';
+import { memoryAdapter, overlayAdapter, remoteAdapter, type World } from '../world/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const payInvoice = defineOperation({

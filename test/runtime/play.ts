@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
-import type { Clock } from '../../src/contract/clock.ts';
-import type { LedgersFactory } from '../../src/contract/ledgers.ts';
 import type { Step } from '../../src/contract/steps.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { insert, remove, row, update } from '../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Row } from '../../src/protocol/value.ts';
+import { referenceLedgers } from '../ledger/reference.ts';
 import {
   type Fault,
   FaultStruck,
   type MemoryBackend,
   World,
+  type WorldOptions,
   type Write,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import { type Deployed, deploy, LEASE_MS } from './deploy.ts';
 
 /**
@@ -39,7 +38,7 @@ export interface Scenario {
    * fault.
    */
   readonly faults: readonly Fault[];
-  readonly ledgers?: (clock: Clock) => LedgersFactory;
+  readonly ledgers?: WorldOptions['ledgers'];
 }
 
 /** Whether the fault of each process has struck, and how it all ended. */
@@ -60,8 +59,8 @@ export const INITIAL: readonly Row[] = [1, 2, 3].map((id) => ({
  * durable.
  */
 export async function play(scenario: Scenario): Promise<Played> {
-  const { adapter, remote = 'MEDIATED', faults, ledgers = memoryLedgers } = scenario;
-  const world = new World({ ledgers, remote, rows: { invoice: INITIAL } });
+  const { adapter, remote = 'MEDIATED', faults, ledgers = referenceLedgers } = scenario;
+  using world = new World({ ledgers, remote, rows: { invoice: INITIAL } });
   const stage = new Stage(world, scenario);
   const struck: boolean[] = [];
   const license = await stage.approve();

@@ -8,10 +8,10 @@ import type { JournalEntry } from '../../src/contract/ledgers.ts';
 import type { MarkerText } from '../../src/contract/proof.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import { digestRecord } from '../../src/crypto/digest.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import { licenseRecord } from '../../src/protocol/license.ts';
 import type { OccurrenceId } from '../../src/protocol/record.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import {
   alterEvidence,
   memoryAdapter,
@@ -19,7 +19,7 @@ import {
   overlayAdapter,
   remoteAdapter,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import {
   assertRejected,
   claimedOccurrence,
@@ -201,8 +201,8 @@ test('with another service under its name, what was never sent is settled, and w
 test('a marker of another execution means that this attempt left nothing', async () => {
   const world = invoiceWorld();
   // Two machines with stores of their own, one backend and one license: the occurrence has one id.
-  const here = await deploy(world, { store: memoryLedgers(world.clock) });
-  const there = memoryLedgers(world.clock);
+  const here = await deploy(world, { store: temporaryLedgers(world.clock) });
+  const there = temporaryLedgers(world.clock);
   await using other = await deploy(world, { store: there });
   const license = await other.approve();
   const dying = await deploy(world, { store: there });
@@ -221,8 +221,8 @@ test('a marker of another execution means that this attempt left nothing', async
 
 test('two machines with stores of their own commit an occurrence once', async () => {
   const world = invoiceWorld();
-  await using here = await deploy(world, { store: memoryLedgers(world.clock) });
-  await using there = await deploy(world, { store: memoryLedgers(world.clock) });
+  await using here = await deploy(world, { store: temporaryLedgers(world.clock) });
+  await using there = await deploy(world, { store: temporaryLedgers(world.clock) });
   const license = await here.approve();
   ofKind('committed', await here.runtime.execute(license, PAY));
   // Somebody takes the payment back by hand, so that only the marker stands in the way of a second
@@ -539,3 +539,19 @@ async function settledTerminal(deployed: Deployed) {
   assert.deepEqual(await deployed.runtime.terminal(occurrence), recovered.terminal);
   return recovered.terminal;
 }
+
+test('a recovery that cannot know takes the verdict that another one has recorded meanwhile', async () => {
+  let right: Deployed | undefined;
+  const world = invoiceWorld({
+    pause: once('ledgers.record', async () => void (await right?.runtime.recover())),
+  });
+  await interrupt(world, diesAt('path:promoted'));
+  const { adapters } = world.start().config;
+  const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, ({ identity }) => ({
+    identity: { ...identity, backend: 'books-2' },
+  }));
+  await using replaced = await succeed(world, { adapters: { ...adapters, books } });
+  right = await deploy(world);
+  ofKind('committed', await settledTerminal(replaced));
+  await right.runtime.close();
+});

@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { approver, createRuntime, generateApprover, insert } from '../../src/index.ts';
-import { memoryAdapter, overlayAdapter } from '../../src/testing/world.ts';
+import { memoryAdapter, overlayAdapter } from '../world/world.ts';
 import { assertRejected, type Deployed, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const BAD = { writes: [{ op: 'explode', target: 'invoice' }] };

@@ -15,7 +15,7 @@ import {
   overlayStages,
   silence,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import {
   assertRejected,
   type Deployed,

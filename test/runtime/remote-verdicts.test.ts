@@ -13,7 +13,7 @@ import {
   remoteAdapter,
   silence,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import { assertRejected, deploy, invoiceWorld, LEASE_MS, ofKind, onlyOne, PAY } from './deploy.ts';
 
 /** A deployment whose bank is this adapter. */

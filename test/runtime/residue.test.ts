@@ -5,12 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdapterFactory, PromotableAdapter, Stage } from '../../src/contract/adapter.ts';
 import type { Residue } from '../../src/protocol/residue.ts';
-import {
-  memoryAdapter,
-  overlayAdapter,
-  overlayStages,
-  type World,
-} from '../../src/testing/world.ts';
+import { memoryAdapter, overlayAdapter, overlayStages, type World } from '../world/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
 const MOVED: readonly Residue[] = [

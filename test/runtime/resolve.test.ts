@@ -8,19 +8,19 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { generateApprover, saveApproverKey } from '../../src/crypto/approver.ts';
 import { type Decision, signResolution } from '../../src/crypto/resolution.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
+import { openRig, type Rig } from '../adapters/http/rig.ts';
+import { runCommand } from '../cli/command.ts';
+import { testKeyring } from '../keyring.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import {
   MemoryBackend,
   memoryAdapter,
   PROBE_TARGET,
   WORLD_TARGETS,
   type World,
-} from '../../src/testing/world.ts';
-import { openRig, type Rig } from '../adapters/http/rig.ts';
-import { runCommand } from '../cli/command.ts';
-import { testKeyring } from '../keyring.ts';
+} from '../world/world.ts';
 import {
   claimedOccurrence,
   deploy,
@@ -246,7 +246,7 @@ test('the command resolves without any backend, tells so, and show and journal t
 test('an attempt whose occurrence a machine with another keyring has committed is closed by an operator', async () => {
   const world = invoiceWorld();
   const { license } = await interrupt(world, { kind: 'step', step: 'path:claimed', ending: 'die' });
-  const store = memoryLedgers(world.clock);
+  const store = temporaryLedgers(world.clock);
   await using other = await deploy(world, { store, keyring: testKeyring() });
   ofKind('committed', await other.runtime.execute(license, PAY));
   world.advance(LEASE_MS);

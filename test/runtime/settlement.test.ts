@@ -14,16 +14,16 @@ import type { LedgersFactory } from '../../src/contract/ledgers.ts';
 import type { ConsumedPermit } from '../../src/contract/proof.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
 import { EffectMatchError } from '../../src/errors.ts';
-import { memoryLedgers } from '../../src/ledger/memory.ts';
 import type { Deployment } from '../../src/runtime/deployment.ts';
 import { openMarker } from '../../src/runtime/settle.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import {
   memoryAdapter,
   overlay,
   overlayAdapter,
   overlayStages,
   type World,
-} from '../../src/testing/world.ts';
+} from '../world/world.ts';
 import { assertRejected, deploy, invoiceWorld, ofKind, onlyOne, PAY, reseal } from './deploy.ts';
 
 type Promote = (stage: Stage, permit: ConsumedPermit) => Promise<Promotion>;
@@ -183,7 +183,7 @@ test('a promotion without a confirmation is discarded before anything is recorde
     let openWhenRecorded: boolean | undefined;
     const store: LedgersFactory = {
       async open(context) {
-        const ledgers = await memoryLedgers(world.clock).open(context);
+        const ledgers = await temporaryLedgers(world.clock).open(context);
         return overlay(ledgers, {
           record(...parameters) {
             openWhenRecorded = world.books.writer !== undefined;

@@ -8,7 +8,7 @@ import { EffectMatchError } from '../../src/errors.ts';
 import { update } from '../../src/protocol/draft.ts';
 import { renderShadow, type Shadow, type ShadowOf } from '../../src/protocol/shadow.ts';
 import { announcedPlan } from '../../src/testing/ledger/fixtures.ts';
-import { alterEvidence, memoryAdapter, silence } from '../../src/testing/world.ts';
+import { alterEvidence, memoryAdapter, silence } from '../world/world.ts';
 import {
   type Deployed,
   deploy,

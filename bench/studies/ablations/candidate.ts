@@ -13,7 +13,7 @@ import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { update } from '../../../src/protocol/draft.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
-import { overlay } from '../../../src/testing/world.ts';
+import { overlay } from '../../../test/world/world.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 

@@ -3,8 +3,8 @@
 import type { LedgersFactory } from '../../../src/contract/ledgers.ts';
 import { sqliteLedgers } from '../../../src/ledger/sqlite/index.ts';
 import { type Terminal, terminalRecord } from '../../../src/protocol/terminal.ts';
-import { overlay } from '../../../src/testing/world.ts';
 import { openRig } from '../../../test/adapters/http/rig.ts';
+import { overlay } from '../../../test/world/world.ts';
 import type { Ending, Pair } from './pair.ts';
 
 /**

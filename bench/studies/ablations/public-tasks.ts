@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { quoteName } from '../../../src/postgres/identifier.ts';
-import { overlayAdapter } from '../../../src/testing/world.ts';
+import { overlayAdapter } from '../../../test/world/world.ts';
 import { approveState } from '../../approvals/index.ts';
 import type { TaskName } from '../../data/mcpmark.ts';
 import type { StateTask } from '../../data/state-bench.ts';

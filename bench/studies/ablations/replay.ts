@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { Ledgers, LedgersFactory } from '../../../src/contract/ledgers.ts';
 import { sqliteLedgers } from '../../../src/ledger/sqlite/index.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
-import { overlay } from '../../../src/testing/world.ts';
 import { openRig } from '../../../test/adapters/http/rig.ts';
+import { overlay } from '../../../test/world/world.ts';
 import type { Ending, Pair } from './pair.ts';
 
 /**

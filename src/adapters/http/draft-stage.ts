@@ -10,12 +10,13 @@ import type { ConsumedPermit } from '../../contract/proof.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
+import { unavailable } from '../../http/errors.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { DraftContent, DraftOptions } from './draft-options.ts';
-import { normaliseRecord } from './numbers.ts';
-import { contentOf, type Publications, unavailable } from './publications.ts';
+import type { DraftContent, DraftOptions } from './options.ts';
+import { contentOf, type Publications } from './publications.ts';
+import { normaliseRecord } from './service.ts';
 
 /**
  * What must answer before a draft counts as observed: its content, and that the state beneath it
@@ -70,24 +71,12 @@ export class DraftStage implements Stage {
       records,
       channels: [
         { channel: 'draft', kind: 'records', count: records.length },
-        { channel: 'base', kind: 'stable', ...this.#baseOf(base) },
+        { channel: 'base', kind: 'stable', before: base.before, after: base.now },
       ],
       unattributed: 0,
       assigned: [],
       window: { fromMs: this.#fromMs, toMs: this.#tools.context.clock.now() },
     };
-  }
-
-  /**
-   * What the service calls a version may contain values, so where these are not stored it is only
-   * told whether it moved.
-   */
-  #baseOf({ before, now }: DraftContent['base']): {
-    readonly before: string;
-    readonly after: string;
-  } {
-    if (this.#tools.options.values !== 'digest') return { before, after: now };
-    return { before: 'as drafted', after: before === now ? 'as drafted' : 'moved' };
   }
 
   async recheck(): Promise<CandidateFacts> {
@@ -178,12 +167,11 @@ export class DraftStage implements Stage {
 
   async #content(): Promise<DraftContent> {
     const { gateway, options } = this.#tools;
-    const answer = await gateway.get(fillPath(options.draft.path, { id: this.#id }), this.#warrant);
-    if (answer.kind === 'found') {
-      const { records, base } = options.draft.content(answer.body);
-      return { records: records.map(normaliseRecord), base };
-    }
-    throw unavailable(answer.kind === 'absent' ? 'the draft is gone' : answer.why);
+    const path = fillPath(options.draft.path, { id: this.#id });
+    const found = await gateway.read('the draft', path, this.#warrant);
+    if (found === undefined) throw unavailable('the draft is gone');
+    const { records, base } = options.draft.content(found.body);
+    return { records: records.map(normaliseRecord), base };
   }
 }
 

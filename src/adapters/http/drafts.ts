@@ -1,31 +1,22 @@
-import { normaliseManifest } from '../../backend/normalise.ts';
-import { refuseRounded } from '../../contract/action-input.ts';
+import { copyAction, copyChecked } from '../../backend/plain-action.ts';
+import { refuseAction } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
   AdapterFactory,
   PromotableAdapter,
   PromotableProbe,
   Staged,
-  Survey,
 } from '../../contract/adapter.ts';
-import { misnamedOption } from '../../contract/options.ts';
 import type { Certificate, Claim } from '../../contract/proof.ts';
-import { EffectMatchError } from '../../errors.ts';
-import { buildContent } from '../../http/content.ts';
-import { Gateway, refused } from '../../http/gateway.ts';
+import { refused } from '../../http/errors.ts';
+import type { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
-import { canonical } from '../../protocol/canon.ts';
-import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { Manifest } from '../../protocol/manifest.ts';
-import type { Registration } from '../../protocol/registration.ts';
+import { describeService } from '../../http/remote.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import { DRAFT_OPTIONS, type DraftOptions } from './draft-options.ts';
 import { DRAFT_CHANNELS, DraftStage } from './draft-stage.ts';
-import { fieldAt, identifyOptions, targetsOf } from './layout.ts';
-import { serviceSchema } from './numbers.ts';
-import { Publications, unavailable } from './publications.ts';
-import { adapterCode, readEntries } from './remote.ts';
-import { surveyService } from './survey.ts';
+import { DRAFT_OPTIONS, type DraftOptions } from './options.ts';
+import { Publications } from './publications.ts';
+import { fieldAt, openService } from './service.ts';
 
 /** What an agent wants drafted; its check has let it through. */
 export interface DraftAction {
@@ -43,42 +34,43 @@ export function draftHttp(options: DraftOptions): AdapterFactory<DraftAction> {
 /** Reports; decides nothing. */
 class DraftAdapter implements PromotableAdapter<DraftAction> {
   readonly capability = 'PROMOTABLE';
-  readonly profiles = ['row-event', 'net-state', 'relation-write'] as const;
   readonly channels = DRAFT_CHANNELS;
+  readonly profiles: PromotableAdapter['profiles'];
   readonly identity: PromotableAdapter['identity'];
-  readonly registration: Registration;
+  readonly registration: PromotableAdapter['registration'];
+  readonly normalise: PromotableAdapter['normalise'];
+  readonly read: PromotableAdapter['read'];
+  readonly survey: PromotableAdapter['survey'];
   readonly markers: Publications;
   readonly probe: PromotableProbe<DraftAction>;
   readonly #options: DraftOptions;
   readonly #context: AdapterContext;
   readonly #gateway: Gateway;
-  readonly #digest: string;
   readonly #stages = new Set<DraftStage>();
 
   constructor(options: DraftOptions, context: AdapterContext) {
-    const misnamed = misnamedOption(options, DRAFT_OPTIONS);
-    if (misnamed !== undefined) throw refused(misnamed);
-    const {
-      service,
-      targets,
-      profile = 'row-event',
-      values = 'plain',
-      publication,
-      probe,
-      draft,
-    } = options;
-    this.#options = options;
-    this.#context = context;
-    this.#gateway = new Gateway(service, context);
-    this.registration = { profile, values, targets: targetsOf(targets) };
+    const service = openService(options, DRAFT_OPTIONS, context);
+    const { draft, publication, probe, targets } = options;
     if (Object.hasOwn(targets, probe.target))
       throw refused('the target of the probe must not be registered');
-    this.#digest = identifyOptions({ url: service.url, draft, publication, probe, targets });
-    this.identity = {
+    const { identity, survey } = describeService({
+      ...service,
       kind: 'http-drafts',
-      backend: service.backend,
-      code: adapterCode(this.#digest),
-    };
+      capability: 'PROMOTABLE',
+      operations: {
+        draft: { method: 'POST', path: draft.create.path },
+        publish: { method: 'PUT', path: publication.path },
+      },
+    });
+    this.identity = identity;
+    this.survey = survey;
+    this.registration = service.registration;
+    this.profiles = service.profiles;
+    this.normalise = service.normalise;
+    this.read = service.read;
+    this.#options = options;
+    this.#context = context;
+    this.#gateway = service.gateway;
     this.markers = new Publications(this.#gateway, publication, context.reached);
     this.probe = {
       action: (token) => ({ input: probe.input(token) }),
@@ -88,55 +80,24 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
     };
   }
 
-  async normalise(manifest: Manifest): Promise<Manifest> {
-    return normaliseManifest(serviceSchema(this.registration), manifest);
-  }
-
-  read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    return readEntries(this.#gateway, this.#options.targets, reads);
-  }
-
-  parseAction(input: unknown): DraftAction {
-    const copy = copyOf(input);
-    refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
-    const { input: said, ...more } = isObject(copy) ? copy : {};
-    if (said === undefined || Object.keys(more).length > 0)
-      throw invalid('an action is { input } and nothing else');
-    try {
-      return { input: copyOf(this.#options.draft.input(said)) };
-    } catch (cause) {
-      if (cause instanceof EffectMatchError) throw cause;
-      throw invalid(
-        `this cannot be drafted: ${cause instanceof Error ? cause.message : 'it was refused'}`,
-        cause,
-      );
-    }
+  parseAction(untrusted: unknown): DraftAction {
+    const copy = copyAction(untrusted);
+    const { input, ...more } = isObject(copy) ? copy : {};
+    if (input === undefined || Object.keys(more).length > 0)
+      throw refuseAction('an action is { input } and nothing else');
+    return {
+      input: copyChecked('this cannot be drafted', () => this.#options.draft.input(input)),
+    };
   }
 
   describeAction({ input }: DraftAction): Value {
     return { input };
   }
 
-  async survey(): Promise<Survey> {
-    const { draft, publication, service } = this.#options;
-    return surveyService({
-      gateway: this.#gateway,
-      backend: service.backend,
-      capability: 'PROMOTABLE',
-      operations: {
-        draft: { method: 'POST', path: draft.create.path },
-        publish: { method: 'PUT', path: publication.path },
-      },
-      optionsDigest: this.#digest,
-    });
-  }
-
   async stage(claim: Claim, certificate: Certificate, { input }: DraftAction): Promise<Staged> {
     const { create } = this.#options.draft;
-    const fixed = { method: 'POST', path: create.path, idempotency: null };
-    const content = buildContent('draft', fixed, create.request(input), [
-      this.#gateway.credentialHeader,
-    ]);
+    const fixed = { operation: 'draft', method: 'POST', path: create.path, idempotency: null };
+    const content = this.#gateway.compose(fixed, create.request(input));
     this.#context.reached('adapter:stage-opened');
     const exchanged = await this.#gateway.send(content, '', {
       warrant: { credentials: certificate.credentials },
@@ -160,7 +121,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
       options: this.#options,
       publications: this.markers,
       context: this.#context,
-      read: (reads) => this.read(reads),
+      read: this.read,
       onEnd: (ended) => this.#stages.delete(ended),
     });
     this.#stages.add(stage);
@@ -175,20 +136,7 @@ class DraftAdapter implements PromotableAdapter<DraftAction> {
 
   async #isDurable(token: string): Promise<boolean> {
     const { path, durable } = this.#options.probe;
-    const answer = await this.#gateway.get(path);
-    if (answer.kind === 'silent') throw unavailable(answer.why);
-    return answer.kind === 'found' && durable(answer.body, token);
+    const found = await this.#gateway.read('the control object of the probe', path);
+    return found !== undefined && durable(found.body, token);
   }
-}
-
-function copyOf(input: unknown): Value {
-  try {
-    return JSON.parse(canonical(input)) as Value;
-  } catch (cause) {
-    throw invalid('the action is not plain data', cause);
-  }
-}
-
-function invalid(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what, cause === undefined ? {} : { cause });
 }

@@ -1,18 +1,18 @@
 import type { Markers, VoidResult } from '../../contract/adapter.ts';
 import type { ConsumedPermit, MarkerText } from '../../contract/proof.ts';
 import type { Reached } from '../../contract/steps.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { type Content, fillPath } from '../../http/content.ts';
+import { unavailable } from '../../http/errors.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { Recent } from '../../http/recent.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
-import type { DraftOptions } from './draft-options.ts';
+import type { DraftOptions } from './options.ts';
 
 /** What a publication key holds, or why that is not known. */
-export type Standing =
+export type PublicationState =
   | {
       readonly kind: 'stands';
       readonly marker: MarkerText | undefined;
@@ -43,10 +43,8 @@ export class Publications implements Markers {
   }
 
   async find(occurrence: string): Promise<MarkerText | undefined> {
-    const answer = await this.#gateway.get(this.#path(occurrence));
-    if (answer.kind === 'absent') return undefined;
-    if (answer.kind === 'silent') throw unavailable(answer.why);
-    return readMarker(this.#options.standing(answer.body).metadata);
+    const found = await this.#gateway.read('the publication', this.#path(occurrence));
+    return found && readMarker(this.#options.standing(found.body).metadata);
   }
 
   async void(marker: MarkerText): Promise<VoidResult> {
@@ -75,7 +73,7 @@ export class Publications implements Markers {
   }
 
   /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
-  async publish(draft: string, permit: ConsumedPermit): Promise<Standing> {
+  async publish(draft: string, permit: ConsumedPermit): Promise<PublicationState> {
     const { marker, credentials } = permit;
     this.#published.set(marker.occurrence, credentials);
     return await this.#put(
@@ -85,13 +83,17 @@ export class Publications implements Markers {
     );
   }
 
-  async #put(occurrence: string, body: Value, warrant: Warrant | undefined): Promise<Standing> {
+  async #put(
+    occurrence: string,
+    body: Value,
+    warrant: Warrant | undefined,
+  ): Promise<PublicationState> {
     const content = contentOf('publish', 'PUT', this.#path(occurrence), body);
-    const exchanged = await this.#gateway.send(content, occurrence, warrant && { warrant });
+    const exchanged = await this.#gateway.send(content, occurrence, { warrant });
     return this.#judge(exchanged);
   }
 
-  #judge(exchanged: Exchanged): Standing {
+  #judge(exchanged: Exchanged): PublicationState {
     if (exchanged.kind !== 'response') return exchanged;
     const { status, body } = exchanged;
     if (this.#options.refusals.includes(status)) return { kind: 'refused', status };
@@ -121,11 +123,4 @@ function readMarker(metadata: string): MarkerText | undefined {
   return typeof marker?.occurrence === 'string' && typeof marker.text === 'string'
     ? marker
     : undefined;
-}
-
-export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
-  return new EffectMatchError(
-    'ERR_EM_ADAPTER_UNAVAILABLE',
-    `the service did not answer as it should: ${why}`,
-  );
 }

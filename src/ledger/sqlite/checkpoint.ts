@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { instant } from '../../contract/clock.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import { type Checkpoint, checkpointRecord } from '../../protocol/checkpoint.ts';
 import type { Digest } from '../../protocol/record.ts';
-import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { CHAIN_START, extendChain, openRow, tampered } from '../journal.ts';
-import { decideFlushed, lastSeq, pageRows, type Session, storeInstant } from './session.ts';
+import { lastSeq, pageRows, read, type Session, writeFlushed } from './session.ts';
 
 /** Rows per turn of the event loop when the journal is read through. */
 export const BATCH = 128;
@@ -16,14 +16,14 @@ export const BATCH = 128;
  * at the same time arrive at the same chain.
  */
 export async function makeCheckpoint(session: Session): Promise<Sealed<Checkpoint> | undefined> {
-  const newest = await retryWhileBusy(() => newestCheckpoint(session), session.patience);
-  const target = await retryWhileBusy(() => lastSeq(session), session.patience);
+  const newest = await read(session, () => newestCheckpoint(session));
+  const target = await read(session, () => lastSeq(session));
   let seq = newest?.record.throughSeq ?? 0;
   if (seq >= target) return newest;
   let chain = newest?.record.chain ?? CHAIN_START;
   while (seq < target) {
-    const page = { afterSeq: seq, limit: Math.min(BATCH, target - seq) };
-    const rows = await retryWhileBusy(() => pageRows(session, page), session.patience);
+    const range = { afterSeq: seq, limit: Math.min(BATCH, target - seq) };
+    const rows = await read(session, () => pageRows(session, range));
     if (rows.length === 0) throw tampered(seq + 1, 'it is missing');
     for (const row of rows) {
       if (row.seq !== seq + 1) throw tampered(seq + 1, 'it is missing');
@@ -32,11 +32,11 @@ export async function makeCheckpoint(session: Session): Promise<Sealed<Checkpoin
     }
     await nextTurn();
   }
-  return await decideFlushed(session, () => insertCheckpoint(session, seq, chain));
+  return await writeFlushed(session, () => insertCheckpoint(session, seq, chain));
 }
 
 /** The checkpoint that covers most, its seal checked. */
-export function newestCheckpoint(session: Session): Sealed<Checkpoint> | undefined {
+function newestCheckpoint(session: Session): Sealed<Checkpoint> | undefined {
   const row = session.sql(`${CHECKPOINTS} order by through_seq desc limit 1`).get();
   return row && openCheckpoint(session, row as unknown as CheckpointRow);
 }
@@ -60,10 +60,8 @@ interface CheckpointRow {
 }
 
 function openCheckpoint(session: Session, row: CheckpointRow): Sealed<Checkpoint> {
-  const sealed = session.context.sealer.open(checkpointRecord, row.text, {
-    key: row.sealKey,
-    mac: row.sealMac,
-  });
+  const seal = { key: row.sealKey, mac: row.sealMac };
+  const sealed = session.context.sealer.open(checkpointRecord, row.text, seal);
   const { throughSeq, rows } = sealed.record;
   if (throughSeq !== row.throughSeq || rows !== throughSeq)
     throw tampered(row.throughSeq, 'its checkpoint was moved');
@@ -80,13 +78,8 @@ function insertCheckpoint(
     if (rival.record.chain !== chain)
       throw tampered(throughSeq, 'its checkpoint was made from other rows');
   } else {
-    const record = {
-      version: 1 as const,
-      throughSeq,
-      rows: throughSeq,
-      chain,
-      at: storeInstant(session),
-    };
+    const at = instant(session.store.clock.now());
+    const record = { version: 1 as const, throughSeq, rows: throughSeq, chain, at };
     const { text, seal } = session.context.sealer.seal(checkpointRecord, record);
     session
       .sql('insert into checkpoint (through_seq, text, seal_key, seal_mac) values (?, ?, ?, ?)')

@@ -1,23 +1,116 @@
-import type {
-  AttemptName,
-  ClaimEntry,
-  ClaimRequest,
-  ClaimResult,
-  Standing,
-} from '../../contract/ledgers.ts';
+import type { ClaimEntry, ClaimRequest, ClaimResult, Ledgers } from '../../contract/ledgers.ts';
+import type { Sealed } from '../../contract/seal.ts';
 import { invariant } from '../../errors.ts';
-import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import type { ClaimRecord } from '../../protocol/binding.ts';
+import type { OccurrenceId } from '../../protocol/record.ts';
 import { CLAIM_SLOT, type OpenedRow, RESOLUTION_SLOT, tampered, terminalSlot } from '../journal.ts';
-import { nonceReused, planSuperseded, spent } from '../refusals.ts';
-import { type CheckedRequest, makeClaim } from '../rules.ts';
+import {
+  type CheckedRequest,
+  checkRequest,
+  makeClaim,
+  nonceReused,
+  notNext,
+  planSuperseded,
+  spent,
+} from '../rules.ts';
+import { GroupCommit } from './group.ts';
 import { countClaim, findIssued, insertIssuance, openIssuance } from './issuances.ts';
-import { appendRow, findRow, NOW_MS, type Session } from './session.ts';
+import {
+  appendRow,
+  findRow,
+  guarded,
+  read,
+  type Session,
+  writeFlushed,
+  writeRelaxed,
+} from './session.ts';
+
+type ClaimMethods =
+  | 'announcePlan'
+  | 'claim'
+  | 'renew'
+  | 'abandon'
+  | 'standing'
+  | 'holder'
+  | 'unsettled';
+
+/** Plans, claims and leases. */
+export function claimLedger(session: Session): Pick<Ledgers, ClaimMethods> {
+  const { sql, store } = session;
+  const { clock } = store;
+  const claims = new GroupCommit(session);
+  return {
+    announcePlan: (task, revision) =>
+      writeFlushed(session, () => Number(sql(RAISE).get(task, revision)?.revision)),
+
+    async claim(request) {
+      const checked = checkRequest(session.context, request);
+      const claiming = claims.run(() => claimOccurrence(session, checked, request));
+      return await guarded(store, claiming);
+    },
+
+    // Not flushed: a lease that a power cut takes back belonged to a process that the power cut
+    // ended.
+    renew: (occurrence, execution, leaseMs) =>
+      writeRelaxed(session, () => {
+        const until = clock.now() + Math.ceil(leaseMs);
+        const { changes } = sql(RENEW).run(until, occurrence, execution);
+        return changes === 1 || isHolder(session, occurrence, execution);
+      }),
+
+    // Not flushed either: a power cut leaves a lease that runs out.
+    abandon: (occurrence, execution) =>
+      writeRelaxed(session, () => {
+        sql(END_LEASE).run(clock.now(), occurrence, execution);
+      }),
+
+    standing: (task, { occurrence, execution }) =>
+      read(session, () => {
+        const row = sql(STANDING).get(task, occurrence, execution);
+        const isResolved = () => findRow(session, occurrence, RESOLUTION_SLOT) !== undefined;
+        const holds =
+          row?.holds === 1 || (isHolder(session, occurrence, execution) && !isResolved());
+        return { announced: (row?.announced as number | null) ?? undefined, holds };
+      }),
+
+    holder: (occurrence) => read(session, () => findHolder(session, occurrence)),
+
+    unsettled: ({ includeLeased = false } = {}) =>
+      read(session, () => {
+        const latest = includeLeased ? Number.MAX_SAFE_INTEGER : clock.now();
+        const entries = sql(UNSETTLED).all(latest) as unknown as readonly Entry[];
+        return entries.map((entry) => openUnsettled(session, entry));
+      }),
+  };
+}
+
+/** Raises the announced revision; a lower one changes nothing. */
+const RAISE =
+  'insert into plan (task, revision) values (?, ?) ' +
+  'on conflict (task) do update set revision = max(plan.revision, excluded.revision) returning revision';
+const CLAIM_OF = `claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}')`;
+const RENEW = `update unsettled set lease_until_ms = max(lease_until_ms, ?) where ${CLAIM_OF} and execution = ?`;
+const END_LEASE = `update unsettled set lease_until_ms = min(lease_until_ms, ?) where ${CLAIM_OF} and execution = ?`;
+const SETTLE = `delete from unsettled where ${CLAIM_OF}`;
+const ENTER = 'insert into unsettled (claim, execution, lease_until_ms) values (?, ?, ?)';
+const STANDING =
+  'select (select revision from plan where task = ?) as announced, exists (select 1 from journal ' +
+  `join unsettled on claim = seq where occurrence = ? and slot = '${CLAIM_SLOT}' and execution = ?) as holds`;
+const ENTRIES =
+  'select claim, execution, lease_until_ms as leaseUntilMs, ' +
+  '(select occurrence from journal where seq = claim) as occurrence from unsettled';
+const UNSETTLED = `${ENTRIES} where claim > 0 and lease_until_ms <= ? order by claim`;
+const CLAIMED_TRACE =
+  "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
+
+/** Attempts that another process ended would otherwise add up. */
+const UNDER_WAY_MAX = 256;
 
 /**
  * The whole of a claim, inside one immediate transaction: what it returns is decided by rows, never
  * by timing.
  */
-export function claimOccurrence(
+function claimOccurrence(
   session: Session,
   checked: CheckedRequest,
   request: ClaimRequest,
@@ -32,6 +125,8 @@ export function claimOccurrence(
   const occurrence =
     issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
+  if (request.only !== undefined && request.only !== occurrence)
+    return notNext(occurrences, request.only, occurrence);
   const untouched = issued === undefined && traces === 0;
   if (!untouched) requireUnclaimed(session, occurrence);
 
@@ -44,16 +139,12 @@ export function claimOccurrence(
   if (issued !== undefined) countClaim(session, issued.id);
   const issuance = issued?.id ?? insertIssuance(session, checked, claim.seal.key);
   const seq = appendRow(session, 'claim', CLAIM_SLOT, claim, issuance);
-  session.sql(ENTER).run(seq, execution, Math.ceil(request.leaseMs));
+  const leaseUntilMs = session.store.clock.now() + Math.ceil(request.leaseMs);
+  session.sql(ENTER).run(seq, execution, leaseUntilMs);
   if (session.underWay.size === UNDER_WAY_MAX) session.underWay.clear();
   session.underWay.add(occurrence);
   return { kind: 'claimed', claim };
 }
-
-/** Attempts that another process ended would else add up. */
-const UNDER_WAY_MAX = 256;
-
-const ENTER = `insert into unsettled (claim, execution, lease_until_ms) values (?, ?, ${NOW_MS} + ?)`;
 
 /**
  * Occurrences are claimed in order, so the last one counted must be in the journal and the next one
@@ -84,75 +175,14 @@ function requireUnclaimed(session: Session, occurrence: OccurrenceId): void {
   );
 }
 
-const CLAIMED_TRACE =
-  "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
-
-/** Raises the announced revision; a lower one changes nothing. Returns the one that stands. */
-export function raiseRevision(session: Session, task: string, revision: number): number {
-  return Number(session.sql(RAISE).get(task, revision)?.revision);
-}
-
-const RAISE =
-  'insert into plan (task, revision) values (?, ?) ' +
-  'on conflict (task) do update set revision = max(plan.revision, excluded.revision) returning revision';
-
-/**
- * Extends the lease of the execution that holds the occurrence, never shortens it. A settled claim
- * has none.
- */
-export function renewLease(
-  session: Session,
-  occurrence: string,
-  execution: ExecutionId,
-  leaseMs: number,
-): boolean {
-  const { changes } = session.sql(RENEW).run(Math.ceil(leaseMs), occurrence, execution);
-  return changes === 1 || isHolder(session, occurrence, execution);
-}
-
-const RENEW =
-  `update unsettled set lease_until_ms = max(lease_until_ms, ${NOW_MS} + ?) ` +
-  `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
-
-/** Ends the lease of the execution that holds the occurrence, if it has not run out. */
-export function endLease(session: Session, occurrence: string, execution: ExecutionId): void {
-  session.sql(END_LEASE).run(occurrence, execution);
-}
-
-const END_LEASE =
-  `update unsettled set lease_until_ms = min(lease_until_ms, ${NOW_MS}) ` +
-  `where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}') and execution = ?`;
-
-/**
- * The announced plan, and whether the claim and, as long as it is unsettled, its entry name this
- * execution.
- */
-export function findStanding(
-  session: Session,
-  task: string,
-  { occurrence, execution }: AttemptName,
-): Standing {
-  const row = session.sql(STANDING).get(task, occurrence, execution) as {
-    announced: number | null;
-    holds: number;
-  };
-  const holds =
-    row.holds === 1 ||
-    (isHolder(session, occurrence, execution) && !isResolved(session, occurrence));
-  return { announced: row.announced ?? undefined, holds };
-}
-
-const STANDING =
-  'select (select revision from plan where task = ?) as announced, exists (select 1 from journal ' +
-  `join unsettled on claim = seq where occurrence = ? and slot = '${CLAIM_SLOT}' and execution = ?) as holds`;
-
-function isHolder(session: Session, occurrence: string, execution: ExecutionId): boolean {
+/** The claim that holds an occurrence. */
+export function findClaim(session: Session, occurrence: string): Sealed<ClaimRecord> | undefined {
   const row = findRow(session, occurrence, CLAIM_SLOT);
-  return row?.kind === 'claim' && row.sealed.record.execution === execution;
+  return row?.kind === 'claim' ? row.sealed : undefined;
 }
 
-function isResolved(session: Session, occurrence: OccurrenceId): boolean {
-  return findRow(session, occurrence, RESOLUTION_SLOT) !== undefined;
+function isHolder(session: Session, occurrence: string, execution: string): boolean {
+  return findClaim(session, occurrence)?.record.execution === execution;
 }
 
 /**
@@ -163,45 +193,27 @@ export function settleClaim(session: Session, occurrence: string): boolean {
   return session.sql(SETTLE).run(occurrence).changes === 1;
 }
 
-const SETTLE = `delete from unsettled where claim = (select seq from journal where occurrence = ? and slot = '${CLAIM_SLOT}')`;
+/** What is kept of a claim until it is settled. */
+interface Entry {
+  readonly claim: number;
+  readonly execution: string;
+  readonly leaseUntilMs: number;
+  readonly occurrence: string | null;
+}
 
-/** Who holds the occurrence, with the license and the outcome it was claimed under, all checked. */
-export function findHolder(session: Session, occurrence: string): ClaimEntry | undefined {
+function findHolder(session: Session, occurrence: string): ClaimEntry | undefined {
   const row = findRow(session, occurrence, CLAIM_SLOT);
   if (row === undefined) return undefined;
   const entry = session.sql(`${ENTRIES} where claim = ?`).get(row.seq) as Entry | undefined;
   return openHolder(session, row, entry);
 }
 
-/**
- * Claims without a conclusive terminal, oldest first; without `includeLeased` only those past their
- * lease.
- */
-export function listUnsettled(session: Session, includeLeased: boolean): readonly ClaimEntry[] {
-  const entries = session
-    .sql(`${ENTRIES} where claim > 0 and (? or lease_until_ms <= ${NOW_MS}) order by claim`)
-    .all(includeLeased ? 1 : 0);
-  return entries.map((found) => {
-    const entry = found as unknown as Entry;
-    const row =
-      entry.occurrence === null ? undefined : findRow(session, entry.occurrence, CLAIM_SLOT);
-    if (row?.seq !== entry.claim)
-      throw tampered(entry.claim, 'it is among the unsettled claims and is none');
-    return openHolder(session, row, entry);
-  });
-}
-
-const ENTRIES =
-  `select claim, execution, lease_until_ms as leaseUntilMs, lease_until_ms <= ${NOW_MS} as expired, ` +
-  '(select occurrence from journal where seq = claim) as occurrence from unsettled';
-
-/** What is kept of a claim until it is settled. */
-interface Entry {
-  readonly claim: number;
-  readonly execution: string;
-  readonly leaseUntilMs: number;
-  readonly expired: number;
-  readonly occurrence: string | null;
+function openUnsettled(session: Session, entry: Entry): ClaimEntry {
+  const { occurrence, claim } = entry;
+  const row = occurrence === null ? undefined : findRow(session, occurrence, CLAIM_SLOT);
+  if (row?.seq !== claim)
+    throw tampered(claim, 'it is listed as an unsettled claim and is not one');
+  return openHolder(session, row, entry);
 }
 
 function openHolder(session: Session, row: OpenedRow, entry: Entry | undefined): ClaimEntry {
@@ -211,11 +223,6 @@ function openHolder(session: Session, row: OpenedRow, entry: Entry | undefined):
   }
   const { license, approvedText } = openIssuance(session, row.seq, row.sealed);
   const leaseUntilMs = entry?.leaseUntilMs ?? 0;
-  return {
-    claim: row.sealed,
-    license,
-    approvedText,
-    leaseUntilMs,
-    leaseExpired: entry?.expired !== 0,
-  };
+  const leaseExpired = leaseUntilMs <= session.store.clock.now();
+  return { claim: row.sealed, license, approvedText, leaseUntilMs, leaseExpired };
 }

@@ -1,24 +1,32 @@
+import type { Ledgers } from '../../contract/ledgers.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { Digest } from '../../protocol/record.ts';
-import { DOCUMENT_TEXT_DOMAIN, documentRecord } from '../records.ts';
-import type { Session } from './session.ts';
+import { DOCUMENT_TEXT_DOMAIN, documentRecord } from '../journal.ts';
+import { read, type Session, writeFlushed } from './session.ts';
 
-/** A kept document, checked against the seal that ties it to its digest. */
-export function findDocument(session: Session, digest: Digest): string | undefined {
+/** Texts that are kept once under their digest. */
+export function documentLedger(session: Session): Pick<Ledgers, 'keep' | 'document'> {
+  const find = (digest: Digest) => read(session, () => findDocument(session, digest));
+  return {
+    document: find,
+    async keep(digest, text) {
+      if ((await find(digest)) === text) return;
+      await writeFlushed(session, () => keepDocument(session, digest, text));
+    },
+  };
+}
+
+function findDocument(session: Session, digest: Digest): string | undefined {
   const row = session.sql(`${DOCUMENTS} where digest = ?`).get(digest);
   return row && openDocument(session, row as unknown as DocumentRow);
 }
 
-/** Keeps a document; the same text again is agreement. */
-export function keepDocument(session: Session, digest: Digest, text: string): void {
+function keepDocument(session: Session, digest: Digest, text: string): void {
   const kept = findDocument(session, digest);
   invariant(kept === undefined || kept === text, 'one digest names one document');
   if (kept !== undefined) return;
-  const { sealer } = session.context;
-  const { seal } = sealer.seal(documentRecord, describe(session, digest, text));
-  session
-    .sql('insert into document (digest, text, seal_key, seal_mac) values (?, ?, ?, ?)')
-    .run(digest, text, seal.key, seal.mac);
+  const { seal } = session.context.sealer.seal(documentRecord, describe(session, digest, text));
+  session.sql(INSERT).run(digest, text, seal.key, seal.mac);
 }
 
 /**
@@ -28,11 +36,12 @@ export function keepDocument(session: Session, digest: Digest, text: string): vo
 export function checkDocuments(session: Session, after: string, limit: number): string | undefined {
   const rows = session
     .sql(`${DOCUMENTS} where digest > ? order by digest limit ?`)
-    .all(after, limit);
-  for (const row of rows) openDocument(session, row as unknown as DocumentRow);
-  return (rows.at(-1) as DocumentRow | undefined)?.digest;
+    .all(after, limit) as unknown as readonly DocumentRow[];
+  for (const row of rows) openDocument(session, row);
+  return rows.at(-1)?.digest;
 }
 
+const INSERT = 'insert into document (digest, text, seal_key, seal_mac) values (?, ?, ?, ?)';
 const DOCUMENTS = 'select digest, text, seal_key as sealKey, seal_mac as sealMac from document';
 
 interface DocumentRow {
@@ -47,11 +56,8 @@ function openDocument(session: Session, row: DocumentRow): string {
   try {
     session.context.sealer.open(documentRecord, text, { key: row.sealKey, mac: row.sealMac });
   } catch (cause) {
-    throw new EffectMatchError(
-      'ERR_EM_SEAL_INVALID',
-      `document ${row.digest} is not the one that was kept`,
-      { cause },
-    );
+    const what = `document ${row.digest} is not the one that was kept`;
+    throw new EffectMatchError('ERR_EM_SEAL_INVALID', what, { cause });
   }
   return row.text;
 }

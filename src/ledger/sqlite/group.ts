@@ -1,5 +1,5 @@
 import { isBusy } from '../../sqlite/connection.ts';
-import { decideFlushed, type Session } from './session.ts';
+import { type Session, writeFlushed } from './session.ts';
 
 type Result =
   | { readonly kind: 'done'; readonly value: unknown }
@@ -11,10 +11,10 @@ interface Waiting {
   readonly fail: (error: unknown) => void;
 }
 
-/** For so many turns of the event loop somebody waits for company after there was some. */
+/** How many turns of the event loop a decision waits for others after some came together. */
 const PATIENCE = 2;
 /**
- * So many are decided at once before the event loop gets its turn: everything else waits for it.
+ * How many are decided at once before the event loop gets its turn: everything else waits for it.
  */
 const PER_TURN = 8;
 
@@ -24,8 +24,8 @@ const PER_TURN = 8;
  * the flush that covers it: a failed COMMIT fails all of them. One that throws is rolled back to
  * its own savepoint and takes nothing else with it.
  *
- * Waiting for the end of the turn is only worth it where others are about. Who comes while no
- * attempt of this process is under way, and nobody met anybody lately, is decided at once.
+ * If no attempt of this process is under way and none came together lately, a decision is made at
+ * once instead of waiting for a group.
  */
 export class GroupCommit {
   readonly #session: Session;
@@ -53,7 +53,7 @@ export class GroupCommit {
     });
   }
 
-  /** Whether the one who comes is decided at once; who is, is counted until the turn ends. */
+  /** Whether a decision is made at once; those that are, are counted until the turn ends. */
   #entersAlone(): boolean {
     if (this.#patience > 0 || this.#session.underWay.size > 0 || this.#inTurn === PER_TURN)
       return false;
@@ -76,7 +76,7 @@ export class GroupCommit {
     this.#waiting = [];
     this.#committing += 1;
     try {
-      const results = await decideFlushed(this.#session, () =>
+      const results = await writeFlushed(this.#session, () =>
         group.map(({ work }) => this.#decide(work, group.length)),
       );
       group.forEach(({ settle }, index) => {
@@ -91,18 +91,18 @@ export class GroupCommit {
   }
 
   #decide(work: Waiting['work'], size: number): Result {
-    const session = this.#session;
-    if (size === 1) return { kind: 'done', value: work(session) };
-    session.sql('savepoint decision').run();
+    const { sql } = this.#session;
+    if (size === 1) return { kind: 'done', value: work(this.#session) };
+    sql('savepoint decision').run();
     try {
-      const value = work(session);
-      session.sql('release decision').run();
+      const value = work(this.#session);
+      sql('release decision').run();
       return { kind: 'done', value };
     } catch (error) {
       // A busy file concerns all of them: the whole transaction is tried again.
       if (isBusy(error)) throw error;
-      session.sql('rollback to decision').run();
-      session.sql('release decision').run();
+      sql('rollback to decision').run();
+      sql('release decision').run();
       return { kind: 'failed', error };
     }
   }

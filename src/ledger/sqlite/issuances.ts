@@ -6,7 +6,7 @@ import { tampered } from '../journal.ts';
 import { type CheckedRequest, macIssuance } from '../rules.ts';
 import type { Session } from './session.ts';
 
-/** What a new claim under a license depends on beside its occurrence. */
+/** What a new claim under a license depends on besides its occurrence. */
 export interface Issued {
   /** The highest plan revision announced for the task. */
   readonly announced: number | undefined;

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import type { WallClock } from '../../contract/clock.ts';
 import { EffectMatchError } from '../../errors.ts';
 import {
   asFault,
@@ -15,15 +16,15 @@ import {
 import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
-/** How long an operation waits for other writers before it gives up with `ERR_EM_STORE_BUSY`. */
-export interface Patience {
+/** How an operation waits for other writers, and what leases are measured by. */
+export interface Timing {
   readonly deadlineMs: number;
+  readonly clock: WallClock;
 }
 
-/** One opened store. */
-export interface Store {
+/** A ledger's file, opened. */
+export interface LedgerFile extends Timing {
   readonly file: string;
-  readonly patience: Patience;
   /** Returns from COMMIT once the commit is flushed, unless a transaction asks not to be. */
   readonly db: DatabaseSync;
 }
@@ -34,18 +35,18 @@ export interface Store {
  * changed. One connection does all the work: with two that write in turns, each commit of the one
  * makes SQLite drop every page that the other has read.
  */
-export async function openStore(path: string, patience: Patience): Promise<Store> {
+export async function openStore(path: string, timing: Timing): Promise<LedgerFile> {
   const file = resolve(path);
   createFile(file);
   let db: DatabaseSync | undefined;
   try {
     const opened = openDatabase(file);
     db = opened;
-    await retryWhileBusy(() => refuseForeign(opened, file), patience);
-    await retryWhileBusy(() => useWriteAheadLog(opened, file), patience);
-    await immediate(opened, () => migrate(opened, file), patience);
-    await retryWhileBusy(() => checkSchema(opened, file), patience);
-    return { file, patience, db: opened };
+    await retryWhileBusy(() => refuseForeign(opened, file), timing);
+    await retryWhileBusy(() => useWriteAheadLog(opened, file), timing);
+    await immediate(opened, () => migrate(opened, file), timing);
+    await retryWhileBusy(() => checkSchema(opened, file), timing);
+    return { ...timing, file, db: opened };
   } catch (error) {
     db?.close();
     throw unusable(error, file);

@@ -1,62 +1,62 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
 import type { JournalEntry, LedgerContext } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
+import { EffectMatchError } from '../../errors.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
-import { immediate, immediateUnflushed } from '../../sqlite/connection.ts';
+import {
+  asFault,
+  immediate,
+  immediateUnflushed,
+  retryWhileBusy,
+  statement,
+} from '../../sqlite/connection.ts';
 import { type JournalRow, type OpenedRow, openRow, rowDigest, tampered } from '../journal.ts';
-import type { Patience } from './open.ts';
+import { type LedgerFile, unusable } from './open.ts';
 
-/** Milliseconds since the epoch on the store's clock. */
-export const NOW_MS = "cast(round(unixepoch('subsec') * 1000) as integer)";
-
-/** One connection with its statements, compiled once, and the keys to check what they return. */
+/** One connection, and the keys to check what it returns. */
 export interface Session {
   readonly context: LedgerContext;
-  readonly db: DatabaseSync;
-  readonly patience: Patience;
+  readonly store: LedgerFile;
   /** Occurrences that were claimed here and whose attempts have not ended here. */
   readonly underWay: Set<string>;
   /** The compiled form of a statement; kept as long as the connection. */
   sql(text: string): StatementSync;
 }
 
-export function createSession(
-  context: LedgerContext,
-  db: DatabaseSync,
-  patience: Patience,
-): Session {
-  const compiled = new Map<string, StatementSync>();
-  const sql = (text: string): StatementSync => {
-    let statement = compiled.get(text);
-    if (statement === undefined) {
-      statement = db.prepare(text);
-      compiled.set(text, statement);
-    }
-    return statement;
-  };
-  return { context, db, patience, underWay: new Set(), sql };
+export function createSession(context: LedgerContext, store: LedgerFile): Session {
+  return { context, store, underWay: new Set(), sql: (text) => statement(store.db, text) };
 }
 
 /**
  * One transaction that is on disk when its result is returned. `body` may run again when the file
  * is busy.
  */
-export function decideFlushed<T>(session: Session, body: () => T): Promise<T> {
-  return immediate(session.db, body, session.patience);
+export function writeFlushed<T>({ store }: Session, body: () => T): Promise<T> {
+  return guarded(store, immediate(store.db, body, store));
 }
 
 /**
  * One transaction that other processes see when its result is returned, and that the next flushed
  * one makes durable.
  */
-export function decideRelaxed<T>(session: Session, body: () => T): Promise<T> {
-  return immediateUnflushed(session.db, body, session.patience);
+export function writeRelaxed<T>({ store }: Session, body: () => T): Promise<T> {
+  return guarded(store, immediateUnflushed(store.db, body, store));
 }
 
-/** The time on the store's clock, in the form that records carry. */
-export function storeInstant(session: Session): string {
-  const row = session.sql("select strftime('%Y-%m-%dT%H:%M:%fZ', 'now') as at").get();
-  return String(row?.at);
+/** Reads see what is committed, flushed or not, as other processes do. */
+export function read<T>({ store }: Session, body: () => T): Promise<T> {
+  return guarded(store, retryWhileBusy(body, store));
+}
+
+/** What SQLite throws about the file becomes an error that says what to do. */
+export async function guarded<T>({ db, file }: LedgerFile, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (db.isOpen || error instanceof EffectMatchError) throw unusable(error, file);
+    const what = `the ledger ${file} was closed; open it again`;
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', what);
+  }
 }
 
 /** Appends to the journal, inside the caller's transaction. Returns the position. */
@@ -69,19 +69,13 @@ export function appendRow(
 ): number {
   const seq = lastSeq(session) + 1;
   const { occurrence } = record;
-  const digest = rowDigest(session.context, {
-    seq,
-    kind,
-    slot,
-    sealKey: seal.key,
-    sealMac: seal.mac,
-  });
-  session.sql(APPEND).run(seq, kind, occurrence, slot, text, seal.key, seal.mac, digest, issuance);
-  session.sql(GIVE_AWAY).run(seq);
+  const { key: sealKey, mac: sealMac } = seal;
+  const digest = rowDigest(session.context, { seq, kind, slot, sealKey, sealMac });
+  session.sql(APPEND).run(seq, kind, occurrence, slot, text, sealKey, sealMac, digest, issuance);
+  session.sql('update unsettled set positions = ? where claim = 0').run(seq);
   return seq;
 }
 
-const GIVE_AWAY = 'update unsettled set positions = ? where claim = 0';
 const APPEND =
   'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
   'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
@@ -107,9 +101,7 @@ export function findRow(session: Session, occurrence: string, slot: string): Ope
   return row && openRow(session.context, asRow(row));
 }
 
-/**
- * The rows in four slots of an occurrence with one look into the journal, each checked, by slot.
- */
+/** The rows in four slots of an occurrence, found by one statement, each checked, by slot. */
 export function findRows(
   session: Session,
   occurrence: string,
@@ -120,55 +112,46 @@ export function findRows(
 }
 
 /** All rows of one kind for an occurrence, in order, checked. */
-export function listRows(
+export function listRows<K extends JournalEntry['kind']>(
   session: Session,
   occurrence: string,
-  kind: JournalEntry['kind'],
-): readonly OpenedRow[] {
-  return session
-    .sql(ROWS_OF_KIND)
-    .all(occurrence, kind)
-    .map((row) => openRow(session.context, asRow(row)));
+  kind: K,
+): readonly Extract<OpenedRow, { kind: K }>[] {
+  const rows = session.sql(ROWS_OF_KIND).all(occurrence, kind);
+  const opened = rows.map((row) => openRow(session.context, asRow(row)));
+  return opened as Extract<OpenedRow, { kind: K }>[];
 }
 
 /** How many rows the journal has of an occurrence. */
 export function countRows(session: Session, occurrence: string): number {
-  return Number(
-    session.sql('select count(*) as found from journal where occurrence = ?').get(occurrence)
-      ?.found,
-  );
+  const row = session
+    .sql('select count(*) as found from journal where occurrence = ?')
+    .get(occurrence);
+  return Number(row?.found);
 }
 
-/** Which rows: those after a position, at most so many, of one occurrence where one is named. */
-export interface Page {
+/** Which rows of the journal: after a position, at most so many, of one occurrence if it is named. */
+export interface RowRange {
   readonly afterSeq: number;
   readonly limit: number;
   readonly occurrence?: OccurrenceId | undefined;
 }
 
 /**
- * Rows by position, checked by nobody yet: `openRow` is the caller's, who may want to say which row
- * is wrong.
+ * Rows by position. They are not checked: the caller calls `openRow`, and can say which row is
+ * wrong.
  */
-export function pageRows(session: Session, page: Page): JournalRow[] {
-  return selectPage(session, page, 'asc');
-}
-
-/** The newest rows after a position, in order. */
-export function lastRows(session: Session, page: Page): JournalRow[] {
-  return selectPage(session, page, 'desc').reverse();
-}
-
-function selectPage(
+export function pageRows(
   session: Session,
-  { afterSeq, limit, occurrence }: Page,
-  order: 'asc' | 'desc',
+  { afterSeq, limit, occurrence }: RowRange,
+  order: 'asc' | 'desc' = 'asc',
 ): JournalRow[] {
+  const rest = `order by seq ${order} limit ?`;
   const rows =
     occurrence === undefined
-      ? session.sql(`${ROWS} where seq > ? order by seq ${order} limit ?`).all(afterSeq, limit)
+      ? session.sql(`${ROWS} where seq > ? ${rest}`).all(afterSeq, limit)
       : session
-          .sql(`${ROWS} where occurrence = ? and seq > ? order by seq ${order} limit ?`)
+          .sql(`${ROWS} where occurrence = ? and seq > ? ${rest}`)
           .all(occurrence, afterSeq, limit);
   return rows.map(asRow);
 }

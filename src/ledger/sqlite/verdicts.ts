@@ -1,14 +1,14 @@
-import type { PermitState } from '../../contract/ledgers.ts';
+import { instant } from '../../contract/clock.ts';
+import type { Ledgers, PermitState } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import { invariant } from '../../errors.ts';
-import type { ClaimRecord } from '../../protocol/binding.ts';
-import type { Acknowledgement } from '../../protocol/continuation.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../../protocol/continuation.ts';
 import { markerRecord } from '../../protocol/marker.ts';
-import type { PermitRecord } from '../../protocol/permit.ts';
+import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
-import type { Resolution } from '../../protocol/resolution.ts';
-import type { Shadow } from '../../protocol/shadow.ts';
-import type { Terminal } from '../../protocol/terminal.ts';
+import { type Resolution, resolutionRecord } from '../../protocol/resolution.ts';
+import { shadowRecord } from '../../protocol/shadow.ts';
+import { assertAssured, type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 import {
   acknowledgementSlot,
   CLAIM_SLOT,
@@ -23,22 +23,99 @@ import {
 import {
   assertPermitFits,
   assertReleasable,
-  assertUnused,
   assertVoidable,
   decideRecording,
   decideResolution,
   findMisfit,
   type Known,
 } from '../rules.ts';
-import { settleClaim } from './claims.ts';
+import { findClaim, settleClaim } from './claims.ts';
 import { MIGRATIONS } from './schema.ts';
-import { appendRow, countRows, findRow, findRows, type Session, storeInstant } from './session.ts';
+import {
+  appendRow,
+  countRows,
+  findRow,
+  findRows,
+  listRows,
+  read,
+  type Session,
+  writeFlushed,
+  writeRelaxed,
+} from './session.ts';
 
-/**
- * Records a terminal inside the caller's transaction. `inserted` is false for agreement with what
- * is stored.
- */
-export function recordTerminal(
+type VerdictMethods =
+  | 'consumePermit'
+  | 'voidPermit'
+  | 'permit'
+  | 'record'
+  | 'terminal'
+  | 'attempts'
+  | 'resolve'
+  | 'resolution'
+  | 'recordShadow'
+  | 'acknowledge'
+  | 'acknowledgements'
+  | 'uncompleted';
+
+/** Permits, terminals, decisions of operators, releases, and shadows. */
+export function verdictLedger(session: Session): Pick<Ledgers, VerdictMethods> {
+  const { sealer } = session.context;
+  return {
+    async consumePermit(permit) {
+      const sealed = sealer.check(permitRecord, permit);
+      return await writeFlushed(session, () => consumePermit(session, sealed));
+    },
+    voidPermit: (occurrence, execution) =>
+      writeFlushed(session, () => voidPermit(session, occurrence, execution)),
+    permit: (occurrence) => read(session, () => findPermit(session, occurrence)),
+
+    async record(terminal, durability) {
+      const sealed = sealer.check(terminalRecord, terminal);
+      assertAssured(sealed.record);
+      const write = durability === 'relaxed' ? writeRelaxed : writeFlushed;
+      return await write(session, () => {
+        const recorded = recordTerminal(session, sealed);
+        if (!recorded.inserted && durability === 'flushed') touchStore(session);
+        return recorded.terminal;
+      });
+    },
+    terminal: (occurrence) => read(session, () => findTerminal(session, occurrence)),
+    attempts: (occurrence) =>
+      read(session, () =>
+        listRows(session, occurrence, 'terminal').map(({ sealed }) => sealed.record),
+      ),
+
+    async resolve(resolution) {
+      const sealed = sealer.open(resolutionRecord, resolution.text, resolution.seal);
+      return await writeFlushed(session, () => recordResolution(session, sealed));
+    },
+    resolution: (occurrence) => read(session, () => findResolution(session, occurrence)?.record),
+
+    // Not flushed: nothing depends on it. The journal holds nothing else of its occurrence, and
+    // `verify` sees to it that this stays so.
+    async recordShadow(shadow) {
+      const sealed = sealer.check(shadowRecord, shadow);
+      await writeRelaxed(session, () => {
+        const unused = countRows(session, sealed.record.occurrence) === 0;
+        invariant(unused, 'a shadow shares its occurrence with nothing');
+        appendRow(session, 'shadow', SHADOW_SLOT, sealed);
+      });
+    },
+
+    async acknowledge(acknowledgement) {
+      const sealed = sealer.check(acknowledgementRecord, acknowledgement);
+      return await writeFlushed(session, () => acknowledgeContinuation(session, sealed));
+    },
+    acknowledgements: (occurrence) =>
+      read(session, () =>
+        listRows(session, occurrence, 'acknowledgement').map(({ sealed }) => sealed.record),
+      ),
+    uncompleted: () => read(session, () => listUncompleted(session)),
+  };
+}
+
+/** `inserted` is false for agreement with what is stored. */
+function recordTerminal(
   session: Session,
   sealed: Sealed<Terminal>,
 ): { readonly terminal: Terminal; readonly inserted: boolean } {
@@ -59,26 +136,13 @@ export function recordTerminal(
 
 /**
  * Writes the header page without changing it, so that a commit which found agreement has something
- * to flush. An update of a row to what it was is no write to SQLite.
+ * to flush. SQLite does not write a row that is updated to what it was.
  */
-export function touchStore(session: Session): void {
-  session.db.exec(`pragma user_version = ${MIGRATIONS.length}`);
+function touchStore(session: Session): void {
+  session.store.db.exec(`pragma user_version = ${MIGRATIONS.length}`);
 }
 
-/** The claim that holds an occurrence. */
-export function findClaim(
-  session: Session,
-  occurrence: OccurrenceId,
-): Sealed<ClaimRecord> | undefined {
-  return claimIn(findRow(session, occurrence, CLAIM_SLOT));
-}
-
-function claimIn(row: OpenedRow | undefined): Sealed<ClaimRecord> | undefined {
-  return row?.kind === 'claim' ? row.sealed : undefined;
-}
-
-/** What became of the permit of an occurrence. */
-export function findPermit(session: Session, occurrence: OccurrenceId): PermitState | undefined {
+function findPermit(session: Session, occurrence: OccurrenceId): PermitState | undefined {
   return permitIn(findRow(session, occurrence, PERMIT_SLOT));
 }
 
@@ -106,7 +170,8 @@ export function findKnown(
 ): Known {
   const [first, settlement] = [terminalSlot(execution), settlementSlot(execution)];
   const rows = findRows(session, occurrence, [CLAIM_SLOT, PERMIT_SLOT, first, settlement]);
-  const claim = claimIn(rows.get(CLAIM_SLOT));
+  const held = rows.get(CLAIM_SLOT);
+  const claim = held?.kind === 'claim' ? held.sealed : undefined;
   const permit = permitIn(rows.get(PERMIT_SLOT));
   const terminalIn = (slot: string): Terminal | undefined => {
     const row = rows.get(slot);
@@ -120,7 +185,7 @@ export function findKnown(
 }
 
 /** Consumes a permit unless it was voided, consumed, or its attempt has ended. */
-export function consumePermit(
+function consumePermit(
   session: Session,
   sealed: Sealed<PermitRecord>,
 ): { readonly kind: 'consumed' | 'void' | 'spent' } {
@@ -128,55 +193,54 @@ export function consumePermit(
   assertPermitFits(session.context, findClaim(session, occurrence), sealed.record);
   const state = findPermit(session, occurrence);
   if (state?.kind === 'void') return { kind: 'void' };
-  if (state !== undefined || findTerminal(session, occurrence) !== undefined)
-    return { kind: 'spent' };
+  const isOver = state !== undefined || findTerminal(session, occurrence) !== undefined;
+  if (isOver) return { kind: 'spent' };
   appendRow(session, 'permit', PERMIT_SLOT, sealed);
   return { kind: 'consumed' };
 }
 
 /** Voids a permit that was not consumed; otherwise returns the one that was. */
-export function voidPermit(
+function voidPermit(
   session: Session,
   occurrence: OccurrenceId,
   execution: ExecutionId,
 ): PermitState {
-  assertVoidable(findKnown(session, occurrence, execution), execution);
-  const state = findPermit(session, occurrence);
-  if (state !== undefined) return state;
-  const voidedAt = storeInstant(session);
-  const marker = {
-    version: 1 as const,
-    disposition: 'void' as const,
+  const known = findKnown(session, occurrence, execution);
+  assertVoidable(known, execution);
+  if (known.permit !== undefined) return known.permit;
+  const marker = session.context.sealer.seal(markerRecord, {
+    version: 1,
+    disposition: 'void',
     occurrence,
     execution,
-    voidedAt,
-  };
-  appendRow(session, 'void', PERMIT_SLOT, session.context.sealer.seal(markerRecord, marker));
+    voidedAt: instant(session.store.clock.now()),
+  });
+  appendRow(session, 'void', PERMIT_SLOT, marker as Sealed<typeof marker.record>);
   return { kind: 'void' };
 }
 
 /** Records a release or completion; false when it is there already. */
-export function acknowledgeContinuation(
-  session: Session,
-  sealed: Sealed<Acknowledgement>,
-): boolean {
-  const { occurrence, continuation } = sealed.record;
-  const known = {
-    claim: findClaim(session, occurrence),
-    terminal: findTerminal(session, occurrence),
-  };
-  const released =
-    findRow(session, occurrence, acknowledgementSlot({ state: 'released', continuation })) !==
-    undefined;
-  assertReleasable(known, released, sealed.record);
+function acknowledgeContinuation(session: Session, sealed: Sealed<Acknowledgement>): boolean {
+  const { occurrence } = sealed.record;
+  checkRelease(session, sealed.record);
   const slot = acknowledgementSlot(sealed.record);
   if (findRow(session, occurrence, slot) !== undefined) return false;
   appendRow(session, 'acknowledgement', slot, sealed);
   return true;
 }
 
+/** Throws unless the attempt is committed, and released before it is completed. */
+export function checkRelease(session: Session, acknowledgement: Acknowledgement): void {
+  const { occurrence, continuation } = acknowledgement;
+  const claim = findClaim(session, occurrence);
+  const terminal = findTerminal(session, occurrence);
+  const slot = acknowledgementSlot({ state: 'released', continuation });
+  const isReleased = findRow(session, occurrence, slot) !== undefined;
+  assertReleasable({ claim, terminal }, isReleased, acknowledgement);
+}
+
 /** Releases without their completion, oldest first. */
-export function listUncompleted(session: Session): readonly Acknowledgement[] {
+function listUncompleted(session: Session): readonly Acknowledgement[] {
   const rows = session.sql(UNCOMPLETED).all() as { occurrence: string; slot: string }[];
   const opened = rows.map(({ occurrence, slot }) => findRow(session, occurrence, slot));
   return opened.filter((row) => row?.kind === 'acknowledgement').map((row) => row.sealed.record);
@@ -197,7 +261,7 @@ export function findResolution(
 }
 
 /** Records an operator's decision; the claim then leaves the list of unsettled ones. */
-export function recordResolution(session: Session, sealed: Sealed<Resolution>): Resolution {
+function recordResolution(session: Session, sealed: Sealed<Resolution>): Resolution {
   const { occurrence, execution } = sealed.record;
   const known = findKnown(session, occurrence, execution);
   const stored = decideResolution(known, findResolution(session, occurrence), sealed);
@@ -208,13 +272,4 @@ export function recordResolution(session: Session, sealed: Sealed<Resolution>): 
   appendRow(session, 'resolution', RESOLUTION_SLOT, sealed);
   invariant(settleClaim(session, occurrence), 'a claim has its entry until it is settled');
   return sealed.record;
-}
-
-/**
- * Appends a shadow. The journal holds nothing else of its occurrence, and `verify` sees to it that
- * this stays so.
- */
-export function recordShadow(session: Session, sealed: Sealed<Shadow>): void {
-  assertUnused(countRows(session, sealed.record.occurrence) > 0);
-  appendRow(session, 'shadow', SHADOW_SLOT, sealed);
 }

@@ -12,7 +12,7 @@ import { layoutOf, treeOf } from '../../../src/adapters/files/layout.ts';
 import { promoteCandidate } from '../../../src/adapters/files/promotion.ts';
 import type { Promotion } from '../../../src/contract/adapter.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
-import { overlay } from '../../../src/testing/world.ts';
+import { overlay } from '../../world/world.ts';
 import { Site, write } from './site.ts';
 
 const [BUSY, IOERR, CONSTRAINT] = [5, 10, 19];

@@ -6,8 +6,8 @@ import {
   type PrepareRequest,
   type Terminal,
 } from '../../../src/index.ts';
-import { memoryLedgers } from '../../../src/ledger/memory.ts';
 import { testKeyring } from '../../keyring.ts';
+import { temporaryLedgers } from '../../ledger/temporary.ts';
 import type { ProtectedDatabase } from '../../postgres/protected.ts';
 
 const KEY = generateApprover('approver');
@@ -31,7 +31,7 @@ export async function runApproved(
 ): Promise<Terminal> {
   const { action, options, ...approved } = operation;
   await using runtime = await createRuntime({
-    store: memoryLedgers({ now: () => Date.now() }),
+    store: temporaryLedgers(),
     keyring: testKeyring(),
     issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
     adapters: { db: place.factory(options) },

@@ -8,9 +8,9 @@ import pg from 'pg';
 import { Sessions } from '../../../src/adapters/postgres/sessions.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import { approver, generateApprover, row, update } from '../../../src/index.ts';
-import { memoryLedgers } from '../../../src/ledger/memory.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { testKeyring } from '../../keyring.ts';
+import { temporaryLedgers } from '../../ledger/temporary.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
 import { demandHeld, openPort, type Port } from './drive.ts';
 
@@ -37,7 +37,7 @@ async function openBooks(
   const at = new Map<Step, () => void>();
   const runtime = await createRuntime(
     {
-      store: memoryLedgers(),
+      store: temporaryLedgers(),
       keyring: testKeyring(),
       issuers: { team: { key: key.publicKey, may: ['books'] } },
       adapters: { books: place.factory() },

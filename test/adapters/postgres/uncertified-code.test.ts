@@ -17,11 +17,11 @@ import {
   generateApprover,
   type Runtime,
 } from '../../../src/index.ts';
-import { memoryLedgers } from '../../../src/ledger/memory.ts';
 import { Connection } from '../../../src/postgres/connection.ts';
 import { draftManifest, insert, read, row, update } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { testKeyring } from '../../keyring.ts';
+import { temporaryLedgers } from '../../ledger/temporary.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
 import { startServer, type TestServer } from '../../postgres/server.ts';
 
@@ -86,7 +86,7 @@ before(async () => {
     "insert into plain values (1, 'a'); create index on plain ((id + app.fold(1)))",
   );
   runtime = await createRuntime({
-    store: memoryLedgers({ now: () => Date.now() }),
+    store: temporaryLedgers(),
     keyring: testKeyring(),
     issuers: {
       approver: { key: KEY.publicKey, may: ['db'], sources: ['manifest', 'rehearsed', 'contract'] },
@@ -243,7 +243,7 @@ test('a boundary that opens after signing refuses before declared state is read,
     { db: await server.createDatabase() },
   );
   await using own = await createRuntime({
-    store: memoryLedgers({ now: () => Date.now() }),
+    store: temporaryLedgers(),
     keyring: testKeyring(),
     issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
     adapters: { db: calm.factory() },

@@ -10,7 +10,7 @@ import type { Promotion } from '../../../src/contract/adapter.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
-import { overlay } from '../../../src/testing/world.ts';
+import { overlay } from '../../world/world.ts';
 import { change, freshFile, freshOccurrence, look, marker, open } from './database.ts';
 
 const BUSY = 5;
