@@ -1,3 +1,4 @@
+import { readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -6,7 +7,6 @@ import {
   refuseUnknown,
   refuseValueCount,
 } from '../../contract/action-input.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { EntryRoutine } from './entry.ts';
@@ -61,8 +61,6 @@ export interface ActionTools {
 
 const BIGINT_OR_REAL =
   'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
-const MAX_SQL_CHARACTERS = 1024 * 1024;
-const MAX_STATEMENTS = 1000;
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;
@@ -75,42 +73,14 @@ const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
  * it.
  */
 export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
-  try {
-    return readAction(tools, input);
-  } catch (cause) {
-    if (cause instanceof EffectMatchError) throw cause;
-    // A proxy may throw anything it likes.
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
-  }
-}
-
-function readAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
-  const action = readFields(input, 'the action');
-  if (!Object.hasOwn(action, 'statements'))
-    return { statements: [readStatement(tools, action, 'the action')] };
-  refuseUnknown(action, ['statements'], 'the action');
-  const { statements } = action;
-  if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
-    throw refuseAction(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
-  }
-  return {
-    statements: Array.from(statements, (statement: unknown, index) => {
-      const where = `statement ${index + 1}`;
-      return readStatement(tools, readFields(statement, where), where);
-    }),
-  };
+  const read = (statement: Fields, where: string) => readStatement(tools, statement, where);
+  return { statements: readStatements(input, read) };
 }
 
 function readStatement(tools: ActionTools, statement: Fields, where: string): BoundStatement {
   if (Object.hasOwn(statement, 'call')) return readCall(tools, statement, where);
   refuseUnknown(statement, ['sql', 'values'], where);
-  const { sql } = statement;
-  if (typeof sql !== 'string' || sql.trim() === '')
-    throw refuseAction(`${where}: sql must be a text with one statement`);
-  if (sql.length > MAX_SQL_CHARACTERS)
-    throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
-  if (sql.includes('\0') || !sql.isWellFormed())
-    throw refuseAction(`${where}: sql is not well-formed text`);
+  const sql = readSql(statement.sql, where);
   const values = readValues(statement.values, where);
   const finding = tools.gate.check(sql, proceduresOf(tools.entries));
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);

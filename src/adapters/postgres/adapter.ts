@@ -1,6 +1,11 @@
-import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
-import { stageFailed } from '../../backend/candidate.ts';
+import {
+  type Backend,
+  type HoldRequest,
+  type HoldResult,
+  stageFailed,
+} from '../../backend/candidate.ts';
 import { promotable } from '../../backend/promotable.ts';
+import { adapterCode } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -9,7 +14,6 @@ import type {
   PromotableProbe,
   Survey,
 } from '../../contract/adapter.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, type Connection } from '../../postgres/connection.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -104,7 +108,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     this.identity = {
       kind: `postgresql ${deployment.major}`,
       backend: deployment.backend,
-      code: adapterCode(),
+      code: adapterCode(import.meta.url, '../../postgres/'),
     };
     this.markers = markersOf({
       control: () => control.connection(),
@@ -229,10 +233,4 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     const { rows } = await control.query('select from effectmatch.probe where token = $1', [token]);
     return rows.length > 0;
   }
-}
-
-/** The adapter's own modules and SQL, and those they stand on. */
-function adapterCode(): string {
-  const folders = ['.', '../../postgres/', '../../backend/'];
-  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

@@ -1,10 +1,9 @@
-import { sqlState } from '../../postgres/connection.ts';
+import { type Connection, sqlState } from '../../postgres/connection.ts';
 import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+import type { Row } from '../../protocol/value.ts';
 import { assignedBy } from './catalog-column.ts';
-import type { Control } from './control.ts';
 import { queryPinned } from './formats.ts';
 import type { PostgresRelation } from './relation.ts';
 
@@ -26,25 +25,32 @@ export function randomColumns(relation: PostgresRelation): readonly RandomColumn
     .map(({ name }) => ({ relation, column: name, isKey: key.length === 1 && key[0] === name }));
 }
 
+/** Which of these identifiers rows have in this column that were committed before. */
+export type FindUsed = (
+  column: RandomColumn,
+  identifiers: readonly string[],
+) => Promise<ReadonlySet<string>>;
+
 /**
  * The identifiers that were inserted and are new in their column: the database may have drawn them.
  */
 export async function freshIdentifiers(
   columns: readonly RandomColumn[],
   records: readonly ChangeRecord[],
-  control: Control,
+  findUsed: FindUsed,
 ): Promise<readonly Assigned[]> {
   const evidence = columns.map(async (random): Promise<Assigned> => {
     const { column, isKey, relation } = random;
     const { target } = relation;
-    const inserted = records.flatMap(({ op, target: written, after }): readonly Value[] =>
-      written === target && op === 'insert' ? [after?.[column] ?? null] : [],
+    const inserted = records.filter(
+      ({ op, target: written }) => written === target && op === 'insert',
     );
-    const identifiers = inserted.filter((value) => typeof value === 'string');
-    const added: ReadonlySet<Value> =
-      isKey && inserted.length > 0 ? addedKeys(random, records) : new Set();
+    const identifiers = inserted
+      .map(({ after }) => after?.[column])
+      .filter((value) => typeof value === 'string');
+    const added = isKey ? addedKeys(random, records) : new Set();
     const doubtful = identifiers.filter((identifier) => !added.has(identifier));
-    const used = await findUsed(control, random, doubtful);
+    const used = await findUsed(random, doubtful);
     return { target, column, fresh: identifiers.filter((identifier) => !used.has(identifier)) };
   });
   return await Promise.all(evidence);
@@ -54,10 +60,10 @@ export async function freshIdentifiers(
 function addedKeys(
   { relation, column }: RandomColumn,
   records: readonly ChangeRecord[],
-): ReadonlySet<Value> {
-  const balance = new Map<Value, number>();
+): ReadonlySet<unknown> {
+  const balance = new Map<unknown, number>();
   const count = (row: Row | null, by: number) => {
-    const key = row?.[column] ?? null;
+    const key = row?.[column];
     balance.set(key, (balance.get(key) ?? 0) + by);
   };
   for (const { target, before, after } of records) {
@@ -73,19 +79,18 @@ function addedKeys(
  * looking, every one of them may have been used. Without an index on the column the whole table is
  * read.
  */
-async function findUsed(
-  control: Control,
+export async function findUsed(
+  control: Connection,
   { relation, column }: RandomColumn,
   identifiers: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (identifiers.length === 0) return new Set();
-  const connection = await control.connection();
   const own = `t.${quoteName(column)}`;
   const text =
     `select distinct ${own}::pg_catalog.uuid from ${quoteQualified(relation)} as t ` +
     `where ${own} operator(pg_catalog.=) any ($1::pg_catalog.uuid[])`;
   try {
-    const { rows } = await queryPinned(connection, text, [`{${identifiers.join(',')}}`]);
+    const { rows } = await queryPinned(control, text, [`{${identifiers.join(',')}}`]);
     return new Set(rows.map(([identifier]) => String(identifier)));
   } catch (error) {
     if (sqlState(error) === '42501') return new Set(identifiers);

@@ -10,7 +10,7 @@ import type { Relations } from './reading.ts';
 import { PostgresSchema } from './schema.ts';
 
 /** What normalising needs: shapes, what was registered, and two ways to the database. */
-interface NormaliseTools {
+export interface NormaliseTools {
   readonly registration: Registration;
   /** The registered relations, and those that the manifest may read. */
   readonly relations: Relations;

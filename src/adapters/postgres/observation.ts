@@ -7,7 +7,7 @@ import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import type { PostgresBoundary } from './boundary.ts';
 import type { Control } from './control.ts';
-import { freshIdentifiers } from './fresh.ts';
+import { type FindUsed, findUsed, freshIdentifiers } from './fresh.ts';
 import { type Image, parseImages } from './image.ts';
 import { areRecordersIntact } from './intact.ts';
 import type { PostgresRelation } from './relation.ts';
@@ -66,6 +66,7 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
   const result = readRecords(written, rows);
   const records = result.kind === 'records' ? result.records : [];
   const moved = boundary.sequencePositions.compare(opened.positions, facts[4] ?? '');
+  const find: FindUsed = async (...column) => await findUsed(await control.connection(), ...column);
   const expectedSession = `origin on UTF8 ${input.isolation} 0 0`;
   const touched = listTouched(written, boundary.watched, counters);
   const channels: readonly ChannelReport[] = [
@@ -84,7 +85,7 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
     unattributed: 0,
     assigned: [
       ...assignedRanges(boundary.sequences, moved),
-      ...(await freshIdentifiers(boundary.randomColumns, records, control)),
+      ...(await freshIdentifiers(boundary.randomColumns, records, find)),
     ],
     drawn: describeDrawn(boundary.drawableSequences, moved),
     residue: describeMoved(boundary.readableSequences, moved),

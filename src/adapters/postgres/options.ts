@@ -1,5 +1,5 @@
+import { readValuesOption, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
@@ -123,11 +123,10 @@ const PROFILES = ['relation-write', 'row-event', 'net-state'];
 /** Checks what can be checked without the database. */
 export function readOptions(options: PostgresOptions): Settings {
   checkNames(options);
-  const { profile = 'net-state', values = 'plain', isolation = 'read committed' } = options;
+  const { profile = 'net-state', isolation = 'read committed' } = options;
+  const values = readValuesOption(options.values, refused);
   if (!PROFILES.includes(profile))
     throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
-  if (values !== 'plain' && values !== 'digest')
-    throw refused(`values "${String(values)}" is neither plain nor digest`);
   if (isolation !== 'read committed' && isolation !== 'serializable') {
     throw refused(
       `isolation "${String(isolation)}" is neither "read committed" nor "serializable"`,
@@ -197,6 +196,4 @@ function readDuration(value: number, name: string): number {
 }
 
 /** A refusal to register, in words that say what to change. */
-export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`, { cause });
-}
+export const refused = refusalsOf('postgres');

@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { namesIn } from './body.ts';
 import { type RelationRow, readRows, type Use } from './catalog.ts';
-import { closeFamily, storedExpressions, usesIn } from './expressions.ts';
+import { closeFamily, storedExpressions } from './expressions.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { Purity } from './purity.ts';
 import { closeExecute } from './reach.ts';
@@ -32,7 +32,7 @@ export async function surveyDelayed(context: SurveyContext): Promise<void> {
   const volatile = await readRows<{ name: string }>(control, query);
   const purity = new Purity(context, new Set(volatile.map(({ name }) => name)));
   const views = catalog.relations.filter((row) => row.kind === 'm' && readsReached(context, row));
-  const tables = new Set([...reach.relations.keys(), ...views]);
+  const tables = new Set([...reach.relations.keys(), ...views].map(({ oid }) => oid));
   const found = [
     ...listExpressions(context, purity, tables),
     ...views.map((row) => describeView(context, purity, row)),
@@ -67,7 +67,7 @@ const MAINTENANCE: Readonly<Record<string, string>> = {
 function listExpressions(
   { catalog, index }: SurveyContext,
   purity: Purity,
-  tables: ReadonlySet<RelationRow>,
+  tables: ReadonlySet<number>,
 ): readonly Delayed[] {
   return storedExpressions(catalog).flatMap((expression) => {
     const { kind, oid, relation, what, text } = expression;
@@ -75,8 +75,8 @@ function listExpressions(
     const table = index.relation.get(relation);
     if (by === undefined || (kind === 'check' && !text.endsWith(' NOT VALID'))) return [];
     // The check of a domain has no table; all tables with the domain are read when it is validated.
-    if (relation !== 0 && (table === undefined || !tables.has(table))) return [];
-    const uses = index.usesBy(oid).filter((use) => usesIn(expression, use));
+    if (relation !== 0 && !tables.has(relation)) return [];
+    const uses = index.usesBy(oid).filter((use) => STORED.has(use.class));
     const called = uses.map((use) => use.function);
     return [
       {
@@ -91,6 +91,8 @@ function listExpressions(
     ];
   });
 }
+
+const STORED = new Set(['pg_class', 'pg_opclass', 'pg_statistic_ext', 'pg_constraint']);
 
 function describeView({ index }: SurveyContext, purity: Purity, row: RelationRow): Delayed {
   return {
