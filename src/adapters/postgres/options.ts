@@ -195,5 +195,5 @@ function readDuration(value: number, name: string): number {
   return value;
 }
 
-/** A refusal to register, in words that say what to change. */
+/** A refusal of options or of a relation, in words that say what to change. */
 export const refused = refusalsOf('postgres');
