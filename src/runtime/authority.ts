@@ -54,7 +54,7 @@ export function openAttempt(
 }
 
 /** What an attempt needs to be granted authority. */
-export interface AuthorityRequest {
+interface AuthorityRequest {
   readonly action: unknown;
   readonly revision?: string | undefined;
 }

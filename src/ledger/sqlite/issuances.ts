@@ -7,7 +7,7 @@ import { type CheckedRequest, macIssuance } from '../rules.ts';
 import type { Session } from './session.ts';
 
 /** What a new claim under a license depends on besides its occurrence. */
-export interface Issued {
+interface Issued {
   /** The highest plan revision announced for the task. */
   readonly announced: number | undefined;
   /** How many rows the journal has of the first occurrence that the license buys. */
