@@ -35,6 +35,10 @@ function run(command, args, cwd = root) {
   );
 }
 
+function read(file) {
+  return readFileSync(join(root, file), 'utf8');
+}
+
 function fail(what) {
   throw new Error(what);
 }
@@ -45,8 +49,13 @@ function pack() {
     run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]),
   );
   const names = packed.files.map(({ path }) => path);
-  const stray = names.find((name) => name.startsWith('dist/') && !/\.(js|d\.ts)$/.test(name));
+  const stray = names.find((name) => name.startsWith('dist/') && !/\.(js|d\.ts|sql)$/.test(name));
   if (stray !== undefined) fail(`${stray} does not belong into the package`);
+  for (const file of globSync('src/**/*.sql', { cwd: root })) {
+    const name = file.replace(/^src/, 'dist');
+    const isCopied = names.includes(name) && read(name) === read(file);
+    if (!isCopied) fail(`${name} is not the text of ${file}: run \`npm run build\` first`);
+  }
   for (const name of Object.values(manifest.bin)) {
     if (!names.includes(name.replace(/^\.\//, '')))
       fail(`${name} is not in the package: run \`npm run build\` first`);

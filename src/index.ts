@@ -18,8 +18,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
-export { defineConfig } from './cli/config.ts';
-export { fromEnvironment } from './cli/environment.ts';
+export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,
   type ApproverKey,
@@ -70,6 +69,7 @@ export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
 export { lineagesOf } from './runtime/continuation.ts';
+export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {
   type Contracted,

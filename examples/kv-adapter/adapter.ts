@@ -2,12 +2,21 @@
 // '…/contract', '…/protocol'.
 import { hash, randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
-import { normaliseManifest, PermitCheck, plainSchema } from '../../src/backend/index.ts';
 import {
+  type Backend,
+  type Candidate,
+  normaliseManifest,
+  plainSchema,
+  promotable,
+  refusedPromotion,
+  stageFailed,
+} from '../../src/backend/index.ts';
+import {
+  type AdapterContext,
   type AdapterFactory,
   EffectMatchError,
+  type Markers,
   type MarkerText,
-  type Stage,
 } from '../../src/contract/index.ts';
 import {
   type ChangeRecord,
@@ -106,139 +115,123 @@ function readEntries({ entries }: State, reads: readonly StateRead[]) {
   });
 }
 
+/** One change held in memory, and the state it was made for. */
+function candidateOn(store: KvStore, base: State): Candidate<KvAction> {
+  const held = new Map<string, string>();
+  const records = (): readonly ChangeRecord[] =>
+    [...held].map(([key, value]) => {
+      const target = key.startsWith(PROBE) ? 'probe' : ENTRY.name;
+      const old = base.entries.get(key);
+      const before = old === undefined ? null : { value: old };
+      const op = before === null ? 'insert' : 'update';
+      return { op, target, key: { key }, before, after: { value } };
+    });
+  const fingerprint = ({ head }: State) => sha256(canonical([head, records()]));
+  return {
+    id: randomUUID(),
+    async apply({ set }) {
+      for (const [key, text] of Object.entries(set)) held.set(key, text);
+      const isTooLong = Object.values(set).some((text) => text.length > 10_000);
+      if (isTooLong) return stageFailed('too-long', 'a text has at most 10,000 characters');
+      return { kind: 'done' };
+    },
+    read: async (reads) => readEntries(base, reads),
+    async observe() {
+      const now = store.read();
+      return {
+        evidence: fingerprint(now),
+        records: records(),
+        channels: [
+          { channel: 'texts', kind: 'records', count: held.size },
+          { channel: 'head', kind: 'stable', before: base.head, after: now.head },
+        ],
+        unattributed: 0,
+        assigned: [],
+      };
+    },
+    recheck: async () => fingerprint(store.read()),
+    async commit(marker) {
+      store.reached('adapter:marker-written'); // into the line, which is not in the file yet
+      store.append({ base: base.head, set: Object.fromEntries(held), marker }); // a throw is `unknown`
+      store.reached('adapter:commit-returned');
+      if (store.isFirst(marker)) return { kind: 'confirmed' };
+      return refusedPromotion('too-late', 'another line came first; this one never counts');
+    },
+    end: async () => held.clear(), // nothing outside this object knew of it
+  };
+}
+
+type KvStore = ReturnType<typeof openStore>;
+
+/** The file, read whole every time, and the one way to write to it. */
+function openStore(file: string, { clock, reached }: AdapterContext) {
+  const replayFile = () => replay(readFileSync(file, 'utf8'));
+  /** The commit point: one flushed write. The newline before it ends a line that was cut off. */
+  const append = (line: Line): void => {
+    const text = JSON.stringify(line);
+    appendFileSync(file, `\n${sha256(text)} ${text}\n`, { flush: true });
+  };
+  if (replayFile().store === '') append({ store: randomUUID() });
+  const id = replayFile().store;
+  const read = (): State => {
+    const state = replayFile();
+    appendFileSync(file, '', { flush: true }); // nothing may rest on a line that a power failure could take back
+    if (state.store === id) return state;
+    throw new Error(`${file} is a different store now; open it again`);
+  };
+  /** Whether this marker, and not another one, stands under its occurrence. */
+  const isFirst = ({ occurrence, text }: MarkerText): boolean =>
+    read().markers.get(occurrence)?.text === text;
+  return { id, append, read, isFirst, reached, now: () => clock.now() };
+}
+
+function markersIn({ read, append, isFirst, reached }: KvStore): Markers {
+  return {
+    find: async (occurrence) => read().markers.get(occurrence),
+    async void(marker) {
+      const found = read().markers.get(marker.occurrence);
+      if (found) return { kind: 'conflict', marker: found };
+      append({ marker });
+      reached('adapter:void-committed');
+      return isFirst(marker) ? { kind: 'inserted' } : this.void(marker);
+    },
+    forget: async (occurrence) => append({ forget: occurrence }),
+  };
+}
+
 /**
  * Protects a file that exists, at first empty. Everything that writes to it must go through this
  * adapter.
  */
 export function keyValue({ file }: { readonly file: string }): AdapterFactory<KvAction> {
-  /**
-   * The commit point: one flushed write at the end. The newline before it ends a line that was cut
-   * off.
-   */
-  const append = (line: Line): void => {
-    const text = JSON.stringify(line);
-    appendFileSync(file, `\n${sha256(text)} ${text}\n`, { flush: true });
-  };
   return {
-    async open({ clock, reached }) {
-      if (replay(readFileSync(file, 'utf8')).store === '') append({ store: randomUUID() });
-      const backend = replay(readFileSync(file, 'utf8')).store;
-      const held = new Set<string>();
-      const read = (): State => {
-        const state = replay(readFileSync(file, 'utf8'));
-        appendFileSync(file, '', { flush: true }); // nothing may rest on a line that a power failure could take back
-        if (state.store === backend) return state;
-        throw new EffectMatchError(
-          'ERR_EM_ADAPTER_UNAVAILABLE',
-          `${file} is another store now; open it again`,
-        );
-      };
-      const isFirst = ({ occurrence, text }: MarkerText) =>
-        read().markers.get(occurrence)?.text === text;
-      return {
-        capability: 'PROMOTABLE',
-        identity: {
-          kind: 'kv-example',
-          backend,
-          code: sha256(readFileSync(new URL(import.meta.url), 'utf8')),
-        },
+    async open(context) {
+      const store = openStore(file, context);
+      const code = sha256(readFileSync(new URL(import.meta.url), 'utf8'));
+      const backend: Backend<KvAction> = {
+        identity: { kind: 'kv-example', backend: store.id, code },
         registration: REGISTRATION,
         profiles: ['net-state'],
         channels: ['texts', 'head'],
-        normalise: async (manifest) => normaliseManifest(plainSchema(REGISTRATION), manifest),
-        read: async (reads) => readEntries(read(), reads),
-        parseAction,
-        describeAction: ({ set }) => ({ set }),
-        survey: async () => ({ backend, outlets: OUTLETS, ...RIGHTS }),
-        async stage(claim, certificate, { set }) {
-          const [base, candidate, fromMs] = [read(), randomUUID(), clock.now()];
-          reached('adapter:stage-opened');
-          const tooLong = Object.values(set).some((text) => text.length > 10_000);
-          if (tooLong)
-            return {
-              kind: 'failed',
-              reason: 'too-long',
-              detail: 'a text has at most 10,000 characters',
-            };
-          const records = Object.entries(set).map(([key, value]): ChangeRecord => {
-            const target = key.startsWith(PROBE) ? 'probe' : ENTRY.name;
-            const before = base.entries.has(key) ? { value: base.entries.get(key) ?? '' } : null;
-            return {
-              op: before === null ? 'insert' : 'update',
-              target,
-              key: { key },
-              before,
-              after: { value },
-            };
-          });
-          const facts = ({ head }: State) => ({
-            candidate,
-            evidence: sha256(canonical([head, records])),
-          });
-          const end = async () => void held.delete(candidate);
-          const check = new PermitCheck({ claim, certificate }, candidate);
-          held.add(candidate);
-          reached('adapter:action-done');
-          const stage: Stage = {
-            candidate,
-            read: async (reads) => readEntries(base, reads),
-            async observe() {
-              const now = read();
-              check.observed(facts(now).evidence);
-              const texts = { channel: 'texts', kind: 'records', count: records.length } as const;
-              const head = {
-                channel: 'head',
-                kind: 'stable',
-                before: base.head,
-                after: now.head,
-              } as const;
-              const rest = { unattributed: 0, assigned: [], window: { fromMs, toMs: clock.now() } };
-              return { ...facts(now), records, channels: [texts, head], ...rest };
-            },
-            async recheck() {
-              const now = facts(read());
-              check.rechecked(now.evidence);
-              return now;
-            },
-            async promote(permit) {
-              if (!held.delete(candidate))
-                return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
-              const mismatch = check.refusalOf(permit);
-              if (mismatch) return mismatch;
-              const { marker } = permit;
-              reached('adapter:marker-written'); // into the line, which is not in the file yet
-              append({ base: base.head, set, marker }); // if this throws, the core takes it as unknown
-              reached('adapter:commit-returned');
-              if (isFirst(marker)) return { kind: 'confirmed' };
-              return {
-                kind: 'refused',
-                reason: 'too-late',
-                detail: 'another line came first; this one never counts',
-              };
-            },
-            discard: end,
-            [Symbol.asyncDispose]: end,
-          };
-          return { kind: 'held', stage };
-        },
-        markers: {
-          find: async (occurrence) => read().markers.get(occurrence),
-          async void(marker) {
-            const found = read().markers.get(marker.occurrence);
-            if (found) return { kind: 'conflict', marker: found };
-            append({ marker });
-            reached('adapter:void-committed');
-            return isFirst(marker) ? { kind: 'inserted' } : this.void(marker);
-          },
-          forget: async (occurrence) => append({ forget: occurrence }),
-        },
+        markers: markersIn(store),
         probe: {
           target: 'probe',
           action: (token) => ({ set: { [PROBE + token]: 'tried' } }),
-          durable: async (token) => read().entries.has(PROBE + token),
+          durable: async (token) => store.read().entries.has(PROBE + token),
         },
-        close: async () => held.clear(),
+        normalise: async (manifest) => normaliseManifest(plainSchema(REGISTRATION), manifest),
+        read: async (reads) => readEntries(store.read(), reads),
+        parseAction,
+        describeAction: ({ set }) => ({ set }),
+        survey: async () => ({ backend: store.id, outlets: OUTLETS, ...RIGHTS }),
+        async hold({ occurrence }) {
+          const base = store.read();
+          const candidate = candidateOn(store, base);
+          return { kind: 'open', candidate, marker: base.markers.get(occurrence) };
+        },
+        close: async () => {},
       };
+      return promotable(backend, context);
     },
   };
 }

@@ -1,8 +1,30 @@
 /**
- * What promotable adapters share, for authors of others.
+ * The kernel of promotable adapters: what is the same for every engine, for authors of backends.
  *
  * @module
  */
+export {
+  type Fields,
+  readFields,
+  refuseAction,
+  refuseUnknown,
+} from '../contract/action-input.ts';
+export { misnamedOption, type OptionNames } from '../contract/options.ts';
+export { readItems, readUntrusted } from './action.ts';
+export {
+  type Applied,
+  alreadyDecided,
+  type Backend,
+  type Candidate,
+  type CandidateEnd,
+  type CandidateEvidence,
+  type HoldRequest,
+  type HoldResult,
+  type PromotionRefusal,
+  refusedPromotion,
+  type StageFailure,
+  stageFailed,
+} from './candidate.ts';
 export {
   type ColumnShape,
   invalid,
@@ -12,3 +34,12 @@ export {
 } from './manifest-schema.ts';
 export { normaliseManifest, normaliseRead } from './normalise.ts';
 export { PermitCheck, type StagedUnder } from './permit-check.ts';
+export { adapterFault, promotable } from './promotable.ts';
+export {
+  type AdapterRefusal,
+  adapterCode,
+  deniedOutlets,
+  fingerprint,
+  openOutlet,
+  refusalsOf,
+} from './setup.ts';

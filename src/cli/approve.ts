@@ -1,36 +1,28 @@
 import { resolve } from 'node:path';
-import { approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
+import { type ApproverKey, approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
-import { EffectMatchError } from '../errors.ts';
 import type { License, Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import type { Arguments } from './arguments.ts';
-import { canAsk, confirm, confirmShortened } from './ask.ts';
-import { EXIT, type ExitCode } from './exit-code.ts';
-import { GuidedError, usageError, withNext } from './guided-error.ts';
+import { type Arguments, EXIT, type ExitCode, type Verb } from './command.ts';
+import { GuidedError, hasCode, withNext } from './fault.ts';
+import { assertFree, readTextFile, writePrivateFile } from './files.ts';
 import type { Output } from './output.ts';
-import { leafThrough, pageOf, printRendering } from './print-rendering.ts';
-import { assertFree, writePrivateFile } from './private-file.ts';
-import { readTextFile } from './text-file.ts';
-import type { Verb } from './verb.ts';
+import { canAsk, confirm, pageThrough, printRendering } from './prompt.ts';
 
 const EXPIRES = '10m';
-const ASK_HELP = 'run `effectmatch approve --help`; nothing was signed';
+const PAGE_LINES = 200;
 
-/**
- * Shows what a proposal says and signs it. It needs the key alone: no configuration, store,
- * database or network.
- */
+/** Shows what a proposal says and signs it. It needs the key and nothing else. */
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
-  about: `Renders the proposal again from the very bytes that will be signed, and refuses when that is not the text it came
-with. You read every change, what is not compared, how often it may run and what it releases; then you confirm, and the
-license is written. Large outcomes are summarised by table and operation with samples: --full shows every line (on a
-terminal in the program that PAGER names), --page N one page of them, and at the question "all" does so before you answer.
-You sign all of it either way. It needs your key and nothing else, so run it on your own machine. Nothing becomes real by this: the
-license buys one execution whose outcome is exactly this, until it expires.`,
+  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is
+not compared, how often it may run and what it releases. After you confirm, it writes the license,
+which allows one execution with exactly this outcome until it expires. Large outcomes are
+summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
+names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
+run it on your own machine.`,
   positionals: ['proposal'],
   flags: {
     expires: {
@@ -50,57 +42,60 @@ license buys one execution whose outcome is exactly this, until it expires.`,
   ],
   async run(args, output) {
     const page = args.count('page', 1);
-    const [out, keyFile] =
-      page === undefined ? [needed(args, 'out'), needed(args, 'key')] : ['', ''];
-    const wanted = 'name the file that `effectmatch plan --out` wrote';
-    const text = readTextFile(args.positionals[0] ?? '', wanted);
-    const proposal = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was signed`, () =>
-      parseProposal(text),
-    );
-    if (page !== undefined) return printPage(proposal, page, output);
+    const out = page === undefined ? args.needed('out') : '';
+    const keyFile = page === undefined ? args.needed('key') : '';
+    const proposal = readProposal(args.first);
+    if (page !== undefined) return printPage(args, proposal, page, output);
     const key = loadKey(keyFile);
     const expiresIn = args.value('expires') ?? EXPIRES;
+    const force = args.has('force');
+    const file = resolve(out);
     // What would fail after the answer is refused before the question.
-    withNext('ERR_EM_USAGE', ASK_HELP, () => parseDuration(expiresIn, MAX_VALID_MS));
-    assertFree(resolve(out), { force: args.has('force') });
+    const help = 'run `effectmatch approve --help`; nothing was signed';
+    withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
+    assertFree(file, { force });
     const signer = approver(key);
     const full = args.has('full');
-    const whole = () => renderLicense(proposal.draft, proposal.approved, { full: true });
-    const rendering = full ? whole() : proposal.rendering;
-    if (full) await leafThrough(rendering, output);
+    const rendering = full ? renderWhole(proposal) : proposal.rendering;
+    if (full) await pageThrough(rendering, output);
     else printRendering(rendering, output);
     output.line();
+    const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
+    const showAll = () => pageThrough(renderWhole(proposal), output);
+    const isShortened = !full && /^Shortened:/m.test(rendering);
     if (!args.has('yes')) {
-      if (!canAsk(output)) {
-        const next =
-          'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
-        throw new GuidedError(
-          'ERR_EM_USAGE',
-          'it cannot ask for confirmation here: this is not a terminal',
-          next,
-        );
-      }
-      const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
-      const isShortened = !full && /^Shortened:/m.test(rendering);
-      const signs = isShortened
-        ? await confirmShortened(question, () => leafThrough(whole(), output))
-        : await confirm(question);
-      if (!signs) {
+      assertCanAsk(output);
+      if (!(await confirm(question, isShortened ? showAll : undefined))) {
         output.line('not signed: nothing was written');
         return EXIT.rejected;
       }
     }
-    const license = signer.sign(proposal, { expiresIn });
-    await writePrivateFile(resolve(out), [JSON.stringify(license)], { force: args.has('force') });
-    const { expiresAt } = license.license;
-    output.document({ issuer: key.issuer, expiresAt, rendering, file: resolve(out) });
+    const signed = signer.sign(proposal, { expiresIn });
+    await writePrivateFile(file, [JSON.stringify(signed)], { force });
+    const { issuer } = key;
+    const { expiresAt } = signed.license;
+    output.document({ issuer, expiresAt, rendering, file });
     output.line(
-      `${output.paint('good', 'signed')}  ${out}, by ${key.issuer}, valid until ${expiresAt}`,
+      `${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`,
     );
-    output.line(`next: effectmatch run ${out} ${actionFlags(license.license)}`);
+    output.line(`next: effectmatch run ${out} ${actionFlags(signed.license)}`);
     return EXIT.done;
   },
 };
+
+function readProposal(file: string): Proposal {
+  const wanted = 'name the file that `effectmatch plan --out` wrote';
+  const text = readTextFile(file, wanted);
+  const next = `${wanted}; nothing was signed`;
+  return withNext('ERR_EM_RECORD_INVALID', next, () => parseProposal(text));
+}
+
+function assertCanAsk(output: Output): void {
+  if (canAsk(output)) return;
+  const message = 'it cannot ask for confirmation here: this is not a terminal';
+  const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
+  throw new GuidedError('ERR_EM_USAGE', message, next);
+}
 
 /** How `run` is told the action that this license is for. */
 function actionFlags({ operation, action }: License): string {
@@ -108,35 +103,32 @@ function actionFlags({ operation, action }: License): string {
   return action === undefined ? '--sql "…"' : '--sql "…", with the action that was planned';
 }
 
-function printPage(proposal: Proposal, wanted: number, output: Output): ExitCode {
-  const whole = renderLicense(proposal.draft, proposal.approved, { full: true });
-  const { page, pages, text } = pageOf(whole, wanted, 'approve');
-  output.document({ page, pages, rendering: text });
-  printRendering(text, output);
+function renderWhole({ draft, approved }: Proposal): string {
+  return renderLicense(draft, approved, { full: true });
+}
+
+function printPage(args: Arguments, proposal: Proposal, page: number, output: Output): ExitCode {
+  const lines = renderWhole(proposal).split('\n');
+  const pages = Math.ceil(lines.length / PAGE_LINES);
+  if (page > pages)
+    throw args.wrong(`page ${page} does not exist: it has ${pages} of ${PAGE_LINES} lines`);
+  const rendering = lines.slice((page - 1) * PAGE_LINES, page * PAGE_LINES).join('\n');
+  output.document({ page, pages, rendering });
+  printRendering(rendering, output);
   output.line();
   output.line(`page ${page} of ${pages}; nothing was signed`);
   return EXIT.done;
 }
 
-function needed(args: Arguments, flag: string): string {
-  const value = args.value(flag);
-  if (value === undefined) throw usageError(`--${flag} is needed`, 'approve');
-  return value;
-}
-
-function loadKey(file: string) {
+function loadKey(file: string): ApproverKey {
   try {
     const next = 'give --key the file that `effectmatch keygen` wrote; nothing was signed';
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));
   } catch (cause) {
-    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_NOT_FOUND') throw cause;
+    if (!hasCode(cause, 'ERR_EM_NOT_FOUND')) throw cause;
+    const message = `no key at ${resolve(file)}; nothing was signed`;
     const next =
       'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
-    throw new GuidedError(
-      cause.code,
-      `there is no key at ${resolve(file)}; nothing was signed`,
-      next,
-      { cause },
-    );
+    throw new GuidedError('ERR_EM_NOT_FOUND', message, next, cause);
   }
 }

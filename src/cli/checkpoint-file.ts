@@ -3,8 +3,8 @@ import type { Keyring } from '../crypto/keyring.ts';
 import { createSigner, verifyReceipt } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
 import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
-import { GuidedError } from './guided-error.ts';
-import { readTextFile } from './text-file.ts';
+import { GuidedError, wordsOf } from './fault.ts';
+import { readTextFile } from './files.ts';
 
 const WANTED = 'name a file that `effectmatch journal --checkpoint --export FILE` wrote';
 
@@ -15,9 +15,15 @@ export function formatCheckpoint({ text, seal }: Sealed<Checkpoint>): string {
   return `${JSON.stringify({ text, seal }, null, 2)}\n`;
 }
 
-/** A checkpoint in the form that anybody with the public key can verify. */
+/** A checkpoint in the form that anyone with the public key can verify. */
 export function formatSignedCheckpoint(keyring: Keyring, { record }: Sealed<Checkpoint>): string {
   return `${JSON.stringify(createSigner(keyring).checkpoint(record))}\n`;
+}
+
+/** The keys by which a deployment recognises what it exported. */
+interface Keys {
+  readonly sealer: Sealer;
+  readonly keyring: Keyring;
 }
 
 /**
@@ -30,37 +36,18 @@ export function readCheckpoint({ sealer, keyring }: Keys, file: string): Sealed<
   try {
     content = JSON.parse(text);
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw unusable(`${file} cannot be read as an exported checkpoint: ${words}`, cause);
+    throw unusable(`${file} cannot be read as an exported checkpoint: ${wordsOf(cause)}`, cause);
   }
-  if (isEnvelope(content)) return readSigned({ sealer, keyring }, content, file);
+  if (typeof content === 'object' && content !== null && 'payloadType' in content) {
+    const verified = verifyReceipt(receiptKeys(keyring), content);
+    if (verified.kind !== 'checkpoint') throw unusable(`${file} is a receipt and not a checkpoint`);
+    return sealer.seal(checkpointRecord, verified.checkpoint);
+  }
   if (!isExported(content)) throw unusable(`${file} is not an exported checkpoint`);
   return sealer.open(checkpointRecord, content.text, content.seal);
 }
 
-interface Keys {
-  readonly sealer: Sealer;
-  readonly keyring: Keyring;
-}
-
-function isEnvelope(content: unknown): boolean {
-  return typeof content === 'object' && content !== null && 'payloadType' in content;
-}
-
-function readSigned(
-  { sealer, keyring }: Keys,
-  envelope: unknown,
-  file: string,
-): Sealed<Checkpoint> {
-  const verified = verifyReceipt(receiptKeys(keyring), envelope);
-  if (verified.kind !== 'checkpoint') throw unusable(`${file} is a receipt and not a checkpoint`);
-  return sealer.seal(checkpointRecord, verified.checkpoint);
-}
-
-interface Exported {
-  readonly text: string;
-  readonly seal: { readonly key: string; readonly mac: string };
-}
+type Exported = Pick<Sealed<Checkpoint>, 'text' | 'seal'>;
 
 function isExported(content: unknown): content is Exported {
   const { text, seal } = (content ?? {}) as Partial<Exported>;
@@ -68,5 +55,5 @@ function isExported(content: unknown): content is Exported {
 }
 
 function unusable(message: string, cause?: unknown): GuidedError<'ERR_EM_USAGE'> {
-  return new GuidedError('ERR_EM_USAGE', message, WANTED, { cause });
+  return new GuidedError('ERR_EM_USAGE', message, WANTED, cause);
 }

@@ -1,9 +1,27 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { readSecretFile } from '../crypto/secret-file.ts';
+import { EffectMatchError } from '../errors.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 
-/**
- * Returns the deployment as it was written. It exists so that editors complete and check a config
- * file.
- */
+/** Returns the deployment unchanged, so that editors complete and check a configuration file. */
 export function defineConfig(config: RuntimeConfig): RuntimeConfig {
   return config;
+}
+
+/**
+ * A setting that does not belong in a configuration file, such as an address with a password: from
+ * the environment, or else from a file of `NAME=value` lines that only its owner can read. A
+ * missing one is refused by name, because an empty address would quietly lead to another server.
+ */
+export function fromEnvironment(name: string, { file }: { readonly file?: string } = {}): string {
+  const given = process.env[name] ?? '';
+  if (given !== '') return given;
+  const hasFile = file !== undefined && existsSync(file);
+  const kept = hasFile ? parseEnv(readSecretFile(file))[name] : undefined;
+  if (kept !== undefined && kept !== '') return kept;
+  const place = file === undefined ? '' : ` and is not in ${resolve(file)}`;
+  const message = `the environment variable ${name} is not set${place}`;
+  throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message);
 }

@@ -1,11 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { EXIT, type Verb } from './command.ts';
 import { payInvoice } from './demo/invoice.ts';
 import { Scene } from './demo/scene.ts';
-import { EXIT } from './exit-code.ts';
-import { GuidedError } from './guided-error.ts';
-import type { Verb } from './verb.ts';
+import { GuidedError } from './fault.ts';
 
 const OPENING = `\
 Paying invoice 4711 on a real SQLite database in a temporary folder. A person approves an outcome,
@@ -16,12 +15,10 @@ and commits it only if the two are equal. Shipping the goods waits for that verd
 export const demo: Verb = {
   name: 'demo',
   summary: 'see five real executions, in a few seconds, with nothing to set up',
-  about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: as approved, with a
-trigger that writes more than was approved, with a stale approval, with an approval used twice, and with a
-process that is killed right after the commit. Every verdict comes from a real execution. The demo fails if
+  about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: as
+approved, with a trigger that writes more than was approved, with a stale approval, with an
+approval used twice, and with a process that is killed right after the commit. The demo fails if
 anything ends differently than it says, and it leaves nothing behind.`,
-  positionals: [],
-  flags: {},
   examples: ['effectmatch demo', 'effectmatch demo --json'],
   async run(_args, output) {
     const startedAt = performance.now();
@@ -56,6 +53,6 @@ function createFolder(): string {
     return mkdtempSync(join(tmpdir(), 'effectmatch-demo-'));
   } catch (cause) {
     const next = 'set TMPDIR to a folder that this user may write to';
-    throw new GuidedError('ERR_EM_USAGE', `cannot create a folder in ${tmpdir()}`, next, { cause });
+    throw new GuidedError('ERR_EM_USAGE', `cannot create a folder in ${tmpdir()}`, next, cause);
   }
 }

@@ -1,38 +1,25 @@
-import { COMMON_FLAGS, CONFIG_FLAG, type Flags } from './arguments.ts';
-import { EXIT } from './exit-code.ts';
+import { EXIT, type Flags, flagsOf, type Verb } from './command.ts';
+import { CONFIG_EXAMPLE } from './deployment.ts';
 import type { Output } from './output.ts';
-import type { Verb } from './verb.ts';
 
 const EXIT_CODES =
   `Exit codes: ${EXIT.done} committed or done, ${EXIT.fault} usage or fault, ${EXIT.rejected} rejected, ` +
   `${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate, ${EXIT.halted} halted.`;
-
-/** What a configuration file looks like, for everyone who has none yet. */
-export const CONFIG_EXAMPLE = `import { defineConfig } from 'effectmatch';
-import { sqlite } from 'effectmatch/adapters/sqlite';
-
-export default defineConfig({
-  store: 'effectmatch.db',
-  keyring: 'effectmatch.keys.json',
-  issuers: { 'ap-team': { key: 'ed25519:…', may: ['books'] } },
-  adapters: { books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }) },
-});`;
 
 /** The overview: what this is, the verbs, and where to begin. */
 export function printOverview(verbs: readonly Verb[], output: Output): void {
   output.document({ verbs: verbs.map(describeVerb), exitCodes: EXIT });
   const { line, paint } = output;
   line(
-    'EffectMatch holds a change, compares what it would leave behind with what was approved, and only then',
+    'EffectMatch lets a change commit only if its actual effects are exactly those that were approved.',
   );
-  line('commits it.');
   line();
   line(`${paint('strong', 'Usage:')} effectmatch <verb> [flags]`);
   line();
-  for (const [left, right] of pad([...verbs.map(summaryOf), ['help [verb]', 'explain a verb']]))
-    line(`  ${left}  ${right}`);
+  const rows = verbs.map((verb) => [usageOf(verb), verb.summary] as const);
+  printRows([...rows, ['help [verb]', 'explain a verb']], output);
   line();
-  printFlags({ ...COMMON_FLAGS, version: { about: 'print the version' } }, output);
+  printFlags({ ...flagsOf({}), version: { about: 'print the version' } }, output);
   line();
   line(EXIT_CODES);
   line();
@@ -49,48 +36,101 @@ export function printVerbHelp(verb: Verb, output: Output): void {
   line();
   line(verb.about);
   line();
-  printFlags({ ...verb.flags, ...COMMON_FLAGS }, output);
-  if (verb.examples.length > 0) {
+  const flags = flagsOf(verb);
+  printFlags(flags, output);
+  line();
+  line(paint('strong', 'Examples:'));
+  for (const example of verb.examples) line(`  ${example}`);
+  if (Object.hasOwn(flags, 'config')) {
+    const heading = paint('strong', 'Configuration:');
     line();
-    line(paint('strong', 'Examples:'));
-    for (const example of verb.examples) line(`  ${example}`);
-  }
-  if (Object.hasOwn(verb.flags, Object.keys(CONFIG_FLAG)[0] ?? '')) {
-    line();
-    line(
-      `${paint('strong', 'Configuration:')} relative paths in it count from the folder of the configuration file.`,
-    );
+    line(`${heading} relative paths in it are relative to the folder of the configuration file.`);
     for (const example of CONFIG_EXAMPLE.split('\n')) line(`  ${example}`.trimEnd());
   }
   line();
   line(EXIT_CODES);
 }
 
-function printFlags(flags: Flags, { line, paint }: Output): void {
-  line(paint('strong', 'Flags:'));
-  const rows = Object.entries(flags).map(([name, { value, about }]): [string, string] => [
-    `--${name}${value === undefined ? '' : ` ${value}`}`,
-    about,
-  ]);
-  for (const [left, right] of pad(rows)) line(`  ${left}  ${right}`);
+function printFlags(flags: Flags, output: Output): void {
+  output.line(output.paint('strong', 'Flags:'));
+  const rows = Object.entries(flags).map(([name, { value, about }]) => {
+    const argument = value === undefined ? '' : ` ${value}`;
+    return [`--${name}${argument}`, about] as const;
+  });
+  printRows(rows, output);
+}
+
+function printRows(rows: readonly (readonly [string, string])[], { line }: Output): void {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  for (const [left, right] of rows) line(`  ${left.padEnd(width)}  ${right}`);
 }
 
 function describeVerb(verb: Verb) {
   const { name, summary, about, examples } = verb;
-  const flags = Object.entries({ ...verb.flags, ...COMMON_FLAGS }).map(([flag, rest]) => ({
-    flag: `--${flag}`,
-    ...rest,
-  }));
+  const flags = Object.entries(flagsOf(verb)).map(([flag, { value, about }]) => {
+    return { flag: `--${flag}`, ...(value !== undefined && { value }), about };
+  });
   return { verb: name, usage: usageOf(verb), summary, about, flags, examples };
 }
 
-const usageOf = ({ name, positionals, optional = [] }: Verb): string =>
-  [name, ...positionals.map((what) => `<${what}>`), ...optional.map((what) => `[${what}]`)].join(
-    ' ',
-  );
-const summaryOf = (verb: Verb): [string, string] => [usageOf(verb), verb.summary];
+function usageOf({ name, positionals = [], optional = [] }: Verb): string {
+  const words = [...positionals.map((word) => `<${word}>`), ...optional.map((word) => `[${word}]`)];
+  return [name, ...words].join(' ');
+}
 
-function pad(rows: readonly (readonly [string, string])[]): [string, string][] {
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, right]) => [left.padEnd(width), right]);
+/** Makes the verb that prints a completion script, from the same descriptions as the help. */
+export function completionOf(verbs: () => readonly Verb[]): Verb {
+  const shells = ['bash', 'fish', 'zsh'] as const;
+  return {
+    name: 'completion',
+    summary: 'print a script that completes verbs and flags in your shell',
+    about: `Prints a completion script for ${shells.join(', ')}. Load it where your shell starts; the examples show how.`,
+    positionals: ['shell'],
+    examples: [
+      'source <(effectmatch completion bash)',
+      'effectmatch completion fish > ~/.config/fish/completions/effectmatch.fish',
+    ],
+    async run(args, output) {
+      const shell = shells.find((known) => known === args.first);
+      if (shell === undefined)
+        throw args.wrong(`the shells are ${shells.join(', ')}, not "${args.first}"`);
+      const script = shell === 'fish' ? fishScript(verbs()) : bashScript(verbs());
+      const setUp = shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : '';
+      output.document({ shell, script: setUp + script });
+      output.line((setUp + script).trimEnd());
+      return EXIT.done;
+    },
+  };
+}
+
+/** Bash completes file names if no word fits. */
+function bashScript(verbs: readonly Verb[]): string {
+  const cases = verbs.map((verb) => {
+    const words = Object.keys(flagsOf(verb)).map((name) => `--${name}`);
+    return `    ${verb.name}) words="${words.join(' ')}" ;;`;
+  });
+  return `_effectmatch() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" words=""
+  case "\${COMP_WORDS[1]}" in
+${cases.join('\n')}
+  esac
+  if [ "$COMP_CWORD" -eq 1 ]; then words="${[...verbs.map(({ name }) => name), 'help'].join(' ')}"; fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _effectmatch effectmatch
+`;
+}
+
+function fishScript(verbs: readonly Verb[]): string {
+  const quote = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
+  const lines = verbs.flatMap((verb) => {
+    const seen = `complete -c effectmatch -n '__fish_seen_subcommand_from ${verb.name}'`;
+    const flags = Object.entries(flagsOf(verb)).map(([name, { value, about }]) => {
+      const takesValue = value === undefined ? '' : ' -r';
+      return `${seen} -l ${name}${takesValue} -d ${quote(about)}`;
+    });
+    const summary = `-a ${verb.name} -d ${quote(verb.summary)}`;
+    return [`complete -c effectmatch -n __fish_use_subcommand ${summary}`, ...flags];
+  });
+  return lines.join('\n');
 }

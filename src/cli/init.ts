@@ -1,40 +1,41 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
-import { loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
+import { type ApproverKey, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
+import { createSecretFile } from '../crypto/secret-file.ts';
 import { nameSchema } from '../protocol/record.ts';
-import type { Arguments } from './arguments.ts';
-import { ask, canAsk, confirm } from './ask.ts';
-import { configNameIn } from './config-name.ts';
-import { EXIT } from './exit-code.ts';
-import { GuidedError, usageError } from './guided-error.ts';
-import { chooseRelations } from './init/choose.ts';
+import { type Arguments, EXIT, type Verb } from './command.ts';
+import { configNameIn } from './deployment.ts';
+import { GuidedError } from './fault.ts';
+import { writePrivateFile } from './files.ts';
 import { type ConfigPlan, configText, describeTable, literal } from './init/config-text.ts';
-import { type FoundDatabase, strayTriggers, usableTables } from './init/found.ts';
-import { inspectSqlite } from './init/inspect-sqlite.ts';
-import { reachPostgres } from './init/reach-postgres.ts';
+import { inspect, readAddress } from './init/inspect.ts';
+import { loginsOf, readServer } from './init/logins.ts';
+import {
+  chooseRelations,
+  type DatabaseSchema,
+  strayTriggers,
+  usableTables,
+} from './init/schema.ts';
 import { keyFileOf, newApprover } from './keygen.ts';
-import { type Output, printableLine } from './output.ts';
-import { writePrivateFile } from './private-file.ts';
-import { showProgress } from './progress.ts';
-import type { Verb } from './verb.ts';
+import { countOf, type Output, printableLine } from './output.ts';
+import { ask, canAsk, confirm } from './prompt.ts';
+import { ADMIN_VARIABLE } from './provision.ts';
 
-const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 const CONFIG = 'effectmatch.config.ts';
 const KEYRING = 'effectmatch.keys.json';
-const PROFILES = ['net-state', 'row-event', 'relation-write'];
+const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 
-/** From a database to a configuration: looks, asks where somebody can answer, and writes. */
+/** From a database to a configuration: looks, asks if there is a terminal, and writes. */
 export const init: Verb = {
   name: 'init',
   summary: 'look at a database and write a configuration for it',
-  about: `Reads the tables, keys, triggers, functions and foreign keys of an SQLite file or a PostgreSQL database and
-writes ${CONFIG}: the tables that operations may write, columns that a trigger sets to the time as volatile, what
-is compared, where the ledger is. It makes a keyring, and a key for an approver if one is named. The database is only
-read. On a terminal it asks; with --yes or in a script it takes what it finds. Nothing is overwritten unless --force
-or an answer says so, and keys never are.`,
-  positionals: [],
+  about: `Reads the schema of an SQLite file or a PostgreSQL database and writes ${CONFIG}: the
+tables that operations may write, columns that a trigger sets to the time as volatile, what is
+compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
+database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
+replaces a configuration only with --force or after you agree, and never replaces keys.`,
   optional: ['database'],
   flags: {
     approver: {
@@ -54,7 +55,7 @@ or an answer says so, and keys never are.`,
     },
     roles: {
       value: 'SUFFIX',
-      about: 'PostgreSQL: ends the names of the three roles that provision makes',
+      about: 'PostgreSQL: ends the names of the three roles, as in effectmatch_exec_SUFFIX',
     },
     yes: { about: 'ask nothing' },
   },
@@ -65,125 +66,87 @@ or an answer says so, and keys never are.`,
   ],
   async run(args, output) {
     const file = resolve(args.value('out') ?? configNameIn(process.cwd()));
+    const folder = dirname(file);
     const asks = canAsk(output) && !args.has('yes');
-    if (
-      existsSync(file) &&
-      !args.has('force') &&
-      !(asks && (await confirm(`${file} exists. Replace it?`)))
-    ) {
-      throw new GuidedError(
-        'ERR_EM_USAGE',
-        `${file} exists, and nothing was written`,
-        'replace it with --force, or write another file with --out FILE',
-      );
-    }
-    assertWritable(dirname(file));
-    const found = await inspect(args, file);
-    if (usableTables(found).length === 0) throw nothingUsable(found);
-    if (asks) listTables(found, output);
-    const relations = chooseRelations(await askRelations(args, asks), found);
-    const approver = await chooseApprover(args, asks);
-    const keyFile =
-      approver === undefined ? undefined : resolve(dirname(file), keyFileOf(approver));
-    const keyring = resolve(dirname(file), KEYRING);
+    await assertReplaceable(file, args, asks);
+    assertWritable(folder);
+    const source = readAddress(args);
+    const server = source.kind === 'server' ? readServer(args, source.address) : undefined;
+    const schema = await inspect(source);
+    if (usableTables(schema).length === 0) throw nothingUsable(schema);
+    if (asks) listTables(schema, output);
+    const relations = chooseRelations(await askRelations(args, asks), schema);
+    const approver = await chooseApprover(args, asks, folder);
+    const keyring = resolve(folder, KEYRING);
     // Everything that can be refused is refused before the first file is written.
     if (existsSync(keyring)) loadKeyring(keyring);
-    const known =
-      keyFile !== undefined && existsSync(keyFile) ? loadApproverKey(keyFile) : undefined;
-    if (known !== undefined && known.issuer !== approver) {
-      throw usageError(`${keyFile} is the key of "${known.issuer}", not of "${approver}"`, 'init');
-    }
-    const key = approver === undefined ? undefined : (known ?? newApprover(approver, 'init'));
-    const [adapter, profile] = [chooseName(args, found), chooseProfile(args, found)];
-    const { reach, written } = await found.reach();
-    const made = [...written];
-    if (!existsSync(keyring)) {
-      createKeyring(keyring);
-      made.push(keyring);
-    }
-    if (key !== undefined && keyFile !== undefined && known === undefined) {
-      saveApproverKey(keyFile, key);
-      made.push(keyFile);
-    }
-    const plan: ConfigPlan = {
-      ...{ adapter, profile, relations, reach },
-      store: chooseStore(found, file),
-      keyring: KEYRING,
-      ...(key !== undefined && { approver: { issuer: key.issuer, publicKey: key.publicKey } }),
+    const [adapter, profile] = [chooseName(args, schema), chooseProfile(args, schema)];
+    const access =
+      server === undefined
+        ? { lines: [`file: ${literal(relative(folder, source.address))},`] }
+        : loginsOf(server.address, server.suffix ?? schema.roleSuffix, folder);
+    const written: string[] = [];
+    const write = (path: string, save: () => void) => {
+      save();
+      written.push(path);
     };
-    const text = configText(plan, found);
-    await writePrivateFile(file, text.trimEnd().split('\n'), { force: existsSync(file) });
-    report({ found, plan, file, made, keyFile }, output);
+    const { secrets } = access;
+    if (secrets) write(secrets.file, () => createSecretFile(secrets.file, secrets.text));
+    if (!existsSync(keyring)) write(keyring, () => createKeyring(keyring));
+    if (approver?.isNew) write(approver.file, () => saveApproverKey(approver.file, approver.key));
+    const plan: ConfigPlan = {
+      ...{ adapter, profile, relations, access: access.lines },
+      store: chooseStore(source.address, folder),
+      keyring: KEYRING,
+      ...(approver && { approver: approver.key }),
+    };
+    const lines = configText(plan, schema).trimEnd().split('\n');
+    await writePrivateFile(file, lines, { force: existsSync(file) });
+    report({ schema, plan, file, written, keyFile: approver?.file }, output);
     return EXIT.done;
   },
 };
+
+async function assertReplaceable(file: string, args: Arguments, asks: boolean): Promise<void> {
+  if (!existsSync(file) || args.has('force')) return;
+  if (asks && (await confirm(`${file} exists. Replace it?`))) return;
+  const next = 'replace it with --force, or write another file with --out FILE';
+  throw new GuidedError('ERR_EM_USAGE', `${file} exists, and nothing was written`, next);
+}
 
 function assertWritable(folder: string): void {
   try {
     accessSync(folder, constants.W_OK);
   } catch (cause) {
+    const message = `${folder} cannot be written, and nothing was written`;
     const next =
       'use a folder that exists, on a disk that can be written, or name one with --out FILE';
-    throw new GuidedError(
-      'ERR_EM_USAGE',
-      `${folder} cannot be written, and nothing was written`,
-      next,
-      { cause },
-    );
+    throw new GuidedError('ERR_EM_USAGE', message, next, cause);
   }
 }
 
-/** A database that was looked at, and how a configuration beside `file` reaches it. */
-interface Inspected extends FoundDatabase {
-  readonly path?: string;
-  reach(): Promise<{ readonly reach: readonly string[]; readonly written: readonly string[] }>;
-}
-
-async function inspect(args: Arguments, file: string): Promise<Inspected> {
-  const database = args.positionals[0] ?? process.env[ADMIN_VARIABLE] ?? '';
-  if (database === '') {
-    throw usageError(
-      `name the database: the path of an SQLite file, or postgres://… (or set ${ADMIN_VARIABLE})`,
-      'init',
-    );
-  }
-  using _progress = showProgress('looking at the database');
-  if (/^postgres(?:ql)?:/i.test(database)) {
-    return await reachPostgres(database, { folder: dirname(file), suffix: args.value('roles') });
-  }
-  const path = resolve(database);
-  const inside = relative(dirname(file), path);
-  return {
-    ...inspectSqlite(path),
-    path,
-    reach: async () => ({ reach: [`file: ${literal(inside)},`], written: [] }),
-  };
-}
-
-function nothingUsable({ tables }: FoundDatabase): GuidedError {
-  const [first] = tables;
-  const message =
+function nothingUsable({ tables: [first] }: DatabaseSchema): GuidedError {
+  const [message, next] =
     first === undefined
-      ? 'the database has no tables'
-      : `no table can be registered: ${first.name}: ${first.unusable}`;
+      ? ['the database has no tables', 'create the tables first']
+      : [
+          `no table can be registered: ${first.name}: ${first.unusable}`,
+          'change the table as it says',
+        ];
   return new GuidedError(
     'ERR_EM_ADAPTER_REFUSED',
     `${message}; nothing was written`,
-    first === undefined
-      ? 'create the tables first, then run this again'
-      : 'change the table as it says, then run this again',
+    `${next}, then run this again`,
   );
 }
 
-function listTables({ tables }: FoundDatabase, { line, paint }: Output): void {
+function listTables({ tables }: DatabaseSchema, { line, paint }: Output): void {
   for (const table of tables) {
+    const { name, unusable } = table;
     const what =
-      table.unusable === undefined
-        ? describeTable(table)
-        : `cannot be registered: ${table.unusable}`;
-    line(
-      `  ${paint(table.unusable === undefined ? 'strong' : 'dim', printableLine(table.name))}  ${printableLine(what)}`,
-    );
+      unusable === undefined ? describeTable(table) : `cannot be registered: ${unusable}`;
+    const shown = paint(unusable === undefined ? 'strong' : 'dim', printableLine(name));
+    line(`  ${shown}  ${printableLine(what)}`);
   }
 }
 
@@ -192,121 +155,102 @@ async function askRelations(args: Arguments, asks: boolean): Promise<string> {
   return args.value('relations') ?? (asks ? answered(await ask(question, 'all')) : 'all');
 }
 
-async function chooseApprover(args: Arguments, asks: boolean): Promise<string | undefined> {
-  const named = args.value('approver');
-  if (named !== undefined || !asks) return named;
-  const answer = answered(
-    await ask('Who approves? A name makes a key here; - is for later.', userInfo().username),
-  );
-  return answer === '-' ? undefined : answer;
+/** An approver, with a key that is new or was found in its file. */
+interface ChosenApprover {
+  readonly key: ApproverKey;
+  readonly file: string;
+  readonly isNew: boolean;
 }
 
-/** Ctrl-C takes no offer. */
+async function chooseApprover(
+  args: Arguments,
+  asks: boolean,
+  folder: string,
+): Promise<ChosenApprover | undefined> {
+  const question = 'Who approves? A name makes a key here; - is for later.';
+  const named =
+    args.value('approver') ??
+    (asks ? answered(await ask(question, userInfo().username)) : undefined);
+  if (named === undefined || named === '-') return undefined;
+  const file = resolve(folder, keyFileOf(named));
+  if (!existsSync(file)) return { key: newApprover(named, args), file, isNew: true };
+  const key = loadApproverKey(file);
+  if (key.issuer !== named)
+    throw args.wrong(`${file} is the key of "${key.issuer}", not of "${named}"`);
+  return { key, file, isNew: false };
+}
+
+/** Ctrl-C accepts no default. */
 function answered(answer: string | undefined): string {
   if (answer !== undefined) return answer;
-  const next = 'run it again and answer, or take what is offered with --yes';
-  throw new GuidedError(
-    'ERR_EM_USAGE',
-    'the question was not answered, and nothing was written',
-    next,
-  );
+  const message = 'the question was not answered, and nothing was written';
+  const next = 'run it again and answer, or accept the defaults with --yes';
+  throw new GuidedError('ERR_EM_USAGE', message, next);
 }
 
-function chooseName(args: Arguments, { suggestedName }: FoundDatabase): string {
+function chooseName(args: Arguments, { suggestedName }: DatabaseSchema): string {
   const plain = suggestedName.replace(/[^\w.-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   const name = args.value('name') ?? (plain === '' ? 'database' : plain);
-  if (!nameSchema.safeParse(name).success) {
-    throw usageError(
-      'an adapter is named by letters, digits and . _ : / @ -, starting with a letter or digit',
-      'init',
-    );
-  }
-  return name;
+  if (nameSchema.safeParse(name).success) return name;
+  const rule = 'letters, digits and . _ : / @ -, starting with a letter or digit';
+  throw args.wrong(`an adapter is named by ${rule}`);
 }
 
-/** The ledger never shares a file with the business. */
-function chooseStore({ path }: Inspected, file: string): string {
-  return path === resolve(dirname(file), 'effectmatch.db')
-    ? 'effectmatch-ledger.db'
-    : 'effectmatch.db';
+/** The ledger never shares a file with the business data. */
+function chooseStore(address: string, folder: string): string {
+  const isTaken = address === resolve(folder, 'effectmatch.db');
+  return isTaken ? 'effectmatch-ledger.db' : 'effectmatch.db';
 }
 
-function chooseProfile(args: Arguments, { kind }: FoundDatabase): string {
-  const profile = args.value('profile') ?? 'net-state';
-  if (!PROFILES.includes(profile))
-    throw usageError(`--profile is one of ${PROFILES.join(', ')}`, 'init');
-  if (kind === 'sqlite' && profile !== 'net-state') {
-    throw usageError(
-      `SQLite gives net changes only, so --profile ${profile} is not possible`,
-      'init',
-    );
-  }
+function chooseProfile(args: Arguments, { kind }: DatabaseSchema): string {
+  const profile = args.choice('profile', PROFILES) ?? 'net-state';
+  if (kind === 'sqlite' && profile !== 'net-state')
+    throw args.wrong(`SQLite gives net changes only, so --profile ${profile} is not possible`);
   return profile;
 }
 
-interface Written {
-  readonly found: FoundDatabase;
+/** What init did. */
+interface Report {
+  readonly schema: DatabaseSchema;
   readonly plan: ConfigPlan;
   readonly file: string;
-  readonly made: readonly string[];
+  /** The other files that it wrote, all of them secret. */
+  readonly written: readonly string[];
   readonly keyFile: string | undefined;
 }
 
-function report({ found, plan, file, made, keyFile }: Written, output: Output): void {
+function report({ schema, plan, file, written, keyFile }: Report, output: Output): void {
   const { line, paint } = output;
-  const leftOut = found.tables.filter(({ name }) => !plan.relations.includes(name));
-  const next = nextSteps(found, plan, keyFile);
-  const shown = (path: string) => relative(process.cwd(), path) || path;
-  const strays = strayTriggers(found, plan.relations);
   const { adapter, relations } = plan;
+  const leftOut = schema.tables.filter(({ name }) => !relations.includes(name));
+  const strays = strayTriggers(schema, relations);
+  const steps = nextSteps(schema, adapter, keyFile);
   output.document({
     adapter,
-    written: [file, ...made],
+    written: [file, ...written],
     relations,
     leftOut,
     strays,
-    next: next.map(([step]) => step),
+    next: steps.map(([step]) => step),
   });
-  line(
-    `${paint('good', 'written')}  ${shown(file)}: ${plan.adapter}, ${plan.relations.length} ${plan.relations.length === 1 ? 'table' : 'tables'} registered`,
-  );
-  for (const path of made)
-    line(`${paint('good', 'written')}  ${shown(path)}: secret, keep it out of version control`);
-  for (const { name, unusable } of leftOut) {
-    line(
-      `${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable ?? 'not chosen'}`)}`,
-    );
-  }
+  const wrote = (path: string, what: string) =>
+    line(`${paint('good', 'written')}  ${relative(process.cwd(), path) || path}: ${what}`);
+  wrote(file, `${adapter}, ${countOf(relations.length, 'table')} registered`);
+  for (const path of written) wrote(path, 'secret, keep it out of version control');
+  for (const { name, unusable = 'not chosen' } of leftOut)
+    line(`${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable}`)}`);
   for (const { trigger, on, writes } of strays) {
-    const what = `trigger ${trigger} on ${on} writes ${writes}, which is not registered: what fires it is refused`;
-    line(`${paint('caution', 'mind')}     ${printableLine(what)}`);
+    const what = `trigger ${trigger} on ${on} writes ${writes}, which is not registered`;
+    line(`${paint('caution', 'mind')}     ${printableLine(what)}: what fires it is refused`);
   }
   line();
   line(paint('strong', 'Next:'));
-  for (const [command, why] of next) line(`  ${command}${why === '' ? '' : `   # ${why}`}`);
+  for (const [command, why] of steps) line(`  ${command}   # ${why}`);
 }
 
-function nextSteps(
-  { kind }: FoundDatabase,
-  { adapter }: ConfigPlan,
-  keyFile: string | undefined,
-): [string, string][] {
+function nextSteps({ kind }: DatabaseSchema, adapter: string, keyFile: string | undefined) {
   const key = keyFile === undefined ? 'NAME.key.json' : relative(process.cwd(), keyFile);
-  return [
-    ...(keyFile === undefined
-      ? ([
-          [
-            'effectmatch keygen NAME',
-            'a key for an approver; put the line it prints into the configuration',
-          ],
-        ] as [string, string][])
-      : []),
-    ...(kind === 'postgres'
-      ? ([[`effectmatch provision`, `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`]] as [
-          string,
-          string,
-        ][])
-      : []),
+  const steps: [string, string][] = [
     ['effectmatch doctor', 'is every way out closed?'],
     [
       `effectmatch plan --adapter ${adapter} --sql "…" --out proposal.json`,
@@ -315,4 +259,13 @@ function nextSteps(
     [`effectmatch approve proposal.json --key ${key} --out license.json`, 'read it, sign it'],
     ['effectmatch run license.json --sql "…"', 'commits only what was approved'],
   ];
+  if (kind === 'postgres') {
+    const why = `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`;
+    steps.unshift(['effectmatch provision', why]);
+  }
+  if (keyFile === undefined) {
+    const why = 'a key for an approver; put the line it prints into the configuration';
+    steps.unshift(['effectmatch keygen NAME', why]);
+  }
+  return steps;
 }

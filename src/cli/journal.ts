@@ -3,43 +3,64 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError } from '../errors.ts';
-import { type Arguments, CONFIG_FLAG } from './arguments.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
-import { EXIT, type ExitCode } from './exit-code.ts';
-import { GuidedError, usageError } from './guided-error.ts';
-import { createLineWriter, readEntries } from './journal-entries.ts';
-import { createMatcher, FILTER_FLAGS, type Filter, readFilter } from './journal-filter.ts';
-import { loadConfig } from './load-config.ts';
-import { openStore, type Store } from './open-store.ts';
-import type { Output } from './output.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type Flags, type Verb } from './command.ts';
+import { type DeploymentRecords, openRecords } from './deployment.ts';
+import { GuidedError, hasCode } from './fault.ts';
+import {
+  createLineWriter,
+  createMatcher,
+  FILTER_FLAGS,
+  type Matcher,
+  readFilter,
+  readRows,
+} from './journal-rows.ts';
+import { countOf, type Output } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
-import type { Verb } from './verb.ts';
 
 const DEFAULT_LIMIT = 50;
 
-/** Lists, verifies or seals the journal. It opens keyring and store only, never a backend. */
+const LIST_FLAGS: Flags = {
+  limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
+  after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
+  ...FILTER_FLAGS,
+  follow: {
+    about: 'keep printing rows as they are recorded, until Ctrl-C; with --json one row per line',
+  },
+};
+
+/** Lists, verifies or seals the journal. It never opens a backend. */
 export const journal: Verb = {
   name: 'journal',
   summary: 'list what happened, or check that it was not altered',
-  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every row and checkpoint and
-says whether the journal is intact. With --checkpoint it seals the rows since the last checkpoint. Keep an
-exported checkpoint on another machine: checked against it, even a journal whose end was cut off, or a whole
-store that was put back to an earlier day, is found out.`,
-  positionals: [],
+  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every
+row and checkpoint and says whether the journal is intact. With --checkpoint it seals the rows
+since the last checkpoint. Keep an exported checkpoint on another machine: checking against it
+also detects a journal that was cut off or restored from an older copy.`,
   flags: {
-    limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
-    after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
-    ...FILTER_FLAGS,
-    follow: {
-      about: 'go on printing rows as they are recorded, until Ctrl-C; with --json one row per line',
+    ...LIST_FLAGS,
+    verify: {
+      about: 'check every row and checkpoint; exit code 1 when something was altered',
+      excludes: ['checkpoint', ...Object.keys(LIST_FLAGS)],
     },
-    verify: { about: 'check every row and checkpoint; exit code 1 when something was altered' },
-    against: { value: 'FILE', about: 'with --verify: also check against an exported checkpoint' },
-    checkpoint: { about: 'seal the rows since the last checkpoint' },
-    export: { value: 'FILE', about: 'with --checkpoint: write the checkpoint to a new file' },
+    against: {
+      value: 'FILE',
+      about: 'with --verify: also check against an exported checkpoint',
+      needs: 'verify',
+    },
+    checkpoint: {
+      about: 'seal the rows since the last checkpoint',
+      excludes: Object.keys(LIST_FLAGS),
+    },
+    export: {
+      value: 'FILE',
+      about: 'with --checkpoint: write the checkpoint to a new file',
+      needs: 'checkpoint',
+    },
     signed: {
       about:
         'with --export: sign it, so that `effectmatch verify` can check it with the public key',
+      needs: 'export',
     },
     ...CONFIG_FLAG,
   },
@@ -53,77 +74,46 @@ store that was put back to an earlier day, is found out.`,
     'effectmatch journal --verify --against checkpoint-42.json',
   ],
   async run(args, output) {
-    const request = readRequest(args);
-    const config = await loadConfig(args);
-    await using store = await openStore(config);
-    switch (request.mode) {
-      case 'verify':
-        return await verify(store, request.against, output);
-      case 'checkpoint':
-        return await seal(store, request, output);
-      case 'list':
-        return await list(store, request, output);
-    }
+    const listing = readListing(args);
+    const [against, file] = [pathOf(args, 'against'), pathOf(args, 'export')];
+    await using records = await openRecords(args);
+    if (args.has('verify')) await verify(records, against, output);
+    else if (args.has('checkpoint'))
+      await seal(records, { file, signed: args.has('signed') }, output);
+    else await list(records.ledgers, listing, output);
+    return EXIT.done;
   },
 };
 
-interface Listing {
-  readonly limit: number;
-  readonly after: number | undefined;
-  readonly filter: Filter;
-  readonly follow: boolean;
+/** File names are relative to where the command was called, not to the configuration. */
+function pathOf(args: Arguments, flag: string): string | undefined {
+  const given = args.value(flag);
+  return given === undefined ? undefined : resolve(given);
 }
 
-type Request =
-  | { readonly mode: 'verify'; readonly against: string | undefined }
-  | { readonly mode: 'checkpoint'; readonly file: string | undefined; readonly signed: boolean }
-  | ({ readonly mode: 'list' } & Listing);
-
-/**
- * One mode, with only the flags that belong to it. File names count from where the command was
- * called.
- */
-function readRequest(args: Arguments): Request {
-  const mode = args.has('verify') ? 'verify' : args.has('checkpoint') ? 'checkpoint' : 'list';
-  const belongs = {
-    verify: ['verify', 'against'],
-    checkpoint: ['checkpoint', 'export', 'signed'],
-    list: ['limit', 'after', 'follow', ...Object.keys(FILTER_FLAGS)],
-  };
-  for (const [owner, flags] of Object.entries(belongs)) {
-    const stray = owner === mode ? undefined : flags.find((flag) => args.has(flag));
-    if (stray === undefined) continue;
-    const why = mode === 'list' ? `needs --${owner}` : `does not go together with --${mode}`;
-    throw usageError(`--${stray} ${why}`, 'journal');
-  }
-  const pathOf = (flag: string) => {
-    const given = args.value(flag);
-    return given === undefined ? undefined : resolve(given);
-  };
-  if (mode === 'verify') return { mode, against: pathOf('against') };
-  if (mode === 'checkpoint') {
-    if (args.has('signed') && !args.has('export'))
-      throw usageError('--signed needs --export', 'journal');
-    return { mode, file: pathOf('export'), signed: args.has('signed') };
-  }
-  const filter = readFilter(args, Date.now());
+function readListing(args: Arguments) {
   const limit = args.count('limit', 1) ?? DEFAULT_LIMIT;
-  return { mode, limit, after: args.count('after', 0), filter, follow: args.has('follow') };
+  const filter = readFilter(args, Date.now());
+  return { limit, after: args.count('after', 0), filter, follow: args.has('follow') };
 }
 
-async function list({ ledgers }: Store, listing: Listing, output: Output): Promise<ExitCode> {
-  const matches = createMatcher(ledgers, listing.filter);
+async function list(
+  ledgers: Ledgers,
+  { limit, after, filter, follow }: ReturnType<typeof readListing>,
+  output: Output,
+): Promise<void> {
+  const matches = createMatcher(ledgers, filter);
   const entries = await withProgress('reading the journal', () =>
-    readEntries(ledgers, { ...listing, matches }),
+    readRows(ledgers, { limit, after, matches }),
   );
-  if (!listing.follow) output.document({ entries });
-  if (entries.length === 0 && !listing.follow)
-    output.line('no such rows: nothing of this kind has been recorded');
-  const print = createPrinter(ledgers, output);
-  if (listing.follow || !output.json) for (const entry of entries) await print(entry);
-  if (!listing.follow) return EXIT.done;
-  await follow(ledgers, { after: entries.at(-1)?.seq ?? listing.after ?? 0, matches }, print);
-  return EXIT.done;
+  if (follow) {
+    await followRows(ledgers, { entries, after: after ?? 0, matches }, output);
+    return;
+  }
+  output.document({ entries });
+  if (entries.length === 0) output.line('no such rows: nothing of this kind has been recorded');
+  const writeLine = createLineWriter(ledgers, output);
+  for (const entry of output.json ? [] : entries) output.line(await writeLine(entry));
 }
 
 async function withProgress<T>(what: string, work: () => Promise<T>): Promise<T> {
@@ -131,91 +121,89 @@ async function withProgress<T>(what: string, work: () => Promise<T>): Promise<T>
   return await work();
 }
 
-type Asked = Parameters<typeof readEntries>[1];
-
-/** Prints a row for people, or as one line of JSON where there is no end to wait for. */
-function createPrinter(ledgers: Ledgers, output: Output): (entry: JournalEntry) => Promise<void> {
-  const writeLine = createLineWriter(ledgers, output);
-  return async (entry) => {
-    if (output.json) output.row(entry);
-    else output.line(await writeLine(entry));
-  };
-}
-
 const FOLLOW_MS = 500;
 
-/**
- * Asks for what is new twice a second until somebody interrupts; rows are never missed, because
- * they are numbered.
- */
-async function follow(
+interface Following {
+  /** The rows so far. */
+  readonly entries: readonly JournalEntry[];
+  readonly after: number;
+  readonly matches: Matcher;
+}
+
+/** Prints rows as they come until Ctrl-C. None is missed, because rows are numbered. */
+async function followRows(
   ledgers: Ledgers,
-  asked: { readonly after: number; readonly matches: Asked['matches'] },
-  print: (entry: JournalEntry) => Promise<void>,
+  { entries, after, matches }: Following,
+  output: Output,
 ): Promise<void> {
   using interrupt = catchInterrupt();
-  let { after } = asked;
+  const writeLine = createLineWriter(ledgers, output);
+  const print = async (rows: readonly JournalEntry[]) => {
+    for (const row of rows) {
+      if (output.json) output.row(row);
+      else output.line(await writeLine(row));
+    }
+  };
+  await print(entries);
+  let seen = entries.at(-1)?.seq ?? after;
   while ((await Promise.race([interrupt.interrupted, sleep(FOLLOW_MS)])) !== 'interrupted') {
     const [newest] = await ledgers.journal({ last: true, limit: 1 });
-    if (newest === undefined || newest.seq <= after) continue;
-    const limit = newest.seq - after;
-    const entries = await readEntries(ledgers, { limit, after, matches: asked.matches });
-    for (const entry of entries) await print(entry);
-    after = Math.max(newest.seq, entries.at(-1)?.seq ?? 0);
+    const last = newest?.seq ?? 0;
+    if (last <= seen) continue;
+    const rows = await readRows(ledgers, { limit: last - seen, after: seen, matches });
+    await print(rows);
+    seen = Math.max(last, rows.at(-1)?.seq ?? 0);
   }
 }
 
 async function verify(
-  store: Store,
+  records: DeploymentRecords,
   against: string | undefined,
   output: Output,
-): Promise<ExitCode> {
-  const exported = against === undefined ? undefined : readCheckpoint(store, against);
-  const verdict = await withProgress('verifying the journal', () => store.ledgers.verify(exported));
+): Promise<void> {
+  const exported = against === undefined ? undefined : readCheckpoint(records, against);
+  const verdict = await withProgress('verifying the journal', () =>
+    records.ledgers.verify(exported),
+  );
   if (verdict.kind === 'tampered') {
     const where = verdict.seq > 0 ? `row ${verdict.seq}: ` : '';
-    throw new EffectMatchError(
-      'ERR_EM_JOURNAL_TAMPERED',
-      `the journal was tampered with: ${where}${verdict.what}`,
-    );
+    const message = `the journal was tampered with: ${where}${verdict.what}`;
+    throw new EffectMatchError('ERR_EM_JOURNAL_TAMPERED', message);
   }
   const { rows, checkpointed } = verdict;
   output.document({ journal: verdict, against: exported?.record ?? null });
-  const open = rows - checkpointed;
-  output.line(
-    `${output.paint('good', 'intact')}: ${countOf(rows, 'row')}, ${checkpointed} of them sealed by a checkpoint`,
-  );
+  const intact = output.paint('good', 'intact');
+  output.line(`${intact}: ${countOf(rows, 'row')}, ${checkpointed} of them sealed by a checkpoint`);
   if (exported !== undefined)
     output.line(`agrees with the exported checkpoint over rows 1 to ${exported.record.throughSeq}`);
-  if (open > 0)
+  const open = countOf(rows - checkpointed, 'row');
+  if (rows > checkpointed)
     output.line(
-      `The newest ${countOf(open, 'row')} could be cut off unnoticed: \`effectmatch journal --checkpoint\``,
+      `The newest ${open} could be cut off unnoticed: \`effectmatch journal --checkpoint\``,
     );
-  return EXIT.done;
 }
 
 async function seal(
-  { ledgers, keyring }: Store,
+  { ledgers, keyring }: DeploymentRecords,
   { file, signed }: { readonly file: string | undefined; readonly signed: boolean },
   output: Output,
-): Promise<ExitCode> {
+): Promise<void> {
   const checkpoint = await withProgress('sealing the journal', () => ledgers.checkpoint());
   if (checkpoint !== undefined && file !== undefined) {
-    exportFile(
-      file,
-      signed ? formatSignedCheckpoint(keyring, checkpoint) : formatCheckpoint(checkpoint),
-    );
+    const text = signed
+      ? formatSignedCheckpoint(keyring, checkpoint)
+      : formatCheckpoint(checkpoint);
+    exportFile(file, text);
   }
   output.document({ checkpoint: checkpoint ?? null });
   if (checkpoint === undefined) {
     output.line('nothing to seal: the journal is empty');
-    return EXIT.done;
+    return;
   }
   const { throughSeq, chain, at } = checkpoint.record;
   output.line(`sealed rows 1 to ${throughSeq} at ${at}, chain ${chain.slice(0, 16)}`);
   if (file !== undefined)
     output.line(`exported${signed ? ' and signed' : ''} to ${file}; keep it on another machine`);
-  return EXIT.done;
 }
 
 /** An earlier export is evidence, so it is never overwritten. */
@@ -223,18 +211,10 @@ function exportFile(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx' });
   } catch (cause) {
-    const taken = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
+    const taken = hasCode(cause, 'EEXIST');
     const why = taken ? 'the file exists and is never overwritten' : String(cause);
+    const message = `the checkpoint was not exported to ${file}: ${why}`;
     const next = 'the rows are sealed all the same; name another file with --export';
-    throw new GuidedError(
-      'ERR_EM_USAGE',
-      `the checkpoint was not exported to ${file}: ${why}`,
-      next,
-      { cause },
-    );
+    throw new GuidedError('ERR_EM_USAGE', message, next, cause);
   }
-}
-
-function countOf(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }

@@ -2,33 +2,28 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type ApproverKey, generateApprover, saveApproverKey } from '../crypto/approver.ts';
 import { EffectMatchError } from '../errors.ts';
-import { EXIT } from './exit-code.ts';
-import { GuidedError, usageError } from './guided-error.ts';
-import type { Verb } from './verb.ts';
+import { type Arguments, EXIT, type Verb } from './command.ts';
+import { GuidedError } from './fault.ts';
 
-/**
- * A new key for a person who approves. It needs no configuration: it runs on that person's machine.
- */
+/** Makes a key for an approver. It needs no configuration: it runs on the approver's machine. */
 export const keygen: Verb = {
   name: 'keygen',
   summary: 'make a key for an approver',
-  about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that only its owner can read,
-and prints the public key with the line that belongs into the configuration. The private key never leaves that file:
-run this where the approver works, and send only what is printed. An existing file is never overwritten.`,
+  about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that
+only its owner can read, and prints the public key with the line for the configuration. The
+private key stays in that file: run this where the approver works, and send only what is printed.
+An existing file is never overwritten.`,
   positionals: ['name'],
   flags: { out: { value: 'FILE', about: 'where to write the key (default: NAME.key.json)' } },
   examples: ['effectmatch keygen ap-team', 'effectmatch keygen ap-team --out ~/.ap-team.key.json'],
   async run(args, output) {
-    const [issuer = ''] = args.positionals;
+    const issuer = args.first;
     const file = resolve(args.value('out') ?? keyFileOf(issuer));
-    const key = newApprover(issuer, 'keygen');
+    const key = newApprover(issuer, args);
     if (existsSync(file)) {
       const next = 'use that one, or write another one with --out FILE; nothing was written';
-      throw new GuidedError(
-        'ERR_EM_USAGE',
-        `${file} exists already and is never overwritten`,
-        next,
-      );
+      const message = `${file} exists already and is never overwritten`;
+      throw new GuidedError('ERR_EM_USAGE', message, next);
     }
     saveApproverKey(file, key);
     const { publicKey } = key;
@@ -45,12 +40,12 @@ run this where the approver works, and send only what is printed. An existing fi
   },
 };
 
-/** A new key under a name that was given on the command line. */
-export function newApprover(issuer: string, verb: string): ApproverKey {
+/** A new key for a name given on the command line. */
+export function newApprover(issuer: string, args: Arguments): ApproverKey {
   try {
     return generateApprover(issuer);
   } catch (cause) {
-    if (cause instanceof EffectMatchError) throw usageError(cause.message, verb);
+    if (cause instanceof EffectMatchError) throw args.wrong(cause.message);
     throw cause;
   }
 }

@@ -1,3 +1,6 @@
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+
 /** What text may be emphasised as; each maps to one terminal colour. */
 export type Tone = 'plain' | 'strong' | 'dim' | 'good' | 'bad' | 'caution';
 
@@ -17,10 +20,7 @@ export interface Output {
   line(text?: string): void;
   /** The one document of JSON mode; nothing otherwise. */
   document(value: unknown): void;
-  /**
-   * One of many documents in JSON mode, on a line of its own, for what has no end; nothing
-   * otherwise.
-   */
+  /** One of many documents in JSON mode, one per line, for a stream without an end. */
   row(value: unknown): void;
   /** Text in a colour, where colour is wanted. */
   paint(tone: Tone, text: string): string;
@@ -54,16 +54,13 @@ export function createOutput(
   };
 }
 
-/**
- * What a terminal acts on or does not show: controls, marks that reorder text, invisible
- * characters, other line ends.
- */
+/** What a terminal acts on or does not show: controls, reordering marks, invisible characters. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Text from records as a terminal may show it: control characters, marks that reorder text and what
- * cannot be seen become visible escapes, so that nothing stored in a journal can repaint or imitate
- * what stands beside it. Line breaks stay.
+ * Text from records as a terminal may show it: control characters, marks that reorder text and
+ * invisible characters become visible escapes, so that nothing stored in a journal can repaint or
+ * imitate the text around it. Line breaks stay.
  */
 export function printable(text: string): string {
   return text.replace(HIDDEN, (char) =>
@@ -71,10 +68,7 @@ export function printable(text: string): string {
   );
 }
 
-/**
- * The same for JSON, which escapes only the oldest controls by itself. Whoever parses it gets the
- * same value.
- */
+/** The same for JSON, which by itself escapes only the oldest controls. The value stays the same. */
 function escapeHidden(json: string): string {
   return json.replace(HIDDEN, (char) =>
     char === '\n'
@@ -83,9 +77,7 @@ function escapeHidden(json: string): string {
   );
 }
 
-/**
- * The same on one line: a line break in a record must not start what looks like a row of its own.
- */
+/** The same on one line: a line break in a record must not start what looks like a new row. */
 export function printableLine(text: string): string {
   return printable(text).replaceAll('\n', '\\n');
 }
@@ -95,10 +87,7 @@ export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));
 }
 
-/**
- * Lines of at most `width` characters, broken at spaces where there are any; what is broken goes on
- * indented.
- */
+/** Lines of at most `width` characters, broken at spaces if possible, continued with an indent. */
 export function wrap(text: string, width: number): string[] {
   return text.split('\n').flatMap((line) => {
     const lines: string[] = [];
@@ -111,4 +100,20 @@ export function wrap(text: string, width: number): string[] {
     }
     return [...lines, rest];
   });
+}
+
+/** `1 row`, `2 rows`. */
+export function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** Enough of an id to name it: verbs take any unique prefix. */
+export function shortId(occurrence: OccurrenceId): string {
+  return occurrence.slice(0, 16);
+}
+
+/** Green for the one verdict that releases work, red and yellow for those that do not. */
+export function toneOf(kind: Terminal['kind']): Tone {
+  if (kind === 'committed') return 'good';
+  return kind === 'indeterminate' ? 'caution' : 'bad';
 }

@@ -1,43 +1,32 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { EffectMatchError } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
-import type { ProposeOptions } from '../runtime/propose.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import {
-  ACTION_FLAGS,
-  type Asked,
-  chooseAdapterName,
-  operationNamed,
-  readAsked,
-} from './action-argument.ts';
-import { CONFIG_FLAG } from './arguments.ts';
-import { EXIT } from './exit-code.ts';
-import { GuidedError } from './guided-error.ts';
-import { loadConfig } from './load-config.ts';
-import { assertKeyring } from './open-store.ts';
-import { printableLine } from './output.ts';
-import { leafThrough, printRendering } from './print-rendering.ts';
-import { writePrivateFile } from './private-file.ts';
+import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument } from './action.ts';
+import { adviseRehearsal } from './advice.ts';
+import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
+import { GuidedError, hasCode, sayUnchanged, wordsOf } from './fault.ts';
+import { writePrivateFile } from './files.ts';
+import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
-import { openRuntime, sayUnchanged } from './unchanged.ts';
-import type { Verb } from './verb.ts';
+import { pageThrough, printRendering } from './prompt.ts';
 
-/** Rehearses an action and writes down what it would do, for somebody to approve. */
+/** Rehearses an action and writes down what it would do, for an approver to sign. */
 export const plan: Verb = {
   name: 'plan',
   summary: 'rehearse a statement, roll it back, and show what it would do',
-  about: `Runs the action twice in a held transaction, rolls it back both times, and shows every change that it would leave
-behind, those of triggers and cascades included: + added, ~ changed, - removed. Values that the database assigns are
-shown as generated, times as now. With --out it writes the proposal that an approver signs. Large outcomes are summarised
-by table and operation with samples; --full shows every line. The proposal holds all of it either way. An operation of the
-configuration is not rehearsed: its contract computes the outcome from the input and the state it reads.`,
-  positionals: [],
+  about: `Runs the action twice in a held transaction, rolls it back both times, and shows every
+change that it would leave behind, including those of triggers and cascades: + added, ~ changed, -
+removed. Values that the database assigns are shown as generated, times as now. With --out it
+writes the proposal that an approver signs. Large outcomes are summarised; --full shows every
+line, and the proposal holds all of them. An operation of the configuration is not rehearsed: its
+contract computes the outcome from the input and the state it reads.`,
   flags: {
-    adapter: { value: 'NAME', about: 'the adapter, where the configuration has several' },
+    adapter: { value: 'NAME', about: 'the adapter, if the configuration has several' },
     ...ACTION_FLAGS,
     continuations: {
       value: 'LIST',
@@ -60,47 +49,35 @@ configuration is not rehearsed: its contract computes the outcome from the input
     `effectmatch plan --operation payInvoice --input '{"invoice": 4711}' --out proposal.json`,
   ],
   async run(args, output) {
-    const asked = readAsked(args, 'plan');
+    const argument = readActionArgument(args);
     const named = args.value('out');
-    const out = named === undefined ? undefined : resolve(named);
+    const file = named === undefined ? undefined : resolve(named);
     const config = await loadConfig(args);
-    const terms = {
+    const request = {
       task: args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`,
       planRevision: args.count('revision', 0) ?? 1,
     };
-    const { proposal, residue } = await propose(
-      config,
-      asked,
-      (action) => ({
-        ...terms,
-        action,
-        adapter: chooseAdapterName(config, args.value('adapter'), 'plan'),
-        continuations: args.value('continuations')?.split(',') ?? [],
-      }),
-      terms,
-    );
-    if (out !== undefined)
-      await writePrivateFile(out, [JSON.stringify(proposal)], { force: args.has('force') });
+    const { proposal, residue } =
+      argument.kind === 'operation'
+        ? await propose(config, argument, request)
+        : await rehearse(config, {
+            ...request,
+            action: argument.action,
+            adapter: chooseAdapterName(config.adapters, args),
+            continuations: args.value('continuations')?.split(',') ?? [],
+          });
+    const force = args.has('force');
+    if (file !== undefined) await writePrivateFile(file, [JSON.stringify(proposal)], { force });
     const { draft, approved, rendering } = proposal;
-    const shown = args.has('full') ? renderLicense(draft, approved, { full: true }) : rendering;
-    output.document({ proposal, rendering: shown, file: out ?? null, residue });
-    if (args.has('full')) await leafThrough(shown, output);
+    const full = args.has('full');
+    const shown = full ? renderLicense(draft, approved, { full }) : rendering;
+    output.document({ proposal, rendering: shown, file: file ?? null, residue });
+    if (full) await pageThrough(shown, output);
     else printRendering(shown, output);
     output.line();
+    explain(argument, { proposal, residue }, output);
     output.line(
-      asked.kind === 'operation'
-        ? 'Computed by the operation from its input and the state it read: nothing was run.'
-        : 'Rehearsed twice and rolled back: no data was changed.',
-    );
-    if (approved.effects.length === 0) {
-      output.line(
-        output.paint('caution', 'It changed nothing: look at its conditions and its values.'),
-      );
-    }
-    for (const line of renderResidue(residue))
-      output.line(output.paint('caution', printableLine(line)));
-    output.line(
-      out === undefined
+      named === undefined
         ? 'next: write it to a file for the approver with --out proposal.json'
         : `next: effectmatch approve ${named} --key NAME.key.json --out license.json`,
     );
@@ -108,52 +85,51 @@ configuration is not rehearsed: its contract computes the outcome from the input
   },
 };
 
-/** An operation computes its outcome itself; everything else is rehearsed. */
+/** A proposal, and what its rehearsal left behind although it was rolled back. */
+interface Planned {
+  readonly proposal: Proposal;
+  readonly residue: readonly Residue[];
+}
+
+/** Says how the proposal came about and what to watch out for. */
+function explain(argument: ActionArgument, { proposal, residue }: Planned, output: Output): void {
+  const warn = (text: string) => output.line(output.paint('caution', text));
+  output.line(
+    argument.kind === 'operation'
+      ? 'Computed by the operation from its input and the state it read: nothing was run.'
+      : 'Rehearsed twice and rolled back: no data was changed.',
+  );
+  if (proposal.approved.effects.length === 0)
+    warn('It changed nothing: look at its conditions and its values.');
+  for (const line of renderResidue(residue)) warn(printableLine(line));
+}
+
+/** An operation computes its outcome itself. */
 async function propose(
   config: RuntimeConfig,
-  asked: Asked,
-  request: (action: unknown) => PlanRequest,
-  terms: ProposeOptions,
-): Promise<{ readonly proposal: Proposal; readonly residue: readonly Residue[] }> {
-  if (asked.kind === 'operation') operationNamed(config, asked.name);
+  { name, input }: ActionArgument & { readonly kind: 'operation' },
+  request: Pick<PlanRequest, 'task' | 'planRevision'>,
+): Promise<Planned> {
+  operationNamed(config, name);
   assertKeyring(config);
   using _progress = showProgress('planning');
   await using runtime = await openRuntime(config);
-  if (asked.kind === 'operation') {
-    return {
-      proposal: await sayUnchanged(() => runtime.propose(asked.name, asked.input, terms)),
-      residue: [],
-    };
-  }
+  const proposal = await sayUnchanged(() => runtime.propose(name, input, request));
+  return { proposal, residue: [] };
+}
+
+async function rehearse(config: RuntimeConfig, request: PlanRequest): Promise<Planned> {
+  using _progress = showProgress('planning');
+  await using runtime = await openRuntime(config);
   let residue: readonly Residue[] = [];
   const onResidue = (moved: readonly Residue[]) => {
     residue = moved;
   };
   try {
-    return { proposal: await runtime.plan(request(asked.action), { onResidue }), residue };
+    return { proposal: await runtime.plan(request, { onResidue }), residue };
   } catch (cause) {
-    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_REHEARSAL_REFUSED')
-      throw cause;
-    throw new GuidedError(cause.code, cause.message, adviseRehearsal(cause.message), { cause });
+    if (!hasCode(cause, 'ERR_EM_REHEARSAL_REFUSED')) throw cause;
+    const message = wordsOf(cause);
+    throw new GuidedError('ERR_EM_REHEARSAL_REFUSED', message, adviseRehearsal(message), cause);
   }
-}
-
-/** What to do about a refused rehearsal, by what refused it. */
-function adviseRehearsal(message: string): string {
-  if (/boundary cannot be certified/.test(message)) {
-    return 'run `effectmatch doctor`: it names what is open and the statements that close it';
-  }
-  if (/permission denied for view/.test(message)) {
-    return 'add the view to `views` and the tables it writes to `relations`, then run `effectmatch provision`, or leave it out of the action';
-  }
-  if (/not registered|permission denied|\b42501\b/.test(message)) {
-    return 'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action';
-  }
-  if (/outlet-denied/.test(message))
-    return 'leave what the message names out of the action: no approval allows it';
-  if (/action failed/.test(message)) return 'correct the statement and plan again';
-  if (/could not be established/.test(message)) {
-    return 'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary';
-  }
-  return 'make the action repeatable at the cells named above, or approve a manifest instead';
 }

@@ -1,14 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { approve } from './approve.ts';
-import { readArguments, unknownWord } from './arguments.ts';
-import { completionOf } from './completion.ts';
+import { EXIT, type ExitCode, readArguments, unknownWord, type Verb } from './command.ts';
 import { continuations } from './continuations.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
-import { EXIT, type ExitCode } from './exit-code.ts';
 import { exportReceipts } from './export.ts';
-import { describeFault, usageError } from './guided-error.ts';
-import { printOverview, printVerbHelp } from './help.ts';
+import { describeFault, usageError } from './fault.ts';
+import { completionOf, printOverview, printVerbHelp } from './help.ts';
 import { init } from './init.ts';
 import { journal } from './journal.ts';
 import { keygen } from './keygen.ts';
@@ -22,7 +20,6 @@ import { run } from './run.ts';
 import { shadow } from './shadow.ts';
 import { show } from './show.ts';
 import { types } from './types.ts';
-import type { Verb } from './verb.ts';
 import { verify } from './verify.ts';
 
 const VERBS: readonly Verb[] = [
@@ -32,13 +29,10 @@ const VERBS: readonly Verb[] = [
   ...[exportReceipts, verify],
   completionOf(() => VERBS),
 ];
-/** What may stand before the verb: it changes how things are printed, not what is done. */
+/** Flags that may precede the verb: they change what is printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 
-/**
- * Runs one command line to its end, and ends the process with its exit code once everything is
- * printed.
- */
+/** Runs one command line, and ends the process with its exit code once everything is printed. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
   const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const noColor = flags.includes('--no-color');
@@ -50,15 +44,11 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   process.exitCode = await runCommand(argv, output).catch((error: unknown) =>
     reportFault(error, output, complaints),
   );
-  // Said explicitly, because a configuration file may have opened something that would keep the
-  // process alive.
+  // A configuration file may have opened something that would keep the process alive.
   process.stdout.write('', () => process.exit());
 }
 
-/**
- * A reader that has seen enough (`| head`) changes neither what a verb does nor what its exit code
- * says.
- */
+/** A reader that stops early (`| head`) changes neither what a verb does nor its exit code. */
 function ignoreAbsentReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exit(EXIT.fault);
 }
@@ -74,9 +64,8 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
   }
   if (name === '--version') return printVersion(rest, output);
   if (name === 'help' || name === '--help' || name === '-h') return explain(rest, output);
-  if (name.startsWith('-')) {
+  if (name.startsWith('-'))
     throw usageError(`the verb comes first, and "${name}" stands before it`);
-  }
   const verb = findVerb(name);
   const args = readArguments(verb.name, rest, verb);
   if (args.has('help')) {
@@ -88,41 +77,28 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
 
 function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
-  if (verb === undefined)
-    throw usageError(
-      unknownWord('verb', name, [...VERBS.map((known) => known.name), 'help', '--version']),
-    );
-  return verb;
+  if (verb !== undefined) return verb;
+  const known = VERBS.map((candidate) => candidate.name);
+  throw usageError(unknownWord('verb', name, [...known, 'help', '--version']));
 }
 
 function explain(words: readonly string[], output: Output): ExitCode {
-  const [name, extra] = readArguments('help', words, {
-    flags: {},
-    positionals: words.filter((w) => !w.startsWith('-')),
-  }).positionals;
-  if (extra !== undefined)
-    throw usageError(`\`help\` explains one verb, and "${extra}" is one more`);
-  if (name === undefined || name === 'help') printOverview(VERBS, output);
+  const name = readArguments('help', words, { optional: ['verb'] }).first;
+  if (name === '' || name === 'help') printOverview(VERBS, output);
   else printVerbHelp(findVerb(name), output);
   return EXIT.done;
 }
 
 function printVersion(words: readonly string[], output: Output): ExitCode {
-  readArguments('--version', words, { flags: {}, positionals: [] });
-  const manifest = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  ) as {
-    version: string;
-  };
-  output.document({ version: manifest.version });
-  output.line(manifest.version);
+  readArguments('--version', words, {});
+  const file = new URL('../../package.json', import.meta.url);
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string };
+  output.document({ version });
+  output.line(version);
   return EXIT.done;
 }
 
-/**
- * Code, sentence and next step; on stdout as a document in JSON mode, else on stderr. A stack only
- * when asked for.
- */
+/** Prints code, message and next step: as a document on stdout in JSON mode, else on stderr. */
 function reportFault(error: unknown, output: Output, { line, paint }: Output): ExitCode {
   const { code, message, next } = describeFault(error);
   output.document({ error: { code, message, next } });

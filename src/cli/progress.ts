@@ -2,20 +2,20 @@ const QUIET_MS = 1000;
 const REPAINT_MS = 250;
 
 /** Something under way. */
-export interface Progress extends Disposable {
+interface Progress extends Disposable {
   /** How far it has come. Work that never lets the event loop turn is shown by this alone. */
   at(detail: string): void;
 }
 
 /** Where progress is shown, and by which clock. */
-export interface ProgressSite {
+interface ProgressSite {
   readonly stream: { readonly isTTY?: boolean; write(text: string): unknown };
   readonly nowMs: () => number;
 }
 
 let silenced = false;
 
-/** No progress in this process: whoever asked for a document reads it by a program. */
+/** Shows no progress in this process: a program reads the document that was asked for. */
 export function silenceProgress(): void {
   silenced = true;
 }
@@ -28,10 +28,7 @@ export function showProgress(what: string): Progress {
   return openProgress(what, { stream: process.stderr, nowMs: () => performance.now() }, silenced);
 }
 
-/**
- * The same at a chosen place. Nothing is written before a second has passed, and nothing of it
- * stays.
- */
+/** The same on a chosen stream. It writes nothing for a second, and removes what it wrote. */
 export function openProgress(
   what: string,
   { stream, nowMs }: ProgressSite,

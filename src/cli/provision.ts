@@ -1,32 +1,28 @@
-import type { AdapterFactory, LeftOut, Provisioning } from '../contract/adapter.ts';
+import type { LeftOut, Provisioning } from '../contract/adapter.ts';
+import { invariant } from '../errors.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG } from './arguments.ts';
-import { EXIT } from './exit-code.ts';
-import { GuidedError, usageError } from './guided-error.ts';
-import { loadConfig } from './load-config.ts';
-import { printableLine } from './output.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { chooseAdapterName, loadConfig } from './deployment.ts';
+import { GuidedError, sayUnchanged } from './fault.ts';
+import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
-import { sayUnchanged } from './unchanged.ts';
-import type { Verb } from './verb.ts';
 
-const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
-
-type Provisionable = Required<Pick<AdapterFactory, 'provisioning'>>;
+/** The environment variable with the administrator's address. */
+export const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 
 /** Prepares a backend for protected operations: roles, recorders and the marker table. */
 export const provision: Verb = {
   name: 'provision',
   summary: 'prepare a database: roles, recorders, marker table',
-  about: `Makes or renews everything that an adapter needs inside its database: a restricted login for agent SQL, a
-trusted login, recorders on the registered tables, the marker table. It can be run again at any time, for
-example after a table was added, and changes nothing that is already as it should be. All of it happens in one
-transaction. It needs a superuser the first time, later a login that owns the tables and may create roles, given with
---admin or in the environment variable ${ADMIN_VARIABLE}; nothing else ever uses that login.`,
-  positionals: [],
+  about: `Makes or renews what an adapter needs inside its database: a restricted login for agent
+SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
+and can be run again at any time. It needs a superuser the first time, later a login that owns the
+tables and may create roles, given with --admin or in ${ADMIN_VARIABLE}; that login is used for
+nothing else.`,
   flags: {
     adapter: {
       value: 'NAME',
-      about: 'the adapter to prepare, where the configuration has several',
+      about: 'the adapter to prepare, if the configuration has several',
     },
     admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
@@ -39,48 +35,46 @@ transaction. It needs a superuser the first time, later a login that owns the ta
     'effectmatch provision --remove',
   ],
   async run(args, output) {
-    const { name, factory } = chooseAdapter(await loadConfig(args), args.value('adapter'));
-    const admin = readAdmin(args);
-    const remove = args.has('remove');
-    const provisioning = await sayUnchanged(() =>
-      factory.provisioning(admin, remove ? 'remove' : 'provision'),
-    );
+    const { adapters } = await loadConfig(args);
+    const { name, provisioning: open } = chooseProvisionable(adapters, args);
+    const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
+    if (admin === '')
+      throw args.wrong(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`);
+    const removed = args.has('remove');
+    const provisioning = await sayUnchanged(() => open(admin, removed ? 'remove' : 'provision'));
     if (args.has('print')) {
       const sql = provisioning.print();
       output.document({ adapter: name, sql });
       output.line(sql);
       return EXIT.done;
     }
-    const { steps, leftOut } = await apply(provisioning, remove ? 'removing' : 'provisioning');
-    output.document({ adapter: name, steps, removed: remove, leftOut });
+    const { steps, leftOut } = await apply(provisioning, removed ? 'removing' : 'provisioning');
+    output.document({ adapter: name, steps, removed, leftOut });
+    const except = leftOut.length > 0 ? ', apart from what was left out:' : '';
     output.line(
-      remove
-        ? `took away what EffectMatch had in the database of "${name}" (${steps} statements)`
-        : `the database of "${name}" is prepared (${steps} statements)${leftOut.length > 0 ? ', apart from what was left out:' : ''}`,
+      removed
+        ? `removed everything of EffectMatch from the database of "${name}" (${steps} statements)`
+        : `the database of "${name}" is prepared (${steps} statements)${except}`,
     );
-    for (const [line, times] of countEqual(leftOut.map(describeLeftOut))) {
-      output.line(
-        `${output.paint('caution', 'left out')}  ${line}${times > 1 ? `… (${times} such statements)` : ''}`,
-      );
-    }
-    if (leftOut.length > 0) {
-      output.line(
-        'Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;',
-      );
-      output.line('then `effectmatch doctor` shows whether anything is open.');
-    }
+    if (leftOut.length > 0) printLeftOut(leftOut, output);
     return EXIT.done;
   },
 };
 
-const describeLeftOut = ({ statement, needs }: LeftOut) =>
-  `needs ${needs}: ${printableLine(statement.replace(/\s+/g, ' ')).slice(0, 100)}`;
-
-/** How often each line comes, in the order in which they first come. */
-function countEqual(lines: readonly string[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1);
-  return counts;
+/** Equal lines are printed once, with their number. */
+function printLeftOut(leftOut: readonly LeftOut[], { line, paint }: Output): void {
+  const lines = leftOut.map(({ statement, needs }) => {
+    const sql = printableLine(statement.replace(/\s+/g, ' ')).slice(0, 100);
+    return `needs ${needs}: ${sql}`;
+  });
+  for (const [text, { length }] of Map.groupBy(lines, (text) => text)) {
+    const more = length > 1 ? `… (${length} such statements)` : '';
+    line(`${paint('caution', 'left out')}  ${text}${more}`);
+  }
+  line(
+    'Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;',
+  );
+  line('then `effectmatch doctor` shows whether anything is open.');
 }
 
 async function apply(provisioning: Provisioning, what: string) {
@@ -93,38 +87,15 @@ async function apply(provisioning: Provisioning, what: string) {
   return { steps, leftOut };
 }
 
-function readAdmin(args: Arguments): string {
-  const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
-  if (admin === '')
-    throw usageError(
-      `name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`,
-      'provision',
-    );
-  return admin;
-}
-
-function chooseAdapter(
-  config: RuntimeConfig,
-  wanted: string | undefined,
-): { readonly name: string; readonly factory: Provisionable } {
-  const all = Object.entries(config.adapters).flatMap(([name, factory]) =>
-    factory.provisioning === undefined
-      ? []
-      : [{ name, factory: { provisioning: factory.provisioning } }],
-  );
-  const fitting = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
-  const [only, second] = fitting;
-  if (only !== undefined && second === undefined) return only;
-  if (all.length === 0) {
-    const next = 'nothing is to be done: go on with `effectmatch doctor`';
-    throw new GuidedError(
-      'ERR_EM_USAGE',
-      'no adapter of this configuration needs to be provisioned',
-      next,
-    );
+/** The adapter to prepare, of those that can be prepared. */
+function chooseProvisionable(adapters: RuntimeConfig['adapters'], args: Arguments) {
+  const provisionable = Object.entries(adapters).filter(([, factory]) => factory.provisioning);
+  if (provisionable.length === 0) {
+    const message = 'no adapter of this configuration needs to be provisioned';
+    throw new GuidedError('ERR_EM_USAGE', message, 'continue with `effectmatch doctor`');
   }
-  throw usageError(
-    `name one adapter with --adapter: ${all.map(({ name }) => name).join(', ')}`,
-    'provision',
-  );
+  const name = chooseAdapterName(Object.fromEntries(provisionable), args);
+  const factory = adapters[name];
+  invariant(factory?.provisioning !== undefined, 'a provisionable adapter was chosen');
+  return { name, provisioning: factory.provisioning };
 }

@@ -1,23 +1,19 @@
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Recovered, RecoverOptions } from '../runtime/recover.ts';
 import { createRuntime, type RuntimeConfig } from '../runtime/runtime.ts';
-import { CONFIG_FLAG } from './arguments.ts';
-import { EXIT, type ExitCode } from './exit-code.ts';
-import { loadConfig } from './load-config.ts';
-import { assertPresent } from './open-store.ts';
+import { CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { assertPresent, loadConfig } from './deployment.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
-import type { Verb } from './verb.ts';
 
 /** Settles what interrupted processes left behind. */
 export const recover: Verb = {
   name: 'recover',
   summary: 'settle attempts that ended without a verdict',
-  about: `Finds every claimed occurrence without a conclusive verdict and asks the backend what became of it: the
-marker that travels in the business transaction says so. Nothing is ever run or sent again. Attempts that may
-still be alive are left alone until their lease has run out. It is safe to run this as often as you like and
-from several processes at once.`,
-  positionals: [],
+  about: `Finds every claimed occurrence without a conclusive verdict and asks the backend, which
+keeps a marker of every commit. It never runs or sends anything again. Attempts that may still be
+alive are left alone until their lease has run out. It is safe to run at any time and from several
+processes at once.`,
   flags: {
     now: {
       about: 'do not wait for leases; an attempt that is still alive then loses and is refused',
@@ -49,10 +45,8 @@ async function recoverAll(
 function describe(result: Recovered, { paint }: Output): string {
   const about = `${result.occurrence}  ${printableLine(result.task)}`;
   switch (result.kind) {
-    case 'settled': {
-      const { terminal } = result;
-      return `${paint('good', 'settled')}     ${about}  ${terminal.kind}${explain(terminal)}`;
-    }
+    case 'settled':
+      return `${paint('good', 'settled')}     ${about}  ${explain(result.terminal)}`;
     case 'running':
       return `${paint('caution', 'running')}     ${about}  ${printableLine(result.why)}`;
     case 'unresolved':
@@ -60,13 +54,12 @@ function describe(result: Recovered, { paint }: Output): string {
   }
 }
 
-/**
- * Only an interrupted attempt is proof for the occurrence: what another attempt did may be durable.
- */
+/** Only an interrupted attempt proves that nothing is durable; another attempt may have done it. */
 function explain(terminal: Terminal): string {
-  if (terminal.kind !== 'rejected') return '';
-  const { reason, detail } = terminal;
-  return ` (${reason}: ${reason === 'interrupted' ? 'nothing became durable' : printableLine(detail)})`;
+  if (terminal.kind !== 'rejected') return terminal.kind;
+  const { kind, reason, detail } = terminal;
+  const what = reason === 'interrupted' ? 'nothing became durable' : printableLine(detail);
+  return `${kind} (${reason}: ${what})`;
 }
 
 function exitCodeOfAll(results: readonly Recovered[]): ExitCode {

@@ -1,102 +1,71 @@
 import type { ClaimEntry, Ledgers } from '../contract/ledgers.ts';
-import type { Acknowledgement } from '../protocol/continuation.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderApproved } from '../protocol/render.ts';
+import { renderTerminal } from '../protocol/render-terminal.ts';
 import { quote } from '../protocol/render-text.ts';
-import type { Resolution } from '../protocol/resolution.ts';
 import { renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { shadowEntries } from '../runtime/receipt.ts';
-import { CONFIG_FLAG } from './arguments.ts';
-import { EXIT, type ExitCode, exitCodeOf } from './exit-code.ts';
-import { findOccurrence, readPrefix } from './find-occurrence.ts';
-import { toneOf } from './journal-entries.ts';
-import { loadConfig } from './load-config.ts';
-import { openStore } from './open-store.ts';
-import { indent, type Output } from './output.ts';
+import { CONFIG_FLAG, EXIT, type ExitCode, exitCodeOf, type Verb } from './command.ts';
+import { findOccurrence, openRecords, readPrefix } from './deployment.ts';
+import { indent, type Output, toneOf } from './output.ts';
 import { shadowTone } from './shadow.ts';
-import { describeAttempt } from './show-attempt.ts';
-import type { Verb } from './verb.ts';
 
-/**
- * Everything that is recorded about one occurrence. It opens keyring and store only, never a
- * backend.
- */
+/** Shows everything that is recorded about one occurrence. It never opens a backend. */
 export const show: Verb = {
   name: 'show',
   summary: 'show one occurrence: what was approved, what came of it, and why',
-  about: `An occurrence is the right to make one approved change once. This prints who spent it, what was approved,
-how every attempt at it ended with its differences, and which dependent work was released. The exit code is
-that of the verdict, and ${EXIT.halted} when it was claimed and has none. Any unique beginning of the id will do.`,
+  about: `An occurrence is the right to make one approved change once. This prints who used it,
+what was approved, how every attempt at it ended with its differences, and which dependent work
+was released. The exit code is that of the verdict, and ${EXIT.halted} if it was claimed and has
+none. Any unique beginning of the id will do.`,
   positionals: ['occurrence'],
   flags: CONFIG_FLAG,
   examples: ['effectmatch show occ_1f3a', 'effectmatch show 1f3a --json'],
   async run(args, output) {
-    const prefix = readPrefix(args.positionals[0] ?? '', 'show');
-    const config = await loadConfig(args);
-    await using store = await openStore(config);
-    const occurrence = await findOccurrence(store.ledgers, prefix);
-    const found = await readOccurrence(store.ledgers, occurrence);
-    output.document(documentOf(found));
-    if (found.shadow !== undefined) {
-      printShadow(found.shadow, output);
+    const prefix = readPrefix(args, args.first);
+    await using records = await openRecords(args);
+    const occurrence = await findOccurrence(records.ledgers, prefix);
+    const history = await readHistory(records.ledgers, occurrence);
+    output.document(documentOf(history));
+    if (history.shadow !== undefined) {
+      printShadow(history.shadow, output);
       return EXIT.done;
     }
-    print(found, output);
-    return verdictCode(found);
+    printHistory(history, output);
+    return verdictCode(history);
   },
 };
 
-interface Found {
-  readonly occurrence: OccurrenceId;
-  /** Undefined when every attempt was refused before it could claim. */
-  readonly holder: ClaimEntry | undefined;
-  /** The verdict of the attempt that holds the claim. */
-  readonly terminal: Terminal | undefined;
-  readonly attempts: readonly Terminal[];
-  readonly acknowledgements: readonly Acknowledgement[];
-  /** What an operator decided, where nothing could be established. */
-  readonly resolution: Resolution | undefined;
-  /** What would have been decided, where this is a shadow; then there is nothing else. */
-  readonly shadow: Shadow | undefined;
-}
+/**
+ * What the records say about one occurrence. Without a holder, every attempt was refused before it
+ * could claim. A shadow has no other records.
+ */
+type History = Awaited<ReturnType<typeof readHistory>>;
 
-async function readOccurrence(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Found> {
+async function readHistory(ledgers: Ledgers, occurrence: OccurrenceId) {
+  const [shadow] = await Array.fromAsync(shadowEntries(ledgers, { occurrence }));
   return {
     occurrence,
     holder: await ledgers.holder(occurrence),
+    /** The verdict of the attempt that holds the claim. */
     terminal: await ledgers.terminal(occurrence),
     attempts: await ledgers.attempts(occurrence),
     acknowledgements: await ledgers.acknowledgements(occurrence),
     resolution: await ledgers.resolution(occurrence),
-    shadow: await findShadow(ledgers, occurrence),
+    shadow: shadow?.record,
   };
 }
 
-async function findShadow(ledgers: Ledgers, occurrence: OccurrenceId): Promise<Shadow | undefined> {
-  for await (const { record } of shadowEntries(ledgers, { occurrence })) return record;
-  return undefined;
-}
-
-/**
- * A claim without a verdict halts. Attempts that never claimed were all refused, which is a verdict
- * about them.
- */
-function verdictCode({ holder, terminal, attempts }: Found): ExitCode {
+/** A claim without a verdict halts. Attempts that never claimed were all refused: a verdict. */
+function verdictCode({ holder, terminal, attempts }: History): ExitCode {
   if (holder === undefined && attempts.length > 0) return EXIT.rejected;
   return exitCodeOf(terminal);
 }
 
-function documentOf({
-  occurrence,
-  holder,
-  terminal,
-  attempts,
-  acknowledgements,
-  resolution,
-  shadow,
-}: Found) {
+function documentOf(history: History) {
+  const { occurrence, holder, terminal, attempts, acknowledgements, resolution, shadow } = history;
   const claimed = holder && {
     claim: holder.claim.record,
     license: holder.license,
@@ -114,48 +83,59 @@ function documentOf({
   };
 }
 
-function print(found: Found, output: Output): void {
+function printHistory(history: History, output: Output): void {
   const { line, paint } = output;
+  const { occurrence, holder, attempts, resolution } = history;
   const heading = (text: string) => {
     line();
     line(paint('strong', text));
   };
-  line(`${paint('strong', found.occurrence)}  ${describeVerdict(found, output)}`);
-  if (found.holder !== undefined) {
+  line(`${paint('strong', occurrence)}  ${describeVerdict(history, output)}`);
+  if (holder !== undefined) {
     line();
-    printClaim(found.holder, output);
+    printClaim(holder, output);
     heading('Approved');
-    line(indent(renderApproved(approvedRecord.parseText(found.holder.approvedText)), 2));
+    line(indent(renderApproved(approvedRecord.parseText(holder.approvedText)), 2));
   }
   heading('Attempts');
-  if (found.attempts.length === 0) line('  none has ended');
-  for (const attempt of found.attempts) {
-    const replay =
-      found.holder !== undefined && attempt.execution !== found.holder.claim.record.execution;
-    line(indent(describeAttempt(attempt, replay, output), 2));
-  }
-  if (found.resolution !== undefined) {
-    const { at, finding, operator, evidence } = found.resolution;
+  if (attempts.length === 0) line('  none has ended');
+  for (const attempt of attempts) printAttempt(attempt, holder, output);
+  if (resolution !== undefined) {
+    const { at, finding, operator, evidence } = resolution;
     heading('Resolution');
     line(`  ${at}  ${finding}, says ${operator}; evidence ${evidence}`);
     line('  It releases nothing: what has to be done next needs a new license.');
   }
   heading('Dependent work');
-  for (const { at, state, continuation } of found.acknowledgements) {
-    const isOpen = !found.acknowledgements.some(
-      (done) => done.state === 'completed' && done.continuation === continuation,
+  printDependentWork(history, output);
+}
+
+/** How one attempt ended: when, whose, the verdict with its differences, and the certificate. */
+function printAttempt(attempt: Terminal, holder: ClaimEntry | undefined, output: Output): void {
+  const { line, paint } = output;
+  const { kind, execution, recordedAt } = attempt;
+  const isReplay = holder !== undefined && execution !== holder.claim.record.execution;
+  line(`  ${recordedAt}  ${execution}${isReplay ? '  (another attempt holds the claim)' : ''}`);
+  line(indent(paint(toneOf(kind), renderTerminal(attempt)), 4));
+  if ('certificate' in attempt && attempt.certificate !== undefined)
+    line(`    certificate ${attempt.certificate}`);
+}
+
+function printDependentWork({ holder, acknowledgements }: History, { line }: Output): void {
+  const released = acknowledgements.map(({ continuation }) => continuation);
+  for (const { at, state, continuation } of acknowledgements) {
+    const isOpen = !acknowledgements.some(
+      (other) => other.state === 'completed' && other.continuation === continuation,
     );
     line(`  ${at}  ${state}  ${continuation}${isOpen ? '  (not completed)' : ''}`);
   }
-  const released = found.acknowledgements.map(({ continuation }) => continuation);
-  const waiting = (found.holder?.claim.record.continuations ?? []).filter(
-    (name) => !released.includes(name),
-  );
+  const registered = holder?.claim.record.continuations ?? [];
+  const waiting = registered.filter((name) => !released.includes(name));
   for (const name of waiting) line(`  not released  ${name}`);
   if (released.length + waiting.length === 0) line('  none is registered');
 }
 
-function describeVerdict({ holder, terminal }: Found, { paint }: Output): string {
+function describeVerdict({ holder, terminal }: History, { paint }: Output): string {
   if (terminal !== undefined) return paint(toneOf(terminal.kind), terminal.kind);
   if (holder === undefined)
     return paint('bad', 'never claimed: every attempt was refused before it could begin');
@@ -165,25 +145,23 @@ function describeVerdict({ holder, terminal }: Found, { paint }: Output): string
 
 function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {
   const { task, adapter, claimedAt, execution, license: digest } = claim.record;
-  line(`  task      ${quote(task)}, plan revision ${license.planRevision}, on ${adapter}`);
+  const { planRevision, issuer, source, notBefore, expiresAt } = license;
+  line(`  task      ${quote(task)}, plan revision ${planRevision}, on ${adapter}`);
   line(`  claimed   ${claimedAt} by ${execution}`);
   line(`  license   ${digest}`);
-  line(
-    `            signed by ${license.issuer} (${license.source}), valid ${license.notBefore} to ${license.expiresAt}`,
-  );
+  line(`            signed by ${issuer} (${source}), valid ${notBefore} to ${expiresAt}`);
 }
 
 function printShadow(shadow: Shadow, { line, paint }: Output): void {
   const { occurrence, task, adapter, basis, license, recordedAt } = shadow;
+  const compared = license === undefined ? basis : `license ${license}, which it did not spend`;
   line(
     `${paint('strong', occurrence)}  shadow: no verdict, nothing was spent, and nothing is released by it`,
   );
   line();
   line(`  task      ${quote(task)}, on ${adapter}`);
   line(`  recorded  ${recordedAt}`);
-  line(
-    `  compared  with ${license === undefined ? basis : `license ${license}, which it did not spend`}`,
-  );
+  line(`  compared  with ${compared}`);
   line();
   line(indent(paint(shadowTone(shadow), renderShadow(shadow)), 2));
 }

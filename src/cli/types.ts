@@ -1,27 +1,21 @@
 import { resolve } from 'node:path';
-import { EXIT } from './exit-code.ts';
-import { usageError } from './guided-error.ts';
-import { chooseRelations } from './init/choose.ts';
-import { usableTables } from './init/found.ts';
-import { inspectSqlite } from './init/inspect-sqlite.ts';
-import { loadDriver } from './init/reach-postgres.ts';
-import { typesText } from './init/types-text.ts';
-import { writePrivateFile } from './private-file.ts';
-import type { Verb } from './verb.ts';
+import { EXIT, type Verb } from './command.ts';
+import { writePrivateFile } from './files.ts';
+import { literal } from './init/config-text.ts';
+import { inspect, readAddress } from './init/inspect.ts';
+import { chooseRelations, type TableSchema, usableTables } from './init/schema.ts';
+import { countOf } from './output.ts';
 
 const OUT = 'effectmatch.types.ts';
-const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 
-/**
- * Writes the types of a database's tables, so that a manifest with a wrong column does not compile.
- */
+/** Writes the types of a database's tables, so that a manifest with a wrong column does not compile. */
 export const types: Verb = {
   name: 'types',
   summary: 'write TypeScript types of the tables, for manifests that the compiler checks',
-  about: `Reads the tables of an SQLite file or a PostgreSQL database and writes a module with their types and with insert,
-update, remove, row, absent and read for them: a wrong table, a wrong column or a value of the wrong type is then an
-error of the compiler. The database is only read. Write it again when the schema has changed.`,
-  positionals: [],
+  about: `Reads the tables of an SQLite file or a PostgreSQL database and writes a module with
+their types and with insert, update, remove, row, absent and read for them, so that the compiler
+finds wrong tables, columns and values. The database is only read. Write the module again when the
+schema has changed.`,
   optional: ['database'],
   flags: {
     force: { about: 'replace the file if there is one' },
@@ -34,20 +28,41 @@ error of the compiler. The database is only read. Write it again when the schema
   },
   examples: ['effectmatch types books.db --force', `effectmatch types --out src/books.types.ts`],
   async run(args, output) {
-    const database = args.positionals[0] ?? process.env[ADMIN_VARIABLE] ?? '';
-    if (database === '') throw usageError(`name the database, or set ${ADMIN_VARIABLE}`, 'types');
     const file = resolve(args.value('out') ?? OUT);
-    const found = /^postgres(?:ql)?:/i.test(database)
-      ? await (await loadDriver()).inspectPostgres(database)
-      : inspectSqlite(resolve(database));
-    const chosen = chooseRelations(args.value('relations') ?? 'all', found);
-    const tables = usableTables(found).filter(({ name }) => chosen.includes(name));
-    const text = typesText(args.value('name') ?? found.suggestedName, tables);
+    const schema = await inspect(readAddress(args));
+    const chosen = chooseRelations(args.value('relations') ?? 'all', schema);
+    const tables = usableTables(schema).filter(({ name }) => chosen.includes(name));
+    const text = typesText(args.value('name') ?? schema.suggestedName, tables);
     await writePrivateFile(file, text.trimEnd().split('\n'), { force: args.has('force') });
     output.document({ file, tables: chosen });
-    output.line(
-      `${output.paint('good', 'written')}  ${file}: the types of ${chosen.length} tables`,
-    );
+    const written = output.paint('good', 'written');
+    output.line(`${written}  ${file}: the types of ${countOf(chosen.length, 'table')}`);
     return EXIT.done;
   },
 };
+
+/** A module with the types of an adapter's tables, and the functions that state effects on them. */
+function typesText(adapter: string, tables: readonly TableSchema[]): string {
+  const name = adapter.replace(/\W+/g, '_').replace(/^(?=\d)/, '_');
+  const type = `${name.charAt(0).toUpperCase()}${name.slice(1)}Tables`;
+  return `// Written by \`effectmatch types\`; write it again when the schema has changed.
+import { effectsOf } from 'effectmatch';
+
+/** The tables of adapter ${literal(adapter)}: the columns of the key, and the others. */
+export type ${type} = {
+${tables.map(tableText).join('\n')}
+};
+
+/** States effects on these tables: ${name}.update('table', { key }, { column: [from, to] }). */
+export const ${name} = effectsOf<${type}>();
+`;
+}
+
+function tableText({ name, key, columns }: TableSchema): string {
+  const fields = (isKey: boolean) =>
+    columns
+      .filter((column) => key.includes(column.name) === isKey)
+      .map((column) => `${literal(column.name)}: ${column.type}${column.nullable ? ' | null' : ''}`)
+      .join('; ');
+  return `  ${literal(name)}: {\n    key: { ${fields(true)} };\n    columns: { ${fields(false)} };\n  };`;
+}

@@ -1,3 +1,5 @@
+import { createReadStream, readFileSync, type Stats, statSync } from 'node:fs';
+import { MAX_ENVELOPE_BYTES } from '../crypto/dsse.ts';
 import { readFields } from '../crypto/handover.ts';
 import { type Verified, verifyReceipt } from '../crypto/receipt.ts';
 import { parseReceiptKey, parseReceiptKeys, type ReceiptKey } from '../crypto/receipt-key.ts';
@@ -5,13 +7,13 @@ import { EffectMatchError } from '../errors.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { quote } from '../protocol/render-text.ts';
 import { renderShadow } from '../protocol/shadow.ts';
-import { readDocuments, readWhole } from './envelope-file.ts';
-import { EXIT } from './exit-code.ts';
-import { describeFault, GuidedError, usageError, withNext } from './guided-error.ts';
-import { toneOf } from './journal-entries.ts';
-import { indent, type Output } from './output.ts';
+import { EXIT, type Verb } from './command.ts';
+import { describeFault, GuidedError, withNext, wordsOf } from './fault.ts';
+import { indent, type Output, toneOf } from './output.ts';
 import { showProgress } from './progress.ts';
-import type { Verb } from './verb.ts';
+
+/** An envelope with the attributes of an event around it. */
+const MAX_LINE_BYTES = MAX_ENVELOPE_BYTES + 16 * 1024;
 
 const PROVES = {
   receipt:
@@ -24,7 +26,7 @@ const PROVES = {
 const NOT_PROVED = {
   receipt:
     'That the key belongs to the deployment you think it does (compare it over another channel), that its machine was honest, ' +
-    'what the backend holds today, or that there is no other attempt or later settlement with another receipt.',
+    'what the backend holds today, or that no other attempt or later settlement has another receipt.',
   checkpoint:
     'That the rows are still there: only `effectmatch journal --verify --against` beside the store shows that.',
   shadow:
@@ -34,17 +36,14 @@ const NOT_PROVED = {
 const KEY_HELP =
   'give --key what `effectmatch export --public-key` printed, or a file with it; an approver key is something else';
 
-/**
- * Verifies receipts and signed checkpoints with a public key alone: no configuration, store,
- * keyring or network.
- */
+/** Verifies receipts and signed checkpoints with a public key alone. */
 export const verify: Verb = {
   name: 'verify',
   summary: 'verify receipts or a signed checkpoint with a public key alone',
-  about: `Checks every receipt and signed checkpoint in a file with the public key of the deployment.
-It needs no configuration, store, keyring or network. The exit code is ${EXIT.done} when everything in the file is verified,
-whatever the verdicts say, and ${EXIT.fault} when anything is not. The verdict itself is printed: a verified receipt of a
-rejection is still a rejection.`,
+  about: `Checks every receipt and signed checkpoint in a file with the public key of the
+deployment, and nothing else. The exit code is ${EXIT.done} if everything in the file is verified,
+whatever the verdicts say, and ${EXIT.fault} if anything is not. The verdict itself is printed: a
+verified receipt of a rejection is still a rejection.`,
   positionals: ['file'],
   flags: {
     key: {
@@ -57,22 +56,19 @@ rejection is still a rejection.`,
     'effectmatch verify checkpoint-42.json --key ed25519:JUO5L_EJVRFHatyDadtt3JM2ZaEZeN2hQE7hBmypVZ0 --json',
   ],
   async run(args, output) {
-    const file = args.positionals[0] ?? '';
+    const file = args.first;
     const key = args.value('key');
     if (key === undefined)
-      throw usageError(
-        '--key is missing: without a key that you trust nothing can be verified',
-        'verify',
-      );
+      throw args.wrong('--key is missing: without a key that you trust nothing can be verified');
     const keys = withNext('ERR_EM_CONFIG_INVALID', KEY_HELP, () =>
       key.startsWith('ed25519:') ? [parseReceiptKey(key)] : parseReceiptKeys(readWhole(key)),
     );
     const kinds = new Set<Verified['kind']>();
     const documents: Verified[] = [];
     let count = 0;
-    // Where documents are printed on the same terminal, they are the progress.
+    // On a terminal the printed documents already show the progress.
     using progress = process.stdout.isTTY ? undefined : showProgress('verifying');
-    for (const { line, text } of readDocuments(file)) {
+    for await (const { line, text } of readDocuments(file)) {
       const verified = verifyDocument(keys, text, `${file}, line ${line}`);
       if (output.json) documents.push(verified);
       else print(verified, output);
@@ -88,14 +84,72 @@ rejection is still a rejection.`,
   },
 };
 
-/** One fault ends it, with the place: a file of which a part is not verified is not verified. */
+interface Document {
+  readonly line: number;
+  readonly text: string;
+}
+
+/**
+ * The documents of a file: one per line as an export writes them, or a single one over several
+ * lines. The file may be of any length: at most one document is held at a time.
+ */
+async function* readDocuments(file: string): AsyncGenerator<Document> {
+  let line = 0;
+  for await (const text of readLines(file)) {
+    line += 1;
+    if (line === 1 && text.trim() === '{') {
+      yield { line, text: readWhole(file) };
+      return;
+    }
+    if (text.trim() !== '') yield { line, text };
+  }
+}
+
+async function* readLines(file: string): AsyncGenerator<string> {
+  findFile(file);
+  let held: Buffer = Buffer.alloc(0);
+  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    held = Buffer.concat([held, chunk]);
+    for (let end = held.indexOf(10); end !== -1; end = held.indexOf(10)) {
+      yield held.toString('utf8', 0, end);
+      held = held.subarray(end + 1);
+    }
+    assertSize(file, held.length);
+  }
+  if (held.length > 0) yield held.toString('utf8');
+}
+
+function readWhole(file: string): string {
+  assertSize(file, findFile(file).size);
+  return readFileSync(file, 'utf8');
+}
+
+function findFile(file: string): Stats {
+  const refuse = (why: string, cause?: unknown) =>
+    new GuidedError('ERR_EM_NOT_FOUND', `${file} ${why}`, 'check the path', cause);
+  try {
+    const found = statSync(file);
+    if (found.isFile()) return found;
+  } catch (cause) {
+    throw refuse(`cannot be read: ${wordsOf(cause)}`, cause);
+  }
+  throw refuse('is not a regular file');
+}
+
+function assertSize(file: string, bytes: number): void {
+  if (bytes <= MAX_LINE_BYTES) return;
+  const message = `${file}: a document in it is larger than ${MAX_LINE_BYTES} bytes`;
+  throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', message);
+}
+
+/** One fault ends it, with the place: a file that is verified in part is not verified. */
 function verifyDocument(keys: readonly ReceiptKey[], text: string, place: string): Verified {
   try {
     return verifyReceipt(keys, unwrap(text));
   } catch (cause) {
     if (!(cause instanceof EffectMatchError)) throw cause;
     const { code, message, next } = describeFault(cause);
-    throw new GuidedError(code, `${place}: ${message}`, next, { cause });
+    throw new GuidedError(code, `${place}: ${message}`, next, cause);
   }
 }
 
@@ -110,47 +164,43 @@ const EVENT_FIELDS = [
   'data',
 ] as const;
 
-/**
- * The envelope inside an event that `export --format cloudevents` wrote; what is around it is not
- * signed.
- */
+/** The envelope inside an event of `export --format cloudevents`; the rest is not signed. */
 function unwrap(text: string): unknown {
   return /^\s*\{\s*"specversion"/.test(text) ? readFields('event', text, EVENT_FIELDS).data : text;
 }
 
 function print(verified: Verified, { line, paint }: Output): void {
-  const signedBy = `  signed by  key ${verified.keyid}`;
-  if (verified.kind === 'checkpoint') {
-    const { throughSeq, chain, at } = verified.checkpoint;
-    line(`${paint('good', 'verified')}  checkpoint over journal rows 1 to ${throughSeq}`);
-    line(`  sealed     ${at}`);
-    line(`  chain      ${chain}`);
-    line(signedBy);
-    return;
+  const good = paint('good', 'verified');
+  switch (verified.kind) {
+    case 'checkpoint': {
+      const { throughSeq, chain, at } = verified.checkpoint;
+      line(`${good}  checkpoint over journal rows 1 to ${throughSeq}`);
+      line(`  sealed     ${at}`);
+      line(`  chain      ${chain}`);
+      break;
+    }
+    case 'shadow': {
+      const { occurrence, task, adapter, basis, recordedAt } = verified.shadow;
+      line(`${good}  shadow ${occurrence}: no verdict`);
+      line(indent(renderShadow(verified.shadow), 2));
+      line(`  task       ${quote(task)}, on ${adapter}, compared with: ${basis}`);
+      line(`  recorded   ${recordedAt}, journal row ${verified.position}`);
+      break;
+    }
+    case 'receipt': {
+      const { terminal, position, digest, lineage } = verified.receipt;
+      const { occurrence, kind } = terminal;
+      line(`${good}  receipt of ${occurrence}: ${paint(toneOf(kind), kind)}`);
+      line(indent(renderTerminal(terminal), 2));
+      line(`  task       ${quote(terminal.task)}, on ${terminal.adapter}`);
+      line(`  attempt    ${terminal.execution}`);
+      line(`  recorded   ${terminal.recordedAt}, journal row ${position}`);
+      line(`  license    ${lineage}`);
+      line(`  approved   ${terminal.approved}`);
+      line(`  terminal   ${digest}`);
+    }
   }
-  if (verified.kind === 'shadow') {
-    const { shadow, position } = verified;
-    line(`${paint('good', 'verified')}  shadow ${shadow.occurrence}: no verdict`);
-    line(indent(renderShadow(shadow), 2));
-    line(
-      `  task       ${quote(shadow.task)}, on ${shadow.adapter}, compared with: ${shadow.basis}`,
-    );
-    line(`  recorded   ${shadow.recordedAt}, journal row ${position}`);
-    line(signedBy);
-    return;
-  }
-  const { terminal, position, digest, lineage } = verified.receipt;
-  line(
-    `${paint('good', 'verified')}  receipt of ${terminal.occurrence}: ${paint(toneOf(terminal.kind), terminal.kind)}`,
-  );
-  line(indent(renderTerminal(terminal), 2));
-  line(`  task       ${quote(terminal.task)}, on ${terminal.adapter}`);
-  line(`  attempt    ${terminal.execution}`);
-  line(`  recorded   ${terminal.recordedAt}, journal row ${position}`);
-  line(`  license    ${lineage}`);
-  line(`  approved   ${terminal.approved}`);
-  line(`  terminal   ${digest}`);
-  line(signedBy);
+  line(`  signed by  key ${verified.keyid}`);
 }
 
 function printMeaning(

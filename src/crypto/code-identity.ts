@@ -5,13 +5,13 @@ import { EffectMatchError } from '../errors.ts';
 import type { Digest } from '../protocol/record.ts';
 import { digestText } from './digest.ts';
 
-const MODULE = /\.[cm]?[jt]s$/;
+const MODULE = /\.(?:[cm]?[jt]s|sql)$/;
 const DECLARATION = /\.d\.[cm]?ts$/;
 const identities = new Map<string, string>();
 
 /**
  * Who the code in a folder is: the version of its package, a colon, and a digest over the names and
- * bytes of its modules. The same release gives the same identity on every machine; source and build
+ * bytes of its modules and `.sql` files. The same release gives the same identity on every machine; source and build
  * differ, because they are different bytes. The first answer is kept for the life of the process,
  * as the loaded code is.
  */

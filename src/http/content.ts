@@ -1,20 +1,24 @@
-import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import type { Value } from '../protocol/value.ts';
+import { isObject, readTag, type Value } from '../protocol/value.ts';
+import { invalid } from './errors.ts';
 import { digitsOf } from './number.ts';
 
 /** A request without its credential and without its idempotency key: what a permit binds. */
-export interface Content {
-  readonly operation: string;
-  readonly method: string;
-  /** Path and query under the service's URL. */
-  readonly path: string;
+export type Content = FixedParts & {
   /** Lower-case names, sorted. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Value;
-  /** The header that will carry the occurrence; null where the service takes none. */
+};
+
+/** What is the same in every request of an operation. */
+export type FixedParts = {
+  readonly operation: string;
+  readonly method: string;
+  /** Path and query under the service's URL; a template until it is filled. */
+  readonly path: string;
+  /** The header that will carry the occurrence; null if the service takes none. */
   readonly idempotency: string | null;
-}
+};
 
 /** What varies in a request; method and path template do not. */
 export interface RequestParts {
@@ -42,49 +46,47 @@ const RESERVED = [
  * is missing.
  */
 export function buildContent(
-  operation: string,
-  fixed: { readonly method: string; readonly path: string; readonly idempotency: string | null },
+  fixed: FixedParts,
   parts: RequestParts,
-  reserved: readonly string[],
+  credentialHeader: string,
 ): Content {
-  const owned = [...RESERVED, ...reserved];
-  if (fixed.idempotency !== null && owned.includes(fixed.idempotency)) {
-    throw invalid(
-      `the idempotency key of operation "${operation}" cannot be sent as "${fixed.idempotency}"`,
-    );
+  const { operation, idempotency } = fixed;
+  const reserved = [...RESERVED, credentialHeader];
+  if (idempotency !== null && reserved.includes(idempotency)) {
+    throw invalid(`the idempotency key of operation "${operation}" cannot be "${idempotency}"`);
   }
-  const headers = Object.entries(parts.headers ?? {}).map(
-    ([name, value]) => [name.toLowerCase(), value] as const,
-  );
-  for (const [name, value] of headers) {
-    const taken = owned.includes(name) || name === fixed.idempotency;
-    if (
-      taken ||
-      !/^[a-z0-9-]+$/.test(name) ||
-      typeof value !== 'string' ||
-      !/^[\x20-\x7e]*$/.test(value)
-    ) {
-      throw invalid(`operation "${operation}" may not set the header "${name}" to that`);
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parts.headers ?? {})) {
+    const lower = name.toLowerCase();
+    const taken = reserved.includes(lower) || lower === idempotency;
+    if (taken || !isHeaderName(lower) || !isHeaderValue(value)) {
+      throw invalid(`operation "${operation}" may not set the header "${lower}" to that`);
     }
+    headers[lower] = value;
   }
-  const content = {
-    operation,
-    method: fixed.method,
-    path: fillPath(fixed.path, parts.parameters ?? {}, parts.query),
-    headers: Object.fromEntries(headers.toSorted(([a], [b]) => (a < b ? -1 : 1))),
-    body: parts.body ?? null,
-    idempotency: fixed.idempotency,
-  };
+  const path = fillPath(fixed.path, parts.parameters, parts.query);
   try {
-    return JSON.parse(canonical(content)) as Content;
+    return JSON.parse(
+      canonical({
+        ...fixed,
+        path,
+        headers,
+        body: parts.body ?? null,
+      }),
+    ) as Content;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : '';
-    throw new EffectMatchError(
-      'ERR_EM_MANIFEST_INVALID',
-      `operation "${operation}" cannot be requested from what is approved exactly: ${why}`,
-      { cause },
-    );
+    throw invalid(`operation "${operation}" cannot be requested as approved: ${why}`, { cause });
   }
+}
+
+/** Whether a header can have this name. */
+export function isHeaderName(name: unknown): name is string {
+  return typeof name === 'string' && /^[A-Za-z0-9-]+$/.test(name);
+}
+
+function isHeaderValue(value: unknown): boolean {
+  return typeof value === 'string' && /^[\x20-\x7e]*$/.test(value);
 }
 
 /**
@@ -92,34 +94,52 @@ export function buildContent(
  */
 export function fillPath(
   template: string,
-  parameters: Readonly<Record<string, Value>>,
+  parameters: Readonly<Record<string, Value>> = {},
   query: Readonly<Record<string, string | number>> = {},
 ): string {
   const path = template.replace(/\{([A-Za-z0-9_]+)\}/g, (_, name: string) => {
-    const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
-    const scalar = value === undefined ? undefined : (digitsOf(value) ?? value);
-    if (typeof scalar !== 'string' && typeof scalar !== 'number')
-      throw invalid(`"${name}" in ${template} has no value`);
+    const value = (Object.hasOwn(parameters, name) ? parameters[name] : undefined) ?? null;
+    const scalar = digitsOf(value) ?? value;
+    if (!isTextOrNumber(scalar)) throw invalid(`"${name}" in ${template} has no value`);
     const text = String(scalar);
     if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {
       throw invalid(`"${name}" in ${template} cannot be ${JSON.stringify(text)}`);
     }
     return encodeURIComponent(text);
   });
-  const asked = Object.entries(query).map(([name, value]): [string, string] => {
-    if (typeof value !== 'string' && typeof value !== 'number')
-      throw invalid(`"${name}" in the query has no value`);
-    return [name, String(value)];
-  });
-  const search = new URLSearchParams(asked).toString();
-  return search === '' ? path : `${path}?${search}`;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (!isTextOrNumber(value)) throw invalid(`"${name}" in the query has no value`);
+    search.append(name, String(value));
+  }
+  return search.size === 0 ? path : `${path}?${search}`;
 }
 
-/** The body as it is sent; the same value is always the same bytes. */
-export function bodyText(content: Content): string | undefined {
-  return content.body === null ? undefined : canonical(content.body);
+function isTextOrNumber(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
 }
 
-function invalid(what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', what);
+/**
+ * Approved values as the JSON that a service is sent: keys that start with `$$` lose one `$`, which
+ * they have only in approvals. Tagged scalars are refused, because every JSON form of them would be
+ * a guess: an operation that takes such a number says itself how it is written, for example as
+ * text.
+ */
+export function decodeData(value: Value): Value {
+  if (Array.isArray(value)) return (value as readonly Value[]).map(decodeData);
+  if (!isObject(value)) return value;
+  const tagged = readTag(value);
+  if (tagged !== undefined)
+    throw inexact(`a body cannot carry ${tagged.tag} ${tagged.text.slice(0, 40)}`);
+  const decoded = new Map<string, Value>();
+  for (const [key, inner] of Object.entries(value)) {
+    const name = key.startsWith('$$') ? key.slice(1) : key;
+    if (decoded.has(name)) throw inexact('a body has two keys that are sent as one');
+    decoded.set(name, decodeData(inner));
+  }
+  return Object.fromEntries(decoded);
+}
+
+function inexact(why: string): Error {
+  return invalid(`what is approved cannot be requested exactly: ${why}`);
 }

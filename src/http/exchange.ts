@@ -1,13 +1,13 @@
 import { type IncomingMessage, request as openRequest } from 'node:http';
-import type { Socket } from 'node:net';
-import { connect, type Target } from './connect.ts';
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
+import { connect as connectSecure } from 'node:tls';
 
 /** One request, complete. Headers carry the credential, so it is never stored or printed. */
 export interface Outgoing {
   readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | undefined;
 }
 
 /**
@@ -35,41 +35,69 @@ export interface ExchangeLimits {
   readonly ca?: string | undefined;
   /**
    * Called when the connection stands and nothing was written to it. What it returns is why nothing
-   * may be written any more; undefined lets the request go.
+   * may be written; undefined lets the request go.
    */
   readonly connected?: (() => string | undefined) | undefined;
 }
 
 /**
- * Sends one request over a connection of its own, once. No agent, no reuse of connections, no
- * redirect is followed and nothing is tried again, so a request that arrives twice was sent twice
- * by somebody else.
+ * Sends one request once, over a new connection. Connections are not reused, redirects are not
+ * followed and nothing is retried, so a request that arrives twice did not come twice from here.
  */
 export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Promise<Exchanged> {
   const deadline = performance.now() + limits.timeoutMs;
-  const target: Target = { url: outgoing.url, timeoutMs: limits.timeoutMs, ca: limits.ca };
-  const connection = await connect(target);
-  if (connection.kind === 'failed') return { kind: 'not-sent', why: connection.why };
+  const socket = await connect(outgoing.url, limits);
+  if (typeof socket === 'string') return { kind: 'not-sent', why: socket };
   const forbidden = limits.connected?.();
   const leftMs = deadline - performance.now();
-  const why =
-    forbidden ?? (leftMs <= 0 ? 'the time was up before anything was written' : undefined);
-  if (why !== undefined) {
-    // A process that slept until now may have been given up on, and nothing of the request has left
-    // yet.
-    connection.socket.destroy();
-    return { kind: 'not-sent', why };
-  }
-  return await converse(connection.socket, outgoing, {
-    timeoutMs: leftMs,
-    maxBytes: limits.maxBytes,
+  const late = leftMs <= 0 ? 'the time was up before anything was written' : undefined;
+  const why = forbidden ?? late;
+  if (why === undefined) return await converse(socket, outgoing, { ...limits, timeoutMs: leftMs });
+  // The process may have slept so long that its attempt was given up; nothing has left yet.
+  socket.destroy();
+  return { kind: 'not-sent', why };
+}
+
+/**
+ * Opens a connection and writes nothing to it; a string says why there is none. That the connection
+ * stands before the first byte of a request is written is what makes "nothing was sent" provable:
+ * name look-up, connect and TLS handshake all come before it.
+ */
+function connect(url: URL, { timeoutMs, ca }: ExchangeLimits): Promise<Socket | string> {
+  const secure = url.protocol === 'https:';
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(url.port || (secure ? 443 : 80));
+  return new Promise((resolve) => {
+    const socket = secure
+      ? connectSecure({
+          host,
+          port,
+          // Said explicitly, because an environment variable could otherwise switch the check off.
+          rejectUnauthorized: true,
+          servername: isIP(host) === 0 ? host : undefined,
+          ca,
+        })
+      : connectPlain({ host, port });
+    const fail = (why: string) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(`no connection to ${url.host}${why}`);
+    };
+    const timer = setTimeout(() => fail(` within ${timeoutMs} ms`), timeoutMs);
+    // These stay: until the request listens, a fault of the open socket must not end the process.
+    socket.on('error', (error: NodeJS.ErrnoException) => fail(`: ${error.code ?? 'refused'}`));
+    socket.on('close', () => fail(': it was closed at once'));
+    socket.once(secure ? 'secureConnect' : 'connect', () => {
+      clearTimeout(timer);
+      resolve(socket);
+    });
   });
 }
 
 function converse(
   socket: Socket,
   outgoing: Outgoing,
-  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+  { timeoutMs, maxBytes }: ExchangeLimits,
 ): Promise<Exchanged> {
   const { method, url, headers, body } = outgoing;
   return new Promise((resolve) => {
@@ -78,8 +106,8 @@ function converse(
       resolve(exchanged);
       socket.destroy();
     };
-    const lose = (why: string) => settle({ kind: 'lost', why });
-    const timer = setTimeout(() => lose('there was no complete response in time'), timeoutMs);
+    const lose = (why: string) => settle(lost(why));
+    const timer = setTimeout(() => lose('the response was not complete in time'), timeoutMs);
     const request = openRequest({
       method,
       host: url.hostname,
@@ -112,27 +140,31 @@ async function collect(response: IncomingMessage, maxBytes: number): Promise<Exc
   try {
     for await (const chunk of response) {
       size += (chunk as Buffer).length;
-      if (size > maxBytes)
-        return { kind: 'lost', why: `the response is larger than ${maxBytes} bytes` };
+      if (size > maxBytes) return lost(`the response is larger than ${maxBytes} bytes`);
       chunks.push(chunk as Buffer);
     }
   } catch (error) {
-    return { kind: 'lost', why: `the response broke off (${nameOf(error)})` };
+    return lost(`the response broke off (${nameOf(error)})`);
   }
-  if (!response.complete) return { kind: 'lost', why: 'the response broke off' };
+  if (!response.complete) return lost('the response broke off');
   const encoding = response.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
-    return { kind: 'lost', why: 'the response is encoded in a way that was not asked for' };
-  const headers = Object.entries(response.headers).flatMap(([name, value]) =>
-    typeof value === 'string' ? [[name, value] as const] : [],
-  );
+    return lost('the response is encoded in a way that was not asked for');
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(response.headers)) {
+    if (typeof value === 'string') headers[name] = value;
+  }
   const status = response.statusCode ?? 0;
   return {
     kind: 'response',
     status,
-    headers: Object.fromEntries(headers),
+    headers,
     body: Buffer.concat(chunks),
   };
+}
+
+function lost(why: string): Exchanged {
+  return { kind: 'lost', why };
 }
 
 /** The code of a fault. Never its message, which may quote what was sent. */

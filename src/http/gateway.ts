@@ -3,38 +3,61 @@ import type { AdapterContext } from '../contract/adapter.ts';
 import { type Deadline, isOver } from '../contract/clock.ts';
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
 import type { Value } from '../protocol/value.ts';
-import { bodyText, type Content } from './content.ts';
+import {
+  buildContent,
+  type Content,
+  type FixedParts,
+  isHeaderName,
+  type RequestParts,
+} from './content.ts';
+import { refused, unavailable } from './errors.ts';
 import { type Exchanged, exchange, nameOf } from './exchange.ts';
 import { parseJson } from './json.ts';
-import type { ServiceOptions } from './options.ts';
 
-/** What a request that only reads came back with. */
-export type Answer =
-  | {
-      readonly kind: 'found';
-      readonly body: Value;
-      readonly headers: Readonly<Record<string, string>>;
-    }
-  /** 404 or 410: there is no such thing at the moment. */
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'silent'; readonly why: string };
-
-/** Salts what is said about the credential, so that nothing stored lets anybody try guesses. */
-const SALT = randomBytes(32).toString('hex');
-const SECRET_MIN = 4;
-/** A timer that is set to more goes off at once. */
-const LIMIT_MAX = 2 ** 31 - 1;
-
-/** For one request, unless said otherwise. */
-const TIMEOUT_MS = 10_000;
+/**
+ * The one service an adapter talks to. Nothing is ever sent to another host, whatever a response
+ * says.
+ */
+export interface ServiceOptions {
+  /** For example `https://pay.example`, with a path if the service has one. */
+  readonly url: string;
+  /** Which account or tenant this is, in your words: a license for one does not fit another. */
+  readonly backend: string;
+  /**
+   * What only the gateway has. A function is asked for every request, so that a credential can be
+   * rotated.
+   */
+  readonly credential: { readonly header: string; readonly value: string | (() => string) };
+  /** Certificates to trust in place of the ones of Node.js, as PEM. */
+  readonly ca?: string | undefined;
+  /** For one request, everything included; 10 s by default. */
+  readonly timeoutMs?: number | undefined;
+  /** Of a response; 1 MiB by default. */
+  readonly maxBytes?: number | undefined;
+}
 
 const SERVICE: OptionNames<ServiceOptions> = {
-  ...{ url: true, backend: true, credential: true, ca: true, timeoutMs: true, maxBytes: true },
+  url: true,
+  backend: true,
+  credential: true,
+  ca: true,
+  timeoutMs: true,
+  maxBytes: true,
 };
 
-/** What the gateway needs of the adapter that it is opened for. */
-export type GatewayContext = Pick<AdapterContext, 'clock' | 'reached' | 'leaseMs'>;
+/** What a service says in response to a GET. */
+export interface ServiceDocument {
+  readonly body: Value;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What became of a GET. `absent` is 404 or 410: there is no such thing at the moment. */
+export type ReadAnswer =
+  | ({ readonly kind: 'found' } & ServiceDocument)
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'silent'; readonly why: string };
 
 /** Under which conditions a request of one attempt may leave: permits and certificates are such. */
 export interface Warrant {
@@ -43,42 +66,53 @@ export interface Warrant {
   readonly deadline?: Deadline;
 }
 
+/** One request of the gateway. `bare`: without the credential. */
+interface GatewayRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly bare?: boolean;
+  readonly warrant: Warrant | undefined;
+}
+
+/** Salts what is said about the credential, so that guesses cannot be tried on what is stored. */
+const SALT = randomBytes(32).toString('hex');
+const SECRET_MIN = 4;
+/** A timer that is set to more goes off at once. */
+const LIMIT_MAX = 2 ** 31 - 1;
+
 /** The only way to the service: it holds the credential, knows one host, and hands out neither. */
 export class Gateway {
   readonly host: string;
   readonly #base: URL;
   readonly #service: ServiceOptions;
-  readonly #context: GatewayContext;
+  readonly #limits: { readonly timeoutMs: number; readonly maxBytes: number };
+  /** Lower case; no operation may set it. */
+  readonly #credentialHeader: string;
+  readonly #context: Pick<AdapterContext, 'clock' | 'reached' | 'leaseMs'>;
 
-  constructor(service: ServiceOptions, context: GatewayContext) {
+  constructor(
+    service: ServiceOptions,
+    context: Pick<AdapterContext, 'clock' | 'reached' | 'leaseMs'>,
+  ) {
     const misnamed = misnamedOption(service, SERVICE);
     if (misnamed !== undefined) throw refused(`service: ${misnamed}`);
-    this.#base = readBase(service.url);
+    const { url, credential, timeoutMs = 10_000, maxBytes = 1 << 20 } = service;
+    if (!isHeaderName(credential?.header))
+      throw refused('credential.header must be the name of a header');
+    this.#base = readBase(url);
     this.host = this.#base.origin;
     this.#service = service;
+    this.#limits = { timeoutMs, maxBytes };
+    this.#credentialHeader = credential.header.toLowerCase();
     this.#context = context;
-    const { header } = service.credential ?? {};
-    if (typeof header !== 'string' || !/^[A-Za-z0-9-]+$/.test(header)) {
-      throw refused('credential.header must be the name of a header');
-    }
     this.#credential();
-    for (const [name, value] of Object.entries({
-      timeoutMs: service.timeoutMs,
-      maxBytes: service.maxBytes,
-    })) {
-      if (
-        value !== undefined &&
-        !(Number.isSafeInteger(value) && value > 0 && value <= LIMIT_MAX)
-      ) {
+    for (const [name, limit] of Object.entries(this.#limits)) {
+      if (!Number.isSafeInteger(limit) || limit <= 0 || limit > LIMIT_MAX)
         throw refused(`${name} must be a whole number above 0 and at most ${LIMIT_MAX}`);
-      }
     }
-    checkLease(service.timeoutMs ?? TIMEOUT_MS, context.leaseMs);
-  }
-
-  /** The header that carries the credential, lower case: no operation may set it. */
-  get credentialHeader(): string {
-    return this.#service.credential.header.toLowerCase();
+    checkLease(timeoutMs, context.leaseMs);
   }
 
   /** Changes when the credential does, and says nothing else about it. */
@@ -88,7 +122,12 @@ export class Gateway {
 
   /** The same under a digest that other processes share, with the service that it is for. */
   keyedFingerprint(digest: (secret: string) => string): string {
-    return `${this.#base.href} ${this.credentialHeader} ${digest(this.#credential())}`;
+    return `${this.#base.href} ${this.#credentialHeader} ${digest(this.#credential())}`;
+  }
+
+  /** A request that can be sent from here; see {@link buildContent}. */
+  compose(fixed: FixedParts, parts: RequestParts): Content {
+    return buildContent(fixed, parts, this.#credentialHeader);
   }
 
   /**
@@ -99,111 +138,97 @@ export class Gateway {
   async send(
     content: Content,
     key: string,
-    options: { readonly bare?: boolean; readonly warrant?: Warrant } = {},
+    {
+      bare = false,
+      warrant,
+    }: { readonly bare?: boolean; readonly warrant?: Warrant | undefined } = {},
   ): Promise<Exchanged> {
-    const body = bodyText(content);
+    const { method, path, idempotency } = content;
+    const body = content.body === null ? undefined : canonical(content.body);
     const headers = {
       ...content.headers,
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(content.idempotency !== null && { [content.idempotency]: key }),
+      ...(idempotency !== null && { [idempotency]: key }),
     };
-    const { method, path } = content;
-    const { bare = false, warrant } = options;
-    const exchanged = await this.#exchange(method, path, headers, { body, bare, warrant });
-    if (exchanged.kind !== 'not-sent' && options.bare !== true)
-      this.#context.reached('adapter:response-read');
+    const exchanged = await this.#exchange({ method, path, headers, body, bare, warrant });
+    if (exchanged.kind !== 'not-sent' && !bare) this.#context.reached('adapter:response-read');
     return exchanged;
   }
 
   /** Sends a GET over a new connection; with a warrant, only with the credential that it names. */
-  async get(path: string, warrant?: Warrant): Promise<Answer> {
-    const exchanged = await this.#exchange('GET', path, {}, { bare: false, warrant });
+  async get(path: string, warrant?: Warrant): Promise<ReadAnswer> {
+    const exchanged = await this.#exchange({ method: 'GET', path, warrant });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
-    const { status, headers, body } = exchanged;
+    const { status, headers } = exchanged;
     if (status === 404 || status === 410) return { kind: 'absent' };
     if (status !== 200) return { kind: 'silent', why: `the service answered ${status}` };
-    const value = parseJson(body);
-    return value === undefined
+    const body = parseJson(exchanged.body);
+    return body === undefined
       ? { kind: 'silent', why: 'the service answered with something that is not JSON' }
-      : { kind: 'found', body: value, headers };
+      : { kind: 'found', body, headers };
   }
 
-  async #exchange(
-    method: string,
-    path: string,
-    headers: Readonly<Record<string, string>>,
-    {
-      body,
-      bare,
-      warrant,
-    }: {
-      readonly body?: string | undefined;
-      readonly bare: boolean;
-      readonly warrant?: Warrant | undefined;
-    },
-  ): Promise<Exchanged> {
+  /** The same for what must be known: throws if the service is silent; undefined if absent. */
+  async read(what: string, path: string, warrant?: Warrant): Promise<ServiceDocument | undefined> {
+    const answer = await this.get(path, warrant);
+    if (answer.kind === 'silent') throw unavailable(`${what} could not be read: ${answer.why}`);
+    return answer.kind === 'found' ? answer : undefined;
+  }
+
+  async #exchange(request: GatewayRequest): Promise<Exchanged> {
+    const { method, path, body, bare = false, warrant } = request;
     const url = this.#locate(path);
-    const credential = warrant === undefined ? this.#credential() : this.#tryCredential();
-    if (typeof credential !== 'string') return { kind: 'not-sent', why: credential.why };
+    let credential: string;
+    try {
+      credential = this.#credential();
+    } catch (error) {
+      // That nothing of an attempt's request has left is worth more than an error.
+      if (warrant !== undefined) return { kind: 'not-sent', why: (error as Error).message };
+      throw error;
+    }
     if (warrant !== undefined && warrant.credentials !== this.#fingerprintOf(credential)) {
       return { kind: 'not-sent', why: 'the credential is not the one that was certified' };
     }
-    const { timeoutMs = TIMEOUT_MS, maxBytes = 1 << 20, ca } = this.#service;
-    const effectful = method !== 'GET' && !bare;
-    const outgoing = {
-      method,
-      url,
-      headers: {
-        accept: 'application/json',
-        'accept-encoding': 'identity',
-        'user-agent': 'effectmatch',
-        ...headers,
-        ...(!bare && { [this.credentialHeader]: credential }),
-      },
-      ...(body !== undefined && { body }),
+    const headers = {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      'user-agent': 'effectmatch',
+      ...request.headers,
+      ...(!bare && { [this.#credentialHeader]: credential }),
     };
-    const connected = effectful
-      ? () => {
-          this.#context.reached('adapter:connected');
-          const late =
-            warrant?.deadline !== undefined && isOver(this.#context.clock, warrant.deadline);
-          return late
-            ? 'the lease of the attempt had run out before anything was written'
-            : undefined;
-        }
-      : undefined;
-    return withhold(await exchange(outgoing, { timeoutMs, maxBytes, ca, connected }), credential);
+    const isEffectful = method !== 'GET' && !bare;
+    const exchanged = await exchange(
+      { method, url, headers, body },
+      {
+        ...this.#limits,
+        ca: this.#service.ca,
+        connected: isEffectful ? () => this.#connected(warrant?.deadline) : undefined,
+      },
+    );
+    return withhold(exchanged, credential);
   }
 
-  /** Whatever a path contains, it stays under the registered URL. */
+  /** The last look before the first byte: why an effectful request must not be written. */
+  #connected(deadline: Deadline | undefined): string | undefined {
+    const { clock, reached } = this.#context;
+    reached('adapter:connected');
+    const isLate = deadline !== undefined && isOver(clock, deadline);
+    return isLate ? 'the lease of the attempt had run out before anything was written' : undefined;
+  }
+
+  /** The URL of a path. Whatever the path contains, it stays under the registered URL. */
   #locate(path: string): URL {
     const root = this.#base.pathname.replace(/\/$/, '');
     const url = new URL(`${root}${path}`, this.#base.origin);
     const under = url.pathname.startsWith(`${root}/`) || url.pathname === root;
-    if (
-      !path.startsWith('/') ||
-      url.origin !== this.#base.origin ||
-      !under ||
-      url.username !== ''
-    ) {
-      throw refused('a path leads away from the registered service');
-    }
-    return url;
+    const isSameHost = url.origin === this.#base.origin && url.username === '';
+    if (path.startsWith('/') && isSameHost && under) return url;
+    throw refused('a path leads away from the registered service');
   }
 
   #fingerprintOf(credential: string): string {
-    return `${this.credentialHeader} ${hash('sha256', `${SALT}${credential}`, 'hex').slice(0, 32)}`;
-  }
-
-  /**
-   * Without a credential nothing of an attempt's request leaves, which is worth more than an error.
-   */
-  #tryCredential(): string | { readonly why: string } {
-    try {
-      return this.#credential();
-    } catch (error) {
-      return { why: (error as Error).message };
-    }
+    const salted = hash('sha256', `${SALT}${credential}`, 'hex');
+    return `${this.#credentialHeader} ${salted.slice(0, 32)}`;
   }
 
   #credential(): string {
@@ -244,7 +269,7 @@ function withhold(exchanged: Exchanged, credential: string): Exchanged {
     : exchanged;
 }
 
-/** The credential without the name of its scheme, which is no secret. */
+/** The credential without the name of its scheme, which is public. */
 function secretOf(credential: string): string {
   return credential.replace(/^[A-Za-z][A-Za-z0-9-]* +/, '');
 }
@@ -269,8 +294,8 @@ function checkLease(timeoutMs: number, leaseMs: number | undefined): void {
   if (leaseMs === undefined || timeoutMs < leaseMs) return;
   throw new EffectMatchError(
     'ERR_EM_CONFIG_INVALID',
-    `http: timeoutMs (${timeoutMs}) must be below leaseMs (${leaseMs}): a request must not be sent after the lease of its ` +
-      'attempt has run out',
+    `http: timeoutMs (${timeoutMs}) must be below leaseMs (${leaseMs}): a request must not be ` +
+      'sent after the lease of its attempt has run out',
   );
 }
 
@@ -285,13 +310,4 @@ function readBase(text: string): URL {
   if (url.protocol === 'http:' && !loopback)
     throw refused('service.url must be https, except on this machine');
   return url;
-}
-
-/** Says why an adapter cannot be used as it is configured. */
-export function refused(why: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError(
-    'ERR_EM_ADAPTER_REFUSED',
-    `http: ${why}`,
-    cause === undefined ? {} : { cause },
-  );
 }

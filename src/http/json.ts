@@ -1,37 +1,60 @@
-import type { Value } from '../protocol/value.ts';
+import { isObject, type Row, type Value } from '../protocol/value.ts';
 import { encodeNumber } from './number.ts';
-import { hasRepeatedKey } from './repeated-key.ts';
 
 /**
  * JSON as values: whole numbers beyond the safe range and decimals that no double carries keep
  * their digits in a tag rather than becoming their neighbours, and keys that start with `$` are
- * doubled, so that a text cannot contain tags. Undefined where the bytes are not JSON in UTF-8, or
- * say two things under one key: that is then no answer at all.
+ * doubled, so that a text cannot contain tags. Undefined if the bytes are not JSON in UTF-8, or say
+ * two things under one key: readers differ in which of them they take, so that proves nothing.
  */
 export function parseJson(bytes: Buffer): Value | undefined {
   const text = bytes.toString('utf8');
   if (!Buffer.from(text, 'utf8').equals(bytes)) return undefined;
+  let keys = 0;
+  // Called for what stands in the text, innermost first; what it returns is not visited again.
+  const revive = (key: string, value: Value, { source }: { readonly source?: string }): Value => {
+    if (key === '__proto__') throw new SyntaxError('no value has a key of that name');
+    if (typeof value === 'number') return reviveNumber(source ?? String(value));
+    if (!isObject(value)) return value;
+    keys += Object.keys(value).length;
+    return doubleDollars(value);
+  };
   try {
     const value = JSON.parse(text, revive as (key: string, value: unknown) => unknown) as Value;
-    return hasRepeatedKey(text) ? undefined : value;
+    // `JSON.parse` keeps only the last value of a repeated key.
+    return keys === countKeys(text) ? value : undefined;
   } catch {
     return undefined;
   }
-}
-
-/** Called for what stands in the text, innermost first; what it returns is not visited again. */
-function revive(key: string, value: unknown, context: { readonly source?: string }): unknown {
-  if (key === '__proto__') throw new SyntaxError('no value has a key of that name');
-  if (typeof value === 'number') return reviveNumber(context.source ?? String(value));
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  if (!Object.keys(value).some((name) => name.startsWith('$'))) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [name.startsWith('$') ? `$${name}` : name, inner]),
-  );
 }
 
 function reviveNumber(source: string): Value {
   const value = encodeNumber(source);
   if (value === undefined) throw new SyntaxError('a number is longer than any that is compared');
   return value;
+}
+
+function doubleDollars(row: Row): Row {
+  if (!Object.keys(row).some((name) => name.startsWith('$'))) return row;
+  const entries = Object.entries(row).map(([name, value]) => {
+    return [name.startsWith('$') ? `$${name}` : name, value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The keys in a JSON text, repeated ones included: each has its colon, outside all strings. */
+function countKeys(json: string): number {
+  let keys = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    if (json[at] === ':') keys += 1;
+    if (json[at] === '"') at = endOfString(json, at);
+  }
+  return keys;
+}
+
+/** Where the closing quote of the string that starts here is. */
+function endOfString(json: string, start: number): number {
+  let at = start + 1;
+  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  return at;
 }

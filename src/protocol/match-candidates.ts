@@ -1,7 +1,15 @@
 import { valueText } from './bag.ts';
 import type { Budget } from './budget.ts';
 import { type ConstraintContext, satisfies, withinAssigned } from './constraint.ts';
-import { type Found, placeText, type Shape, type Wanted } from './match-shape.ts';
+import type { Cell } from './effect.ts';
+import type { LabelValues } from './match-labels.ts';
+import {
+  type LabelledCell,
+  type ObservedGroup,
+  placeText,
+  type Shape,
+  type Wanted,
+} from './match-shape.ts';
 import type { Assigned } from './observation.ts';
 import type { Value } from './value.ts';
 
@@ -12,55 +20,103 @@ export interface MatchEvidence extends Pick<ConstraintContext, 'window'> {
 
 type Check = (value: Value, text: string) => boolean;
 
-/**
- * Decides, one pair at a time, whether an observed effect can be what was approved, other effects
- * aside.
- */
-export class Admission {
-  readonly #context: ConstraintContext;
-  readonly #assigned = new Map<string, Check[]>();
-  readonly #anchored = new Set<string>();
+/** A look-up makes texts, which takes as long as looking at some pairs. */
+const STEPS_PER_LOOK_UP = 4;
 
-  constructor(evidence: MatchEvidence, wanted: readonly Wanted[], budget: Budget) {
+const NONE: readonly ObservedGroup[] = [];
+
+/**
+ * Finds the observed effects that can be what was approved, other effects aside. They are looked up
+ * by the exact part of the approved one: each combination of exact columns that occurs has an
+ * index, built once, so that usual approvals look at few candidates each.
+ */
+export class Candidates {
+  readonly #context: ConstraintContext & { readonly budget: Budget };
+  readonly #assigned = new Map<string, Check[]>();
+  readonly #unanchored: ReadonlySet<Wanted>;
+  readonly #byShape: ReadonlyMap<Shape, readonly ObservedGroup[]>;
+  readonly #indexes = new Map<Shape, Map<string, Map<string, ObservedGroup[]>>>();
+
+  constructor(
+    wanted: readonly Wanted[],
+    observed: readonly ObservedGroup[],
+    evidence: MatchEvidence,
+    budget: Budget,
+  ) {
     this.#context = { window: evidence.window, budget };
     for (const assigned of evidence.assigned) {
       const place = placeText(assigned.target, assigned.column);
       this.#assigned.set(place, [...(this.#assigned.get(place) ?? []), checkOf(assigned)]);
     }
-    for (const { labels, shape } of wanted) {
-      for (const { label, slot } of labels)
-        if (this.hasEvidence(shape, slot)) this.#anchored.add(label);
-    }
+    const anchors = wanted.flatMap(({ labels }) => labels.filter((cell) => this.hasEvidence(cell)));
+    const anchored = new Set(anchors.map(({ label }) => label));
+    this.#unanchored = new Set(
+      wanted.filter(({ labels }) => labels.some(({ label }) => !anchored.has(label))),
+    );
+    this.#byShape = Map.groupBy(observed, ({ shape }) => shape);
   }
 
-  hasEvidence(shape: Shape, slot: number): boolean {
-    return this.#assigned.has(shape.slots[slot]?.place ?? '');
+  hasEvidence({ place }: LabelledCell): boolean {
+    return this.#assigned.has(place);
   }
 
   /**
    * A label that no cell ties to backend evidence could be anybody's choice, so nothing matches it.
    */
   isAnchored(wanted: Wanted): boolean {
-    return wanted.labels.every(({ label }) => this.#anchored.has(label));
+    return !this.#unanchored.has(wanted);
   }
 
   /**
-   * Checks everything but the exact cells, which the index of {@link Candidates} has already
-   * compared.
+   * Observed effects with the exact values of an approved one, those of its known labels included.
    */
-  admits(wanted: Wanted, found: Found): boolean {
+  lookUp(wanted: Wanted, labels: LabelValues): readonly ObservedGroup[] {
+    const members = this.#byShape.get(wanted.shape);
+    if (members === undefined || !this.isAnchored(wanted)) return NONE;
+    this.#context.budget.spend(STEPS_PER_LOOK_UP);
+    let columns = '';
+    let projection = '';
     for (let slot = 0; slot < wanted.cells.length; slot += 1) {
-      if (wanted.fixed[slot] !== undefined) continue;
-      const cell = wanted.cells[slot] as Wanted['cells'][number];
-      const value = found.values[slot] as Value;
-      if (!('generated' in cell)) {
-        if (!satisfies(cell, value, this.#context)) return false;
-        continue;
-      }
-      const checks = this.#assigned.get(wanted.shape.slots[slot]?.place ?? '') ?? [];
-      if (!checks.every((check) => check(value, found.texts[slot] as string))) return false;
+      const cell = wanted.cells[slot] as Cell;
+      const text = 'generated' in cell ? labels.valueOf(cell.generated) : wanted.fixed[slot];
+      if (text === undefined) continue;
+      columns += `${slot} `;
+      projection += text;
     }
-    return labelsAgree(wanted, found);
+    return this.#indexOf(wanted.shape, members, columns).get(projection) ?? NONE;
+  }
+
+  #indexOf(
+    shape: Shape,
+    members: readonly ObservedGroup[],
+    columns: string,
+  ): Map<string, ObservedGroup[]> {
+    const indexes = this.#indexes.get(shape) ?? new Map<string, Map<string, ObservedGroup[]>>();
+    this.#indexes.set(shape, indexes);
+    let index = indexes.get(columns);
+    if (index !== undefined) return index;
+    this.#context.budget.spend(members.length);
+    const slots = (columns.match(/\d+/g) ?? []).map(Number);
+    index = Map.groupBy(members, ({ texts }) => slots.map((slot) => texts[slot]).join(''));
+    indexes.set(columns, index);
+    return index;
+  }
+
+  /** Checks everything but the exact values, by which the observed effect was looked up. */
+  admits(wanted: Wanted, observed: ObservedGroup, labels: LabelValues): boolean {
+    return (
+      wanted.cells.every((cell, slot) => {
+        if (wanted.fixed[slot] !== undefined) return true;
+        const value = observed.values[slot] as Value;
+        if (!('generated' in cell)) return satisfies(cell, value, this.#context);
+        return this.#isAssigned(wanted, slot, observed);
+      }) && labels.permit(wanted, observed)
+    );
+  }
+
+  #isAssigned({ shape }: Wanted, slot: number, { values, texts }: ObservedGroup): boolean {
+    const checks = this.#assigned.get(shape.slots[slot]?.place as string) ?? [];
+    return checks.every((check) => check(values[slot] as Value, texts[slot] as string));
   }
 }
 
@@ -69,81 +125,4 @@ function checkOf(assigned: Assigned): Check {
   if (!('fresh' in assigned)) return (value) => withinAssigned(assigned, value);
   const fresh = new Set(assigned.fresh.map(valueText));
   return (_value, text) => fresh.has(text);
-}
-
-/**
- * Within one effect equal labels have equal values. That different labels differ is decided for all
- * effects at once.
- */
-function labelsAgree({ labels }: Wanted, { texts }: Found): boolean {
-  if (labels.length < 2) return true;
-  return labels.every(({ label, slot }) => {
-    const first = labels.find((other) => other.label === label);
-    return first === undefined || texts[first.slot] === texts[slot];
-  });
-}
-
-const NONE: readonly number[] = [];
-
-/**
- * Finds observed effects by the exact part of an approved one. Each combination of exact columns
- * that occurs gets an index of its own, built once, so that usual approvals look at few candidates
- * each.
- */
-export class Candidates {
-  readonly #byShape = new Map<Shape, number[]>();
-  readonly #indexes = new Map<Shape, Map<string, Map<string, number[]>>>();
-  readonly #found: readonly Found[];
-  readonly #budget: Budget;
-
-  constructor(found: readonly Found[], budget: Budget) {
-    this.#found = found;
-    this.#budget = budget;
-    found.forEach(({ shape }, index) => {
-      const members = this.#byShape.get(shape);
-      if (members === undefined) this.#byShape.set(shape, [index]);
-      else members.push(index);
-    });
-  }
-
-  /**
-   * Positions of the observed effects of this shape that have the given texts in the given slots.
-   */
-  of(shape: Shape, fixed: readonly (string | undefined)[]): readonly number[] {
-    const members = this.#byShape.get(shape);
-    if (members === undefined) return NONE;
-    let indexes = this.#indexes.get(shape);
-    if (indexes === undefined) {
-      indexes = new Map();
-      this.#indexes.set(shape, indexes);
-    }
-    const slots: number[] = [];
-    let projection = '';
-    fixed.forEach((text, slot) => {
-      if (text === undefined) return;
-      slots.push(slot);
-      projection += text;
-    });
-    const mask = slots.join();
-    let index = indexes.get(mask);
-    if (index === undefined) {
-      index = this.#build(members, slots);
-      indexes.set(mask, index);
-    }
-    return index.get(projection) ?? NONE;
-  }
-
-  #build(members: readonly number[], slots: readonly number[]): Map<string, number[]> {
-    const index = new Map<string, number[]>();
-    for (const member of members) {
-      if (!this.#budget.spend()) break;
-      const { texts } = this.#found[member] as Found;
-      let projection = '';
-      for (const slot of slots) projection += texts[slot];
-      const bucket = index.get(projection);
-      if (bucket === undefined) index.set(projection, [member]);
-      else bucket.push(member);
-    }
-    return index;
-  }
 }

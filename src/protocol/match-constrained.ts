@@ -1,11 +1,9 @@
 import { invariant } from '../errors.ts';
-import type { Budget } from './budget.ts';
 import type { ApprovedEffect } from './effect.ts';
-import { Admission, Candidates, type MatchEvidence } from './match-candidates.ts';
-import { type Field, Graph, type Pairing } from './match-graph.ts';
-import { Deduction, relatedLabels, tokenText, WITHOUT_LABELS } from './match-labels.ts';
+import { type Assignment, assign, type Pairing, type Sides } from './match-assignment.ts';
+import { LabelValues, relatedLabels, tokenText } from './match-labels.ts';
 import { LabelSearch } from './match-search.ts';
-import type { Found, Wanted } from './match-shape.ts';
+import type { ObservedGroup } from './match-shape.ts';
 
 /**
  * What became of the approved effects with constraints. `matched` says how many of each observed
@@ -17,92 +15,59 @@ export type ConstrainedMatch =
       readonly kind: 'partial';
       readonly reason: 'effects' | 'labels';
       readonly missing: readonly ApprovedEffect[];
-      readonly matched: readonly number[];
+      readonly matched: ReadonlyMap<ObservedGroup, number>;
     };
-
-/**
- * What is left to compare once exact effects are counted. `differs` when that has already found a
- * difference.
- */
-export interface Constrained {
-  readonly wanted: readonly Wanted[];
-  readonly found: readonly Found[];
-  readonly evidence: MatchEvidence;
-  readonly budget: Budget;
-  readonly differs: boolean;
-}
 
 /**
  * Matches approved effects that have constraints with the observed effects that exact ones left
  * over. First without labels: if that leaves something over, the bags differ whatever the labels
- * say. Then with them.
+ * say. Then with them. `differs` when counting exact effects has already found a difference.
  */
-export function matchConstrained({
-  wanted,
-  found,
-  evidence,
-  budget,
-  differs,
-}: Constrained): ConstrainedMatch {
-  const admission = new Admission(evidence, wanted, budget);
-  const field: Field = {
-    wanted,
-    found,
-    admission,
-    budget,
-    candidates: new Candidates(found, budget),
-  };
-  const plain = new Graph(field, WITHOUT_LABELS);
-  const covered = plain.flow.fill(budget);
+export function matchConstrained(sides: Sides, differs: boolean): ConstrainedMatch {
+  const { wanted, observed, budget } = sides;
+  const plain = assign(sides, new LabelValues([], new Set()));
   if (budget.exhausted) return { kind: 'budget' };
-  if (!covered || differs) return partOf(field, plain, 'effects');
-  const related = relatedLabels(wanted, found);
-  return related.size === 0 ? { kind: 'perfect' } : matchLabelled(field, related);
+  if (!plain.complete || differs) return partOf(plain, 'effects');
+  const related = relatedLabels(wanted, observed);
+  return related.size === 0 ? { kind: 'perfect' } : matchLabelled(sides, related);
 }
 
-function matchLabelled(field: Field, related: ReadonlySet<string>): ConstrainedMatch {
-  const { wanted, found, candidates, admission, budget } = field;
-  const deduction = new Deduction(wanted, found, related);
-  deduction.run(candidates, admission, budget);
-  const graph = new Graph(field, deduction);
-  const covered = graph.flow.fill(budget);
+function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedMatch {
+  const { wanted, budget } = sides;
+  const labels = new LabelValues(wanted, related);
+  const search = new LabelSearch(sides, labels);
+  search.deduce();
+  const deduced = assign(sides, labels);
   if (budget.exhausted) return { kind: 'budget' };
-  if (!covered) return partOf(field, graph, 'labels');
-  const pairings = graph.pairings();
-  const search = new LabelSearch(graph, found, deduction.open, budget);
-  const solved = search.run();
+  if (!deduced.complete) return partOf(deduced, 'labels');
+  const solution = labels.areAllKnown ? deduced : search.guess(deduced.pairings);
   if (budget.exhausted) return { kind: 'budget' };
-  if (!solved) return contradictionIn(field, pairings);
+  if (solution === undefined) return contradictionIn(sides, deduced.pairings);
   invariant(
-    splitByLabels(field, graph.pairings()).against.length === 0,
+    splitByLabels(sides, solution.pairings).against.length === 0,
     'a match found respects every label',
   );
   return { kind: 'perfect' };
 }
 
-function partOf({ found }: Field, graph: Graph, reason: 'effects' | 'labels'): ConstrainedMatch {
-  return {
-    kind: 'partial',
-    reason,
-    missing: graph.missing(),
-    matched: tally(found, graph.pairings()),
-  };
+function partOf({ missing, pairings }: Assignment, reason: 'effects' | 'labels'): ConstrainedMatch {
+  return { kind: 'partial', reason, missing, matched: tally(pairings) };
 }
 
 /**
  * Every effect has its counterpart, but no choice of them respects the labels: shows the pairs that
  * break one choice.
  */
-function contradictionIn(field: Field, pairings: readonly Pairing[]): ConstrainedMatch {
-  const { agreed, against } = splitByLabels(field, pairings);
+function contradictionIn(sides: Sides, pairings: readonly Pairing[]): ConstrainedMatch {
+  const { agreed, against } = splitByLabels(sides, pairings);
   const missing = against.map(({ wanted, units }) => ({ ...wanted.effect, count: units }));
-  return { kind: 'partial', reason: 'labels', missing, matched: tally(field.found, agreed) };
+  return { kind: 'partial', reason: 'labels', missing, matched: tally(agreed) };
 }
 
-function tally(found: readonly Found[], pairings: readonly Pairing[]): readonly number[] {
-  const matched = found.map(() => 0);
-  for (const { found: position, units } of pairings)
-    matched[position] = (matched[position] ?? 0) + units;
+function tally(pairings: readonly Pairing[]): ReadonlyMap<ObservedGroup, number> {
+  const matched = new Map<ObservedGroup, number>();
+  for (const { observed, units } of pairings)
+    matched.set(observed, (matched.get(observed) ?? 0) + units);
   return matched;
 }
 
@@ -112,33 +77,32 @@ function tally(found: readonly Found[], pairings: readonly Pairing[]): readonly 
  * rows that refer to them, so that of two rows that contradict each other the reference is the
  * wrong one.
  */
-function splitByLabels({ admission, found }: Field, pairings: readonly Pairing[]) {
+function splitByLabels({ candidates }: Sides, pairings: readonly Pairing[]) {
   const values = new Map<string, string>();
-  const takers = new Map<string, string>();
+  const owners = new Map<string, string>();
   const agreed: Pairing[] = [];
   const against: Pairing[] = [];
   const isOrigin = ({ wanted }: Pairing) =>
-    wanted.labels.every(({ slot }) => admission.hasEvidence(wanted.shape, slot));
-  for (const pairing of [
-    ...pairings.filter(isOrigin),
-    ...pairings.filter((pairing) => !isOrigin(pairing)),
-  ]) {
-    const { wanted } = pairing;
-    const claims = wanted.labels.map(({ label, slot }) => {
-      const text = found[pairing.found]?.texts[slot] as string;
-      return { label, text, token: tokenText(wanted.shape.slots[slot]?.place as string, text) };
+    wanted.labels.every((cell) => candidates.hasEvidence(cell));
+  const { origins = [], references = [] } = Object.groupBy(pairings, (pairing) =>
+    isOrigin(pairing) ? 'origins' : 'references',
+  );
+  for (const pairing of [...origins, ...references]) {
+    const claims = pairing.wanted.labels.map(({ label, slot, place }) => {
+      const text = pairing.observed.texts[slot] as string;
+      return { label, text, token: tokenText(place, text) };
     });
     const agrees = claims.every(
       ({ label, text, token }) =>
         (values.get(label) ?? text) === text &&
-        (takers.get(token) ?? label) === label &&
+        (owners.get(token) ?? label) === label &&
         claims.every((other) => other.token !== token || other.label === label),
     );
     (agrees ? agreed : against).push(pairing);
     if (!agrees) continue;
     for (const { label, text, token } of claims) {
       values.set(label, text);
-      takers.set(token, label);
+      owners.set(token, label);
     }
   }
   return { agreed, against };

@@ -1,192 +1,108 @@
-import { invariant } from '../errors.ts';
 import type { Budget } from './budget.ts';
 
+/** Some units of one kind that are to be used up. */
+export interface Supply {
+  free: number;
+  /** The demands that use some of them. */
+  readonly users: Set<Demand<Supply>>;
+}
+
+/** Needs units, of any of some supplies. */
+export interface Demand<S extends Supply> {
+  open: number;
+  readonly supplies: readonly S[];
+  /** How many units it uses of each. */
+  readonly used: Map<S, number>;
+}
+
 /**
- * A matching between two sides with multiplicities, kept as large as possible by augmenting paths
- * while edges are removed and restored. Equal effects are one node with a count, so a count of a
- * million costs no more than one.
+ * Meets as many demands as can be met together; true when nothing stays open. Equal effects are one
+ * demand or supply with a count, so a count of a million costs no more than one.
  */
-export class Flow {
-  readonly #left: number[] = [];
-  readonly #right: number[] = [];
-  readonly #capacity: number[] = [];
-  readonly #units: number[] = [];
-  readonly #live: boolean[] = [];
-  readonly #leaving: number[][];
-  readonly #entering: number[][];
-  /** Units not placed yet per left node, units not used yet per right node. */
-  readonly #need: number[];
-  readonly #free: number[];
-  #short: number[];
-  // The search for one augmenting path: when a node was last reached, and by which edge.
-  #search = 0;
-  readonly #leftSeen: number[];
-  readonly #rightSeen: number[];
-  readonly #leftVia: number[];
-  readonly #rightVia: number[];
-
-  constructor(supply: readonly number[], demand: readonly number[]) {
-    this.#need = [...supply];
-    this.#free = [...demand];
-    this.#leaving = supply.map(() => []);
-    this.#entering = demand.map(() => []);
-    this.#short = supply.map((_, left) => left);
-    this.#leftSeen = supply.map(() => 0);
-    this.#rightSeen = demand.map(() => 0);
-    this.#leftVia = supply.map(() => -1);
-    this.#rightVia = demand.map(() => -1);
-  }
-
-  get edges(): number {
-    return this.#left.length;
-  }
-
-  addEdge(left: number, right: number, capacity = Number.POSITIVE_INFINITY): void {
-    const edge = this.#left.length;
-    this.#left.push(left);
-    this.#right.push(right);
-    this.#capacity.push(capacity);
-    this.#units.push(0);
-    this.#live.push(true);
-    at(this.#leaving, left).push(edge);
-    at(this.#entering, right).push(edge);
-  }
-
-  leftOf(edge: number): number {
-    return at(this.#left, edge);
-  }
-
-  rightOf(edge: number): number {
-    return at(this.#right, edge);
-  }
-
-  leaving(left: number): readonly number[] {
-    return at(this.#leaving, left);
-  }
-
-  entering(right: number): readonly number[] {
-    return at(this.#entering, right);
-  }
-
-  isLive(edge: number): boolean {
-    return at(this.#live, edge);
-  }
-
-  /** How many units the matching sends along an edge. */
-  units(edge: number): number {
-    return at(this.#units, edge);
-  }
-
-  /** Takes an edge out of use; what it carried has to be placed again by {@link fill}. */
-  remove(edge: number): void {
-    this.#live[edge] = false;
-    const units = this.units(edge);
-    if (units === 0) return;
-    const [left, right] = [this.leftOf(edge), this.rightOf(edge)];
-    this.#units[edge] = 0;
-    this.#need[left] = at(this.#need, left) + units;
-    this.#free[right] = at(this.#free, right) + units;
-    this.#short.push(left);
-  }
-
-  restore(edge: number): void {
-    this.#live[edge] = true;
-  }
-
-  /** Places as much as can be placed; true when nothing is left over on the left side. */
-  fill(budget: Budget): boolean {
-    // From nodes that a failed search reached no path leads out, whatever is placed later in this
-    // call: any later path that entered them would have to leave them again. So they are not
-    // searched twice.
-    const hopeless = new Set<number>();
-    const short: number[] = [];
-    for (const left of this.#short) {
-      this.#placeDirectly(left, budget);
-      while (at(this.#need, left) > 0) {
-        if (this.#augment(left, hopeless, budget)) continue;
-        short.push(left);
-        break;
-      }
-    }
-    this.#short = short;
-    return short.length === 0 && !budget.exhausted;
-  }
-
-  /**
-   * One pass over the node's own edges: all that most nodes need, and linear for a node with a
-   * large count.
-   */
-  #placeDirectly(left: number, budget: Budget): void {
-    for (const edge of this.leaving(left)) {
-      const need = at(this.#need, left);
-      if (need === 0 || !budget.spend()) return;
-      const right = this.rightOf(edge);
-      const room = this.isLive(edge) ? at(this.#capacity, edge) - this.units(edge) : 0;
-      const units = Math.min(need, room, at(this.#free, right));
-      this.#units[edge] = this.units(edge) + units;
-      this.#need[left] = need - units;
-      this.#free[right] = at(this.#free, right) - units;
+export function meetDemands<S extends Supply>(
+  demands: readonly Demand<S>[],
+  budget: Budget,
+): boolean {
+  // From supplies that a failed search reached no path leads to free units, whatever is used later
+  // in this call: a later path that entered them would have to leave them again.
+  const exhausted = new Set<Supply>();
+  let met = true;
+  for (const demand of demands) {
+    useDirectly(demand, budget);
+    while (demand.open > 0) {
+      if (makeRoom(demand, exhausted, budget)) continue;
+      met = false;
+      break;
     }
   }
+  return met && !budget.exhausted;
+}
 
-  #augment(source: number, hopeless: Set<number>, budget: Budget): boolean {
-    this.#search += 1;
-    const queue = [source];
-    const reached: number[] = [];
-    this.#leftSeen[source] = this.#search;
-    for (const left of queue) {
-      for (const edge of this.leaving(left)) {
-        if (!budget.spend()) return false;
-        const right = this.rightOf(edge);
-        if (!this.isLive(edge) || this.units(edge) >= at(this.#capacity, edge)) continue;
-        if (this.#rightSeen[right] === this.#search || hopeless.has(right)) continue;
-        this.#rightSeen[right] = this.#search;
-        this.#rightVia[right] = edge;
-        if (at(this.#free, right) > 0) {
-          this.#push(source, right);
-          return true;
-        }
-        reached.push(right);
-        for (const back of this.entering(right)) {
-          if (!budget.spend()) return false;
-          const owner = this.leftOf(back);
-          if (this.units(back) === 0 || this.#leftSeen[owner] === this.#search) continue;
-          this.#leftSeen[owner] = this.#search;
-          this.#leftVia[owner] = back;
-          queue.push(owner);
-        }
-      }
-    }
-    for (const right of reached) hopeless.add(right);
-    return false;
-  }
-
-  /** Sends as many units as fit along the path found last. */
-  #push(source: number, sink: number): void {
-    const forward: number[] = [];
-    const backward: number[] = [];
-    let right = sink;
-    for (;;) {
-      const edge = at(this.#rightVia, right);
-      forward.push(edge);
-      const left = this.leftOf(edge);
-      if (left === source) break;
-      const back = at(this.#leftVia, left);
-      backward.push(back);
-      right = this.rightOf(back);
-    }
-    let units = Math.min(at(this.#need, source), at(this.#free, sink));
-    for (const edge of forward)
-      units = Math.min(units, at(this.#capacity, edge) - this.units(edge));
-    for (const edge of backward) units = Math.min(units, this.units(edge));
-    invariant(units > 0, 'an augmenting path carries something');
-    for (const edge of forward) this.#units[edge] = this.units(edge) + units;
-    for (const edge of backward) this.#units[edge] = this.units(edge) - units;
-    this.#need[source] = at(this.#need, source) - units;
-    this.#free[sink] = at(this.#free, sink) - units;
+/** All that most demands need, and linear for one with a large count. */
+function useDirectly(demand: Demand<Supply>, budget: Budget): void {
+  for (const supply of demand.supplies) {
+    if (demand.open === 0 || !budget.spend()) return;
+    const units = Math.min(demand.open, supply.free);
+    if (units > 0) use(demand, supply, units);
   }
 }
 
-function at<T>(list: readonly T[], index: number): T {
-  return list[index] as T;
+/** Lets other demands change over to other supplies, along the shortest path to free units. */
+function makeRoom(source: Demand<Supply>, exhausted: Set<Supply>, budget: Budget): boolean {
+  const reachedBy = new Map<Supply, Demand<Supply>>();
+  const givesUp = new Map<Demand<Supply>, Supply>();
+  const queue = [source];
+  for (const demand of queue) {
+    for (const supply of demand.supplies) {
+      if (!budget.spend()) return false;
+      if (reachedBy.has(supply) || exhausted.has(supply)) continue;
+      reachedBy.set(supply, demand);
+      if (supply.free > 0) {
+        changeOver(source, supply, reachedBy, givesUp);
+        return true;
+      }
+      for (const user of supply.users) {
+        if (!budget.spend()) return false;
+        if (user === source || givesUp.has(user)) continue;
+        givesUp.set(user, supply);
+        queue.push(user);
+      }
+    }
+  }
+  for (const supply of reachedBy.keys()) exhausted.add(supply);
+  return false;
+}
+
+/** Moves as many units as fit along the path that was found. */
+function changeOver(
+  source: Demand<Supply>,
+  free: Supply,
+  reachedBy: ReadonlyMap<Supply, Demand<Supply>>,
+  givesUp: ReadonlyMap<Demand<Supply>, Supply>,
+): void {
+  const path: { demand: Demand<Supply>; from: Supply | undefined; to: Supply }[] = [];
+  let units = Math.min(source.open, free.free);
+  for (let to: Supply | undefined = free; to !== undefined; to = path.at(-1)?.from) {
+    const demand = reachedBy.get(to) as Demand<Supply>;
+    const from = givesUp.get(demand);
+    if (from !== undefined) units = Math.min(units, demand.used.get(from) ?? 0);
+    path.push({ demand, from, to });
+  }
+  for (const { demand, from, to } of path) {
+    if (from !== undefined) use(demand, from, -units);
+    use(demand, to, units);
+  }
+}
+
+function use(demand: Demand<Supply>, supply: Supply, units: number): void {
+  const used = (demand.used.get(supply) ?? 0) + units;
+  if (used === 0) {
+    demand.used.delete(supply);
+    supply.users.delete(demand);
+  } else {
+    demand.used.set(supply, used);
+    supply.users.add(demand);
+  }
+  demand.open -= units;
+  supply.free -= units;
 }

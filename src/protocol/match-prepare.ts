@@ -5,13 +5,13 @@ import { ExactIndex } from './match-exact.ts';
 import { layOutWanted, type Shape, shapeOf, type Wanted } from './match-shape.ts';
 import type { Registration } from './registration.ts';
 import type { Row, Value } from './value.ts';
+import { type VolatileColumns, volatileColumns } from './volatile.ts';
 
 type Skip = ReadonlySet<string> | undefined;
 
 /** A, made ready to be compared: once per A, as often as needed. */
 export interface Prepared {
-  /** Per target the columns that are not compared. */
-  readonly volatile: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly volatile: VolatileColumns;
   /** Finds exact effects: position in `exact` and `counts`. */
   readonly index: Pick<ExactIndex, 'find'>;
   readonly exact: readonly ApprovedEffect[];
@@ -55,22 +55,6 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
     }
   }
   return { volatile, index, exact, counts, shapes, constrained };
-}
-
-/**
- * Key columns identify the row that A names, so they are compared even where they are declared
- * volatile.
- */
-export function volatileColumns(
-  registration: Registration,
-): ReadonlyMap<string, ReadonlySet<string>> {
-  const volatile = new Map<string, ReadonlySet<string>>();
-  for (const target of registration.targets) {
-    if (target.volatile.length === 0) continue;
-    const columns = target.volatile.filter((column) => !target.key.includes(column));
-    if (columns.length > 0) volatile.set(target.name, new Set(columns));
-  }
-  return volatile;
 }
 
 function isExactEffect({ key, before, after }: ApprovedEffect, skip: Skip): boolean {

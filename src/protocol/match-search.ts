@@ -1,163 +1,169 @@
 import { invariant } from '../errors.ts';
-import type { Budget } from './budget.ts';
-import type { Graph } from './match-graph.ts';
-import { type Label, LabelOptions, type Option } from './match-options.ts';
-import type { Found } from './match-shape.ts';
+import {
+  type Assignment,
+  assign,
+  findCandidates,
+  groupWanted,
+  type Pairing,
+  type Sides,
+  type WantedGroup,
+} from './match-assignment.ts';
+import type { LabelValues } from './match-labels.ts';
+import type { LabelledCell, ObservedGroup, Wanted } from './match-shape.ts';
 
-/** Deeper guesses than the stack holds count as a spent budget. */
-const DEPTH_MAX = 1000;
-
-interface Seen {
-  readonly labels: Set<Label>;
-  readonly nodes: Set<number>;
-  readonly rights: Set<number>;
-  readonly contests: Set<readonly Option[]>;
+/** A label whose value is guessed: what is still to be tried, the next value last. */
+interface Guess {
+  readonly label: string;
+  readonly texts: string[];
+  readonly mark: number;
+  /** Groups with open labels that mention a known one: they have the fewest candidates. */
+  readonly frontier: readonly WantedGroup[];
 }
 
+const FEW = 2;
+const isAnyCell = () => true;
+
 /**
- * Looks for values of the open labels under which a perfect matching exists. Only label values are
- * guessed: once all are settled the rest is a plain matching. Parts that share neither effects nor
- * values are searched one by one, so that one part's failure does not repeat the others.
+ * Looks for values of generated labels under which everything matches. Only label values are
+ * guessed: once all are known the rest is a plain assignment.
  */
 export class LabelSearch {
-  readonly #graph: Graph;
-  readonly #options: LabelOptions;
-  readonly #budget: Budget;
+  readonly #sides: Sides;
+  readonly #labels: LabelValues;
+  readonly #groups: readonly WantedGroup[];
+  readonly #mentions = new Map<string, WantedGroup[]>();
 
-  constructor(graph: Graph, found: readonly Found[], open: ReadonlySet<string>, budget: Budget) {
-    this.#graph = graph;
-    this.#options = new LabelOptions(graph, found, open, budget);
-    this.#budget = budget;
+  constructor(sides: Sides, labels: LabelValues) {
+    this.#sides = sides;
+    this.#labels = labels;
+    this.#groups = groupWanted(sides, labels).filter(({ sample }) => this.#findOpen(sample));
+    for (const group of this.#groups) {
+      for (const { label } of group.sample.labels) {
+        const mentions = this.#mentions.get(label);
+        if (mentions === undefined) this.#mentions.set(label, [group]);
+        else if (mentions.at(-1) !== group) mentions.push(group);
+      }
+    }
   }
 
   /**
-   * True when there is such a matching; the graph's flow is then one. False means nothing if the
-   * budget is spent.
+   * Works out label values that hold in every match there can be, which decides usual approvals in
+   * time linear in their size. Cells with backend evidence speak first: where things contradict
+   * each other, the origin of a value is right. A contradiction is no error here: it leaves the
+   * effects concerned without candidates.
    */
-  run(): boolean {
-    if (!this.#options.begin()) return false;
-    for (const part of this.#split(this.#options.labels)) {
-      const { mark } = this.#options;
-      if (this.#dive(part)) continue;
-      this.#options.takeBack(mark);
-      if (!this.#searchPart(part, 0)) return false;
+  deduce(): void {
+    const isOrigin = (cell: LabelledCell) => this.#sides.candidates.hasEvidence(cell);
+    for (const isHeard of [isOrigin, isAnyCell]) {
+      const queue = [...this.#groups];
+      for (const group of queue) {
+        const open = group.sample.labels.filter(({ label }) => this.#labels.isOpen(label));
+        if (open.some(isHeard)) this.#examine(group, isHeard, queue);
+      }
     }
-    if (this.#budget.exhausted) return false;
-    invariant(
-      this.#graph.flow.fill(this.#budget) || this.#budget.exhausted,
-      'a search that succeeds leaves a match',
-    );
+  }
+
+  /**
+   * Guesses the labels that are still open, one after the other, and takes back what leads to a
+   * contradiction. Undefined when nothing is left to try, or when the budget is spent.
+   */
+  guess(pairings: readonly Pairing[]): Assignment | undefined {
+    const likely = likelyValues(pairings);
+    const guesses: Guess[] = [];
+    let isPossible = true;
+    while (!this.#sides.budget.exhausted) {
+      if (isPossible && this.#labels.areAllKnown) {
+        const assignment = assign(this.#sides, this.#labels);
+        if (assignment.complete) return assignment;
+      } else if (isPossible) {
+        guesses.push(this.#nextGuess(guesses.at(-1), likely));
+      }
+      const guess = guesses.at(-1);
+      if (guess === undefined) return undefined;
+      this.#labels.takeBack(guess.mark);
+      const text = guess.texts.pop();
+      isPossible = text !== undefined && this.#assume(guess.label, text);
+      if (text === undefined) guesses.pop();
+    }
+    return undefined;
+  }
+
+  #findOpen({ labels }: Wanted): LabelledCell | undefined {
+    return labels.find(({ label }) => this.#labels.isOpen(label));
+  }
+
+  #assume(label: string, text: string): boolean {
+    if (!this.#labels.bind(label, text)) return false;
+    const queue = [...(this.#mentions.get(label) ?? [])];
+    for (const group of queue) if (!this.#examine(group, isAnyCell, queue)) return false;
     return true;
   }
 
-  /** Guesses without looking back, along the matching at hand: finds most matches there are. */
-  #dive(part: readonly Label[]): boolean {
-    for (;;) {
-      const label = this.#chooseLabel(part);
-      if (label === undefined) return true;
-      const [option] = this.#orderOptions(label);
-      if (option === undefined || !this.#options.assume(option)) return false;
-    }
-  }
-
-  #search(labels: readonly Label[], depth: number): boolean {
-    if (depth > DEPTH_MAX) this.#budget.spend(Number.POSITIVE_INFINITY);
-    return this.#split(labels).every((part) => this.#searchPart(part, depth));
-  }
-
-  #searchPart(part: readonly Label[], depth: number): boolean {
-    const label = this.#chooseLabel(part);
-    if (label === undefined) return true;
-    for (const option of this.#orderOptions(label)) {
-      if (this.#budget.exhausted) return false;
-      const { mark } = this.#options;
-      if (this.#options.assume(option) && this.#search(part, depth + 1)) return true;
-      this.#options.takeBack(mark);
-    }
-    return false;
-  }
-
-  /** The open label with the fewest values left. */
-  #chooseLabel(part: readonly Label[]): Label | undefined {
-    let best: Label | undefined;
-    for (const label of part) {
-      if (!this.#budget.spend()) return undefined;
-      if (!label.settled && (best === undefined || label.live < best.live)) best = label;
-      if (best?.live === 2) break;
-    }
-    return best;
-  }
-
-  /** The value that the matching at hand uses comes first. */
-  #orderOptions(label: Label): readonly Option[] {
-    this.#budget.spend(label.options.size);
-    const live = [...label.options.values()].filter((option) => option.live);
-    const used = live.find((option) =>
-      option.edges.some((edge) => this.#graph.flow.units(edge) > 0),
-    );
-    return used === undefined ? live : [used, ...live.filter((option) => option !== used)];
-  }
-
   /**
-   * Splits labels into parts that share no effect, observed or approved, and no value of a place.
+   * Binds the labels on whose value all candidates of a group agree, and queues the groups that
+   * mention them. False when the group has too few candidates or a label cannot have that value.
    */
-  #split(labels: readonly Label[]): readonly (readonly Label[])[] {
-    const seen: Seen = {
-      labels: new Set(),
-      nodes: new Set(),
-      rights: new Set(),
-      contests: new Set(),
-    };
-    const parts: Label[][] = [];
-    for (const first of labels) {
-      if (first.settled || seen.labels.has(first)) continue;
-      const part = [first];
-      seen.labels.add(first);
-      for (const label of part) {
-        for (const linked of this.#linkedLabels(label, seen)) {
-          if (linked.settled || seen.labels.has(linked)) continue;
-          seen.labels.add(linked);
-          part.push(linked);
-        }
-      }
-      parts.push(part);
+  #examine(
+    { sample, count }: WantedGroup,
+    isHeard: (cell: LabelledCell) => boolean,
+    queue: WantedGroup[],
+  ): boolean {
+    const { candidates, budget } = this.#sides;
+    let agreeing = sample.labels.filter((cell) => this.#labels.isOpen(cell.label) && isHeard(cell));
+    let room = 0;
+    let first: ObservedGroup | undefined;
+    for (const observed of candidates.lookUp(sample, this.#labels)) {
+      if (room >= count && agreeing.length === 0) return true;
+      if (!budget.spend()) return false;
+      if (!candidates.admits(sample, observed, this.#labels)) continue;
+      first ??= observed;
+      room += observed.effects.length;
+      agreeing = agreeing.filter(({ slot }) => observed.texts[slot] === first?.texts[slot]);
     }
-    return parts;
+    let isPossible = room >= count;
+    for (const { label, slot } of agreeing) {
+      const text = first?.texts[slot];
+      if (text === undefined || !this.#labels.isOpen(label)) continue;
+      if (!this.#labels.bind(label, text)) isPossible = false;
+      for (const mention of this.#mentions.get(label) ?? []) queue.push(mention);
+    }
+    return isPossible;
   }
 
-  *#linkedLabels(label: Label, seen: Seen): Iterable<Label> {
-    for (const option of label.options.values()) {
-      if (!option.live) continue;
-      for (const contest of option.contests) {
-        if (seen.contests.has(contest)) continue;
-        seen.contests.add(contest);
-        if (!this.#budget.spend(contest.length)) return;
-        for (const rival of contest) if (rival.live) yield rival.label;
-      }
-    }
-    const nodes = label.nodes.filter((node) => !seen.nodes.has(node));
-    for (const node of nodes) seen.nodes.add(node);
-    for (const node of nodes) {
-      yield* this.#options.labelsAt[node] ?? [];
-      for (const neighbour of this.#neighbours(node, seen)) nodes.push(neighbour);
-    }
+  /** Guesses an open label of a group with few candidates; its likely value is tried first. */
+  #nextGuess(last: Guess | undefined, likely: ReadonlyMap<string, string>): Guess {
+    const { mark } = this.#labels;
+    const isOpen = ({ sample }: WantedGroup) => this.#findOpen(sample) !== undefined;
+    const news = this.#labels.boundSince(last?.mark ?? 0);
+    const touched = news.flatMap((label) => this.#mentions.get(label) ?? []);
+    const frontier = [...new Set([...(last?.frontier ?? []), ...touched])].filter(isOpen);
+    const group = this.#narrowest(frontier) ?? this.#groups.find(isOpen);
+    const cell = group && this.#findOpen(group.sample);
+    invariant(group !== undefined && cell !== undefined, 'an open label is mentioned somewhere');
+    const found = findCandidates(this.#sides, group.sample, this.#labels);
+    const texts = new Set(found.map(({ texts }) => texts[cell.slot] as string));
+    const first = likely.get(cell.label) ?? '';
+    const ordered = texts.delete(first) ? [...texts, first] : [...texts];
+    return { label: cell.label, texts: ordered, mark, frontier };
   }
 
-  /** Nodes that compete with this one for an observed effect. */
-  *#neighbours(node: number, seen: Seen): Iterable<number> {
-    const { flow } = this.#graph;
-    for (const edge of flow.leaving(node)) {
-      if (!this.#budget.spend()) return;
-      const right = flow.rightOf(edge);
-      if (!flow.isLive(edge) || seen.rights.has(right)) continue;
-      seen.rights.add(right);
-      for (const back of flow.entering(right)) {
-        if (!this.#budget.spend()) return;
-        const owner = flow.leftOf(back);
-        if (!flow.isLive(back) || seen.nodes.has(owner)) continue;
-        seen.nodes.add(owner);
-        yield owner;
-      }
+  /** The first group with hardly any candidates, or else the one with the fewest. */
+  #narrowest(groups: readonly WantedGroup[]): WantedGroup | undefined {
+    let narrowest: WantedGroup | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const group of groups) {
+      const { length } = this.#sides.candidates.lookUp(group.sample, this.#labels);
+      if (length < fewest) [narrowest, fewest] = [group, length];
+      if (fewest <= FEW || this.#sides.budget.exhausted) break;
     }
+    return narrowest;
   }
+}
+
+/** The values that labels would have if effects were matched like this. */
+function likelyValues(pairings: readonly Pairing[]): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const { wanted, observed } of pairings)
+    for (const { label, slot } of wanted.labels) values.set(label, observed.texts[slot] as string);
+  return values;
 }

@@ -1,6 +1,7 @@
-import { rowText, sortedColumns, valueText } from './bag.ts';
+import { sortedColumns, valueText } from './bag.ts';
 import { isExact } from './constraint.ts';
 import type { ApprovedEffect, Cell, Effect } from './effect.ts';
+import type { Remainder } from './match-exact.ts';
 import type { Value } from './value.ts';
 
 const SECTIONS = ['key', 'before', 'after'] as const;
@@ -30,17 +31,22 @@ export interface Wanted {
   readonly cells: readonly Cell[];
   /** Per slot the text of the one value that is approved; undefined where a constraint decides. */
   readonly fixed: readonly (string | undefined)[];
-  readonly labels: readonly { readonly label: string; readonly slot: number }[];
+  readonly labels: readonly LabelledCell[];
 }
 
-/** Equal observed effects, value by value in the order of their shape's slots. */
-export interface Found {
+/** A cell that asks for a generated value. */
+export interface LabelledCell {
+  readonly label: string;
+  readonly slot: number;
+  readonly place: string;
+}
+
+/** Equal observed effects that may be what an approved one with constraints asks for. */
+export interface ObservedGroup extends Remainder {
   readonly shape: Shape;
+  /** In the order of the shape's slots, and the texts under which they are compared. */
   readonly values: readonly Value[];
   readonly texts: readonly string[];
-  /** How many of them an approved effect must account for, and how many more may be left over. */
-  readonly required: number;
-  readonly optional: number;
 }
 
 type Imaged = Pick<Effect, 'op' | 'target'> & { readonly [section in Slot['section']]?: object };
@@ -77,29 +83,16 @@ export function layOutWanted(effect: ApprovedEffect, shape: Shape): Wanted {
   const cells = shape.slots.map(({ section, column }) => effect[section]?.[column] as Cell);
   const fixed = cells.map((cell) => (isExact(cell) ? valueText(cell.is) : undefined));
   const labels = cells.flatMap((cell, slot) =>
-    'generated' in cell ? [{ label: cell.generated, slot }] : [],
+    'generated' in cell
+      ? [{ label: cell.generated, slot, place: shape.slots[slot]?.place as string }]
+      : [],
   );
   return { effect, shape, cells, fixed, labels };
 }
 
-/** Lays observed effects out along their shape. */
-export function layOutFound(
-  effect: Effect,
-  shape: Shape,
-  counts: Pick<Found, 'required' | 'optional'>,
-): Found {
-  const values = shape.slots.map(({ section, column }) => effect[section]?.[column] as Value);
-  return { shape, values, texts: values.map(valueText), ...counts };
-}
-
-/** Whether an update touched volatile columns and nothing else. */
-export function isVolatileOnly({ op, before, after }: Effect, skip: ReadonlySet<string>): boolean {
-  if (op !== 'update') return false;
-  const columns = [...Object.keys(before ?? {}), ...Object.keys(after ?? {})];
-  return columns.length > 0 && columns.every((column) => skip.has(column));
-}
-
-/** Identity of the row that an effect is about; undefined where its target has no key. */
-export function rowIdentity({ target, key }: Effect): string | undefined {
-  return key === undefined ? undefined : `${target.length}:${target}${rowText(key)}`;
+/** Lays equal observed effects out along their shape. */
+export function layOutObserved(remainder: Remainder, shape: Shape): ObservedGroup {
+  const [effect] = remainder.effects;
+  const values = shape.slots.map(({ section, column }) => effect?.[section]?.[column] as Value);
+  return { ...remainder, shape, values, texts: values.map(valueText) };
 }

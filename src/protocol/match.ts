@@ -3,11 +3,12 @@ import { EffectBag } from './bag.ts';
 import { Budget } from './budget.ts';
 import { type Diff, diffOf } from './diff.ts';
 import type { ApprovedEffect, Effect } from './effect.ts';
-import type { MatchEvidence } from './match-candidates.ts';
+import { Candidates, type MatchEvidence } from './match-candidates.ts';
 import { matchConstrained } from './match-constrained.ts';
-import { ExactCount, type Remainder } from './match-count.ts';
+import { ExactCount, type Remainder } from './match-exact.ts';
 import type { Prepared } from './match-prepare.ts';
-import { type Found, isVolatileOnly, layOutFound, rowIdentity, shapeText } from './match-shape.ts';
+import { layOutObserved, type ObservedGroup, shapeText } from './match-shape.ts';
+import { isVolatileOnly, rowIdentity } from './volatile.ts';
 
 export { type Prepared, prepareApproved } from './match-prepare.ts';
 
@@ -45,40 +46,29 @@ export function matchBags(
 ): MatchResult {
   const count = new ExactCount(prepared, observed);
   const missing = count.missing();
-  const sorted = sortRemainders(prepared, count);
-  const differs = missing.length > 0 || sorted.strange.some(({ required }) => required > 0);
-  const strange = sorted.strange.flatMap(({ effects }) => effects);
-  if (prepared.constrained.length === 0) {
-    if (!differs) return { kind: 'equal' };
-    return different({ prepared, taken: count.taken, unmatched: strange }, missing, 'effects');
-  }
-  const { comparable, found } = sorted;
-  const allowance = BUDGET_PER_EFFECT * (prepared.constrained.length + found.length);
+  const { comparable, strange } = sortRemainders(prepared, count);
+  const differs = missing.length > 0 || strange.some(({ required }) => required > 0);
+  const { constrained: wanted } = prepared;
+  if (wanted.length === 0 && !differs) return { kind: 'equal' };
+  const allowance = BUDGET_PER_EFFECT * (wanted.length + comparable.length);
   const budget = new Budget(context.budget ?? BUDGET_BASE + allowance);
-  const match = matchConstrained({
-    wanted: prepared.constrained,
-    found,
-    evidence: context,
-    budget,
-    differs,
-  });
+  const candidates = new Candidates(wanted, comparable, context, budget);
+  const match = matchConstrained({ wanted, observed: comparable, candidates, budget }, differs);
   switch (match.kind) {
     case 'perfect':
       return { kind: 'equal' };
     case 'budget':
       return { kind: 'budget', steps: budget.spent };
     case 'partial': {
-      const matched = comparable.flatMap(({ effects }, position) =>
-        effects.slice(0, match.matched[position]),
+      const matchedOf = (group: ObservedGroup) => match.matched.get(group) ?? 0;
+      const taken = comparable.flatMap((group) => group.effects.slice(0, matchedOf(group)));
+      const unmatched = comparable.flatMap((group) => group.effects.slice(matchedOf(group)));
+      const extra = extraEffects(
+        prepared,
+        count.taken.concat(taken),
+        strange.flatMap(({ effects }) => effects).concat(unmatched),
       );
-      const unmatched = comparable.flatMap(({ effects }, position) =>
-        effects.slice(match.matched[position]),
-      );
-      return different(
-        { prepared, taken: count.taken.concat(matched), unmatched: strange.concat(unmatched) },
-        [...missing, ...match.missing],
-        match.reason,
-      );
+      return differBy([...missing, ...match.missing], extra, match.reason);
     }
     default:
       return unreachable(match);
@@ -86,61 +76,44 @@ export function matchBags(
 }
 
 interface SortedRemainders {
-  /**
-   * Observed effects of a shape that an effect with constraints has, and the same laid out for
-   * matching.
-   */
-  readonly comparable: readonly Remainder[];
-  readonly found: readonly Found[];
+  /** Observed effects of a shape that an effect with constraints has. */
+  readonly comparable: readonly ObservedGroup[];
   readonly strange: readonly Remainder[];
 }
 
 function sortRemainders(prepared: Prepared, count: ExactCount): SortedRemainders {
-  const comparable: Remainder[] = [];
-  const found: Found[] = [];
+  const comparable: ObservedGroup[] = [];
   const strange: Remainder[] = [];
   for (const remainder of count.remainders.values()) {
-    const { effects, required } = remainder;
-    const effect = effects[0] as Effect;
+    const effect = remainder.effects[0] as Effect;
     const shape = prepared.shapes.get(shapeText(effect, prepared.volatile.get(effect.target)));
-    if (shape === undefined) {
-      strange.push(remainder);
-    } else {
-      comparable.push(remainder);
-      found.push(layOutFound(effect, shape, { required, optional: effects.length - required }));
-    }
+    if (shape === undefined) strange.push(remainder);
+    else comparable.push(layOutObserved(remainder, shape));
   }
-  return { comparable, found, strange };
+  return { comparable, strange };
 }
 
-interface Compared {
-  readonly prepared: Prepared;
-  /** Observed effects that A accounts for, where their target has volatile columns. */
-  readonly taken: readonly Effect[];
-  readonly unmatched: readonly Effect[];
+/** What nothing in A accounts for, without updates of volatile columns on rows that A names. */
+function extraEffects(
+  { volatile }: Prepared,
+  taken: readonly Effect[],
+  unmatched: readonly Effect[],
+): EffectBag {
+  const named = new Set(taken.map(rowIdentity));
+  return EffectBag.of(
+    unmatched.filter((effect) => {
+      const row = rowIdentity(effect);
+      return row === undefined || !named.has(row) || !isVolatileOnly(effect, volatile);
+    }),
+  );
 }
 
-function different(
-  { prepared, taken, unmatched }: Compared,
+function differBy(
   missing: readonly ApprovedEffect[],
+  extra: EffectBag,
   reason: 'effects' | 'labels',
 ): MatchResult {
-  const named = new Set(taken.map(rowIdentity));
-  const extra = new EffectBag();
-  for (const effect of unmatched) {
-    const skip = prepared.volatile.get(effect.target);
-    const row = rowIdentity(effect);
-    const negligible =
-      skip !== undefined && row !== undefined && isVolatileOnly(effect, skip) && named.has(row);
-    if (!negligible) extra.add(effect);
-  }
   invariant(missing.length > 0 || extra.size > 0, 'bags that differ have a difference');
-  return {
-    kind: 'different',
-    reason,
-    diff: diffOf(
-      missing,
-      [...extra.entries()].map(([, effect]) => effect),
-    ),
-  };
+  const counted = [...extra.entries()].map(([, effect]) => effect);
+  return { kind: 'different', reason, diff: diffOf(missing, counted) };
 }

@@ -51,9 +51,8 @@ function netOfKey(target: string, relation: Relation, images: Images): Effect | 
   if (removed.length > 1 || added.length > 1) {
     throw relation.fault('series of writes', 'they do not follow from each other');
   }
-  // Not by index: what is on the prototype of lists would stand in for the element of an empty one.
-  const before = removed.at(0);
-  const after = added.at(0);
+  const [before] = removed;
+  const [after] = added;
   if (before === undefined) return after && { op: 'insert', target, key, after };
   if (after === undefined) return { op: 'delete', target, key, before };
   const differences = findChanges(before, after);

@@ -1,20 +1,6 @@
 import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
 
 /**
- * Kept from before any tool has run, because a tool may overwrite them: what one is handed before
- * it is frozen, it keeps.
- */
-const {
-  freeze,
-  getOwnPropertyDescriptor,
-  getOwnPropertySymbols,
-  getPrototypeOf,
-  keys: keysOf,
-} = Object;
-const { isArray } = Array;
-const { stringify } = JSON;
-
-/**
  * What a pass may still meet, and whether the copy that it makes lists all its keys in canonical
  * order.
  */
@@ -42,7 +28,7 @@ export const readPlain: Reader = (value, pass, depth) => {
       return value;
     case 'object':
       if (value === null) return null;
-      return isArray(value)
+      return Array.isArray(value)
         ? readItems(value, ANY_ITEMS, pass, depth)
         : readMembers(value, isAnyKey, readPlain, pass, depth);
     default:
@@ -77,21 +63,21 @@ export function readItems(
   pass: Pass,
   depth: number,
 ): unknown {
-  if (!isArray(value) || getPrototypeOf(value) !== Array.prototype) return undefined;
+  if (!Array.isArray(value) || Object.getPrototypeOf(value) !== Array.prototype) return undefined;
   const { length } = value;
   if (length < min || length > max) return undefined;
   // Holes and named properties both make these differ, or leave an index without a descriptor.
-  if (!isWithin(value, pass, depth) || keysOf(value).length !== length) return undefined;
+  if (!isWithin(value, pass, depth) || Object.keys(value).length !== length) return undefined;
   const copy: unknown[] = [];
   for (let index = 0; index < length; index += 1) {
-    const property = getOwnPropertyDescriptor(value, index);
+    const property = Object.getOwnPropertyDescriptor(value, index);
     if (!isData(property)) return undefined;
     const read = typeof readers === 'function' ? readers : (readers[index] as Reader);
     const item = read(property.value, pass, depth + 1);
     if (item === undefined) return undefined;
     copy[index] = item;
   }
-  return freeze(copy);
+  return Object.freeze(copy);
 }
 
 /** An object whose keys are data. */
@@ -104,18 +90,18 @@ export function readMembers(
 ): unknown {
   if (!isPlainObject(value, pass, depth)) return undefined;
   const copy: Record<string, unknown> = {};
-  const keys = sortKeys(keysOf(value));
+  const keys = sortKeys(Object.keys(value));
   for (let index = 0; index < keys.length; index += 1) {
     const key = keys[index] as string;
     if (key === '__proto__' || !isKey(key) || !isText(key, pass)) return undefined;
     if (mayBeIndex(key)) pass.inOrder = false;
-    const property = getOwnPropertyDescriptor(value, key);
+    const property = Object.getOwnPropertyDescriptor(value, key);
     if (!isData(property)) return undefined;
     const inner = read(property.value, pass, depth + 1);
     if (inner === undefined) return undefined;
     copy[key] = inner;
   }
-  return freeze(copy);
+  return Object.freeze(copy);
 }
 
 const ZERO = 48;
@@ -149,7 +135,7 @@ export function readFields(
   let present = 0;
   for (let index = 0; index < fields.length; index += 1) {
     const { key, optional, read } = fields[index] as Field;
-    const property = getOwnPropertyDescriptor(value, key);
+    const property = Object.getOwnPropertyDescriptor(value, key);
     if (optional && property?.enumerable !== true) continue;
     if (!isData(property)) return undefined;
     const inner = read(property.value, pass, depth + 1);
@@ -157,7 +143,7 @@ export function readFields(
     copy[key] = inner;
     present += 1;
   }
-  return keysOf(value).length === present ? freeze(copy) : undefined;
+  return Object.keys(value).length === present ? Object.freeze(copy) : undefined;
 }
 
 /** Found, listed, and no accessor. */
@@ -166,17 +152,19 @@ function isData(property: PropertyDescriptor | undefined): property is PropertyD
 }
 
 function isPlainObject(value: unknown, pass: Pass, depth: number): value is object {
-  if (typeof value !== 'object' || value === null || isArray(value)) return false;
-  const prototype: unknown = getPrototypeOf(value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
   return (prototype === Object.prototype || prototype === null) && isWithin(value, pass, depth);
 }
 
 function isWithin(value: object, pass: Pass, depth: number): boolean {
   pass.objectsLeft -= 1;
-  return depth < MAX_DEPTH && pass.objectsLeft >= 0 && getOwnPropertySymbols(value).length === 0;
+  return (
+    depth < MAX_DEPTH && pass.objectsLeft >= 0 && Object.getOwnPropertySymbols(value).length === 0
+  );
 }
 
-const NOTHING = freeze([]);
+const NOTHING = Object.freeze([]);
 
 /**
  * The canonical text of a copy that a pass has made; undefined where it is too long. The engine's
@@ -186,7 +174,7 @@ const NOTHING = freeze([]);
 export function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined {
   if (!inOrder || 'toJSON' in NOTHING) return canonical(copy);
   try {
-    const text = stringify(copy);
+    const text = JSON.stringify(copy);
     return text.length > MAX_LENGTH ? undefined : text;
   } catch {
     // An engine has its own limit for strings. Whoever gets no text asks `canonical`, which says

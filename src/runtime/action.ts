@@ -15,11 +15,16 @@ export function readAction(
     return { kind: 'read', action: admitted.adapter.parseAction(untrusted) };
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_ACTION_INVALID') throw error;
-    const tried = admitted.registration.values === 'plain' ? excerptOf(untrusted) : undefined;
     const message = storableFault(admitted, error).slice(0, 2000);
-    const detail = tried === undefined ? message : `${message}; it tried: ${tried}`;
+    const detail = withTried(admitted, message, untrusted);
     return { kind: 'refused', refusal: { reason: 'action-invalid', detail } };
   }
+}
+
+/** Adds what was tried to a refusal, unless the adapter's records keep values as digests only. */
+export function withTried(admitted: Admitted, message: string, action: unknown): string {
+  const tried = admitted.registration.values === 'plain' ? excerptOf(action) : undefined;
+  return tried === undefined ? message : `${message}; it tried: ${tried}`;
 }
 
 const EXCERPT_MAX = 1500;

@@ -1,6 +1,5 @@
 import { digestPieces } from '../crypto/digest.ts';
 import { canonicalBytes } from '../protocol/canon-size.ts';
-import { comparedEffects } from '../protocol/compared.ts';
 import type { Diff } from '../protocol/diff.ts';
 import type { Effect } from '../protocol/effect.ts';
 import type { License, SignedLicense } from '../protocol/license.ts';
@@ -9,6 +8,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { boundDiff, cutDiff, type DigestValue, redactDiff } from '../protocol/redact.ts';
 import type { RecordedOutcome } from '../protocol/terminal.ts';
 import type { Value } from '../protocol/value.ts';
+import { comparedEffects } from '../protocol/volatile.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
 /** Why something was refused: a stable reason and a sentence that says what to do. */

@@ -17,7 +17,7 @@ import type { Policy } from '../protocol/frame.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
-import type { Digest, ExecutionId } from '../protocol/record.ts';
+import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { redactApproved } from '../protocol/redact.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import {
@@ -27,6 +27,7 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
+import { withTried } from './action.ts';
 import { type Attempt, type Refusal, type Refused, storableText } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { occurrencesOf } from './continuation.ts';
@@ -44,11 +45,12 @@ export function openAttempt(
   deployment: Deployment,
   admitted: Admitted,
   signed: SignedLicense,
+  chosen?: OccurrenceId,
 ): Attempt {
   const { license } = signed;
   const lineage = digestRecord(licenseRecord, license);
   const { issuer, nonce } = license;
-  const occurrence = occurrenceId({ issuer, nonce, license: lineage, index: 0 });
+  const occurrence = chosen ?? occurrenceId({ issuer, nonce, license: lineage, index: 0 });
   const execution = `exe_${deployment.ids.hex(16)}` as ExecutionId;
   return { execution, occurrence, license, signed, lineage, admitted };
 }
@@ -57,6 +59,8 @@ export function openAttempt(
 interface AuthorityRequest {
   readonly action: unknown;
   readonly revision?: string | undefined;
+  /** The only occurrence that may be spent; the next unspent one if none is named. */
+  readonly occurrence?: OccurrenceId | undefined;
 }
 
 export type Authority =
@@ -88,7 +92,9 @@ export async function claimAuthority(
   // Taken before the store is asked, which may keep it waiting, and after all that may take longer
   // than a lease.
   const leased = deadlineIn(deployment.clock, deployment.leaseMs);
-  const result = await deployment.ledgers.claim(claimRequest(deployment, attempt));
+  const result = await deployment.ledgers.claim(
+    claimRequest(deployment, attempt, request.occurrence),
+  );
   if (result.kind === 'refused') return { kind: 'refused', refusal: result };
   const sealed = result.claim;
   const { occurrence } = sealed.record;
@@ -115,7 +121,11 @@ async function checkService(
 }
 
 /** The binding, what is kept of A, and how the claim is made once an occurrence was chosen. */
-function claimRequest(deployment: Deployment, attempt: SignedAttempt): ClaimRequest {
+function claimRequest(
+  deployment: Deployment,
+  attempt: SignedAttempt,
+  only: OccurrenceId | undefined,
+): ClaimRequest {
   const { admitted, signed, lineage, execution } = attempt;
   const { license, approved } = signed;
   const { issuer, nonce } = license;
@@ -126,6 +136,7 @@ function claimRequest(deployment: Deployment, attempt: SignedAttempt): ClaimRequ
   return {
     license,
     binding,
+    ...(only !== undefined && { only }),
     leaseMs: deployment.leaseMs,
     approvedText: isDigested
       ? canonical(redactApproved(approved, deployment.digestValue))
@@ -314,9 +325,10 @@ export function checkPresupposed(
     return refuse('frame-changed', detail);
   }
   if (license.action === undefined) return undefined;
-  return actionDigest(admitted, action, approved.salt) === license.action
-    ? undefined
-    : refuse('other-action', 'the license is bound to another action');
+  if (actionDigest(admitted, action, approved.salt) === license.action) return undefined;
+  const tried = admitted.adapter.describeAction(action);
+  const detail = withTried(admitted, 'the license is bound to another action', tried);
+  return refuse('other-action', detail);
 }
 
 /** Whether a later plan was announced for the task since. */

@@ -1,5 +1,6 @@
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './action.ts';
 import { type Attempt, faultOf, type Refusal, type Refused } from './attempt.ts';
@@ -38,14 +39,31 @@ export async function execute(
   untrustedAction: unknown,
   options: ExecuteOptions = {},
 ): Promise<Terminal> {
-  const signed = parseSignedLicense(license);
+  return await executeSigned(deployment, parseSignedLicense(license), untrustedAction, options);
+}
+
+/** Execution of one occurrence of a license; the next unspent one if none is named. */
+export interface OccurrenceOptions extends ExecuteOptions {
+  readonly occurrence?: OccurrenceId;
+}
+
+/**
+ * The same for a license that was read. If the named occurrence is already spent, the refusal is
+ * returned without being recorded.
+ */
+export async function executeSigned(
+  deployment: Deployment,
+  signed: SignedLicense,
+  untrustedAction: unknown,
+  options: OccurrenceOptions,
+): Promise<Terminal> {
   const { adapter } = signed.license;
   const activity = {
     kind: 'execute',
     ...(deployment.adapters.has(adapter) && { adapter }),
   } as const;
   const run = (reporting: Deployment) =>
-    executeLicense(reporting, signed, untrustedAction, options.revision);
+    executeLicense(reporting, signed, untrustedAction, options);
   return await traced(deployment, activity, run, endingOf);
 }
 
@@ -53,10 +71,10 @@ async function executeLicense(
   deployment: Deployment,
   signed: SignedLicense,
   untrustedAction: unknown,
-  revision: string | undefined,
+  { revision, occurrence }: OccurrenceOptions,
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
-  const opened = openAttempt(deployment, admitted, signed);
+  const opened = openAttempt(deployment, admitted, signed, occurrence);
 
   // The signature comes first: reading an action takes time, and anyone can present a license.
   const presented = admitSigned(deployment, opened);
@@ -68,7 +86,10 @@ async function executeLicense(
     return await finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
 
-  const authority = await claimAuthority(deployment, presented.attempt, { action, revision });
+  const request = { action, revision, occurrence };
+  const authority = await claimAuthority(deployment, presented.attempt, request);
+  if (authority.kind === 'refused' && occurrence !== undefined && isSpent(authority))
+    return rejection(deployment, opened, 'authority', authority.refusal);
   if (authority.kind === 'refused')
     return await finishUnclaimed(deployment, opened, 'authority', authority.refusal);
 
@@ -85,6 +106,8 @@ async function executeLicense(
       await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
   }
 }
+
+const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
 
 /** A refusal that spends nothing. Of many the first are kept, and all are answered. */
 async function finishUnclaimed(

@@ -96,7 +96,7 @@ async function recoverDue(
   { now }: RecoverOptions,
 ): Promise<Result> {
   if (!entry.leaseExpired && now !== true)
-    return running('its lease is live; wait until it ends, or recover with --now');
+    return running('its lease is live; wait until it ends, or recover with the option `now`');
   return recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)));
 }
 

@@ -32,6 +32,7 @@ import {
   release,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
@@ -115,6 +116,16 @@ export interface Runtime extends AsyncDisposable {
     action: unknown,
     options?: ExecuteOptions,
   ): Promise<Terminal>;
+  /**
+   * Executes the license if it is unused; otherwise waits for the attempt that holds it, recovers
+   * one whose lease has run out, or returns the recorded verdict. May be called again and again,
+   * from any number of processes: there is one effect and one verdict.
+   */
+  ensure(
+    license: SignedLicense | unknown,
+    action: unknown,
+    options?: EnsureOptions,
+  ): Promise<Ensured>;
   /**
    * Rehearses the action beside production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
@@ -311,6 +322,7 @@ function methodsOf(parts: {
     propose: (operation, input, options) => propose(deployment, operation, input, options),
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
+    ensure: (license, action, options) => ensure(deployment, license, action, options),
     shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     continuations: () => openContinuations(ledgers),

@@ -86,10 +86,12 @@ export const LIARS: Readonly<Record<string, Change>> = {
   })),
   'promotes what is over': stages((stage, backend) => ({
     async promote(permit) {
-      const promotion = await stage.promote(permit);
-      if (promotion.kind !== 'refused' || promotion.reason !== 'stage-ended') return promotion;
-      backend.write(note);
-      return { kind: 'confirmed' };
+      try {
+        return await stage.promote(permit);
+      } catch {
+        backend.write(note);
+        return { kind: 'confirmed' };
+      }
     },
   })),
   'voids what is committed': markers((_honest, backend) => ({

@@ -64,11 +64,14 @@ test('so does a relation, a collection, the sessions and the service', async () 
         collections: {
           orders: { path: '/orders', key: 'id', volatil: ['at'] } as { path: string; key: string },
         },
-        tools: {},
+        tools: 'tools.js',
       }),
       /collection "orders": unknown option "volatil"/,
     ],
-    [snapshot({ file: 'state.db', collections: {} } as never), /tools must be an object/],
+    [
+      snapshot({ file: 'state.db', collections: {} } as never),
+      /tools must be the path or the URL of the module/,
+    ],
     [
       mediatedHttp({
         service: { url: 'https://bank', cas: 'PEM' } as never,

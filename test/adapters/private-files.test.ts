@@ -16,6 +16,7 @@ import { createSealer } from '../../src/crypto/seal.ts';
 import { sqliteLedgers } from '../../src/ledger/sqlite/index.ts';
 import { mintProofs } from '../../src/testing/index.ts';
 import { testKeyring } from '../keyring.ts';
+import { toolModule } from './snapshot/tool-module.ts';
 
 const CONTEXT = { name: 'a', clock: systemClock, reached: unobserved };
 const former = process.umask(0);
@@ -45,7 +46,7 @@ test('the state of a snapshot adapter, its log and its index are readable by the
   const folder = join(home, 'snapshot');
   mkdirSync(folder);
   const options = { file: join(folder, 'state.db'), initial: { list: [] }, collections: {} };
-  const tools = { add: (state: unknown) => (state as { list: number[] }).list.push(1) };
+  const tools = toolModule({ add: (state: { list: number[] }) => state.list.push(1) });
   const adapter = (await snapshot({ ...options, tools }).open(CONTEXT)) as PromotableAdapter;
   await promote(adapter, { calls: [{ tool: 'add' }] });
   assert.deepEqual(modesIn(folder), ['state.db 600', 'state.db-shm 600', 'state.db-wal 600']);

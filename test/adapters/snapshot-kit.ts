@@ -7,12 +7,7 @@ import { systemClock } from '../../src/contract/clock.ts';
 import { unobserved } from '../../src/contract/steps.ts';
 import { insert, read, update } from '../../src/protocol/draft.ts';
 import type { AdapterKit } from '../../src/testing/index.ts';
-
-interface Shop {
-  readonly orders: { id: number; status: string }[];
-  readonly audit: Record<string, { text: string }>;
-  revision: number;
-}
+import type { Shop } from './snapshot-kit-tools.ts';
 
 const INITIAL: Shop = {
   orders: [
@@ -38,15 +33,7 @@ export const snapshotKit: AdapterKit = {
         orders: { path: '/orders', key: 'id' },
         audit: { path: '/audit', key: 'order', map: true, fields: ['text'] },
       },
-      tools: {
-        setStatus(state: Shop, { id, status }: { readonly id: number; readonly status: string }) {
-          const order = state.orders.find((candidate) => candidate.id === id);
-          if (order === undefined) throw new Error(`there is no order ${id}`);
-          order.status = status;
-          state.audit[String(id)] = { text: status };
-          state.revision += 1;
-        },
-      },
+      tools: new URL('./snapshot-kit-tools.ts', import.meta.url),
       busyTimeoutMs: 0,
     });
     await (await factory.open({ name: 'shop', clock: systemClock, reached: unobserved })).close();

@@ -117,6 +117,6 @@ test('what init suggests for functions that share a name and for writable views 
   assert.equal(printed.code, 0, printed.stderr);
   assert.match(
     printed.stdout,
-    /grant execute on routine "public"."pay"\(.*text"?\) to "?effectmatch_execunused_here/,
+    /grant execute on routine "public"."pay"\(.*text"?\) to "?effectmatch_exec_unused_here/,
   );
 });

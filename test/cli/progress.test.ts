@@ -62,11 +62,11 @@ test('every verb that works on a database or a whole journal shows progress', ()
   const read = (name: string) =>
     readFileSync(new URL(`../../src/cli/${name}.ts`, import.meta.url), 'utf8');
   for (const name of [
-    'init',
+    'init/inspect',
     'provision',
     'doctor',
     'plan',
-    'execute-interruptibly',
+    'run',
     'shadow',
     'journal',
     'export',

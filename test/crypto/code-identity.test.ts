@@ -78,6 +78,8 @@ test('a changed byte, name, place, version or number of modules is another ident
     packageWith({ 'a.js': 'one' }),
     packageWith({ 'a.js': 'one', 'b.js': 'two', 'c.js': '' }),
     packageWith({ 'a.js': 'one', 'b.ts': 'two' }),
+    packageWith({ 'a.js': 'one', 'b.sql': 'two' }),
+    packageWith({ 'a.js': 'one', 'b.sql': 'twO' }),
     packageWith({ 'a.js': 'one', 'b.js': 'two' }, { version: '1.2.4' }),
   ].map(codeIdentity);
   assert.equal(new Set(identities).size, identities.length);

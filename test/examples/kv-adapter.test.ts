@@ -101,8 +101,8 @@ const kit: AdapterKit = {
 adapterConformance('key-value example', kit);
 
 describe('key-value example', () => {
-  test('has fewer than 165 lines', () => {
-    assert.ok(readText('examples/kv-adapter/adapter.ts').trimEnd().split('\n').length < 165);
+  test('has fewer than 250 lines', () => {
+    assert.ok(readText('examples/kv-adapter/adapter.ts').trimEnd().split('\n').length < 250);
   });
 
   test('what the guide quotes is in the example or here, and it names every mistake that the suite is tried on', () => {

@@ -157,6 +157,7 @@ test('another action with the same outcome is refused: the approver was shown th
     actionOf(['update stock set qty = 1 where id < 2']),
   );
   assert.equal(terminal.kind === 'rejected' && terminal.reason, 'other-action');
+  assert.match(terminal.kind === 'rejected' ? terminal.detail : '', /it tried: .*where id < 2/);
 });
 
 test('a row touched only where nothing is compared cannot be approved, so its rehearsal is refused', async () => {

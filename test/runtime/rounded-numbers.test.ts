@@ -26,6 +26,7 @@ import {
 } from '../../src/protocol/draft.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
+import { toolModule } from '../adapters/snapshot/tool-module.ts';
 import { ofKind } from './deploy.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-rounded-'));
@@ -139,7 +140,7 @@ test('a state with a number beyond 2^53 is approved with real()', async () => {
     file: join(folder, 'state.db'),
     initial: { users: [{ id: 'u', size: 1 }] },
     collections: { users: { path: '/users', key: 'id' } },
-    tools: {},
+    tools: toolModule({}),
   }).open({ name: 'a', clock: { now: () => 0, monotonic: () => 0 }, reached: () => {} });
   const effects = [update('users', { id: 'u' }, { size: [1, real(1e20)] })];
   const manifest = draftManifest({ adapter: 'a', task: 't', planRevision: 1, effects });

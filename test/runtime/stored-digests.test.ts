@@ -15,6 +15,7 @@ import { canonical } from '../../src/protocol/canon.ts';
 import { matches, update } from '../../src/protocol/draft.ts';
 import type { PermitRecord } from '../../src/protocol/permit.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
+import { toolModule } from '../adapters/snapshot/tool-module.ts';
 import { overlayAdapter, remoteAdapter } from '../world/world.ts';
 import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
@@ -39,11 +40,11 @@ test('a state that moved while a candidate was held leaves no digest of it in th
           initial: stateWith('4711'),
           values: 'digest',
           collections: { users: { path: '/users', key: 'id' } },
-          tools: {
-            rename: (state: { users: { name: string }[] }) => {
+          tools: toolModule({
+            rename(state: { users: { name: string }[] }) {
               for (const user of state.users) user.name = 'Eve';
             },
-          },
+          }),
         }),
       },
     },

@@ -1,24 +1,25 @@
+import {
+  type Backend,
+  type Candidate,
+  refusedPromotion,
+  stageFailed,
+} from '../../src/backend/candidate.ts';
 import { plainSchema } from '../../src/backend/manifest-schema.ts';
 import { normaliseManifest } from '../../src/backend/normalise.ts';
-import { PermitCheck, type StagedUnder } from '../../src/backend/permit-check.ts';
+import { promotable } from '../../src/backend/promotable.ts';
 import type {
   AdapterContext,
   AdapterFactory,
   Evidence,
   Markers,
   PromotableAdapter,
-  Promotion,
-  Stage,
-  Staged,
 } from '../../src/contract/adapter.ts';
-import type { ConsumedPermit } from '../../src/contract/proof.ts';
 import { codeIdentity } from '../../src/crypto/code-identity.ts';
 import { digestValueOf } from '../../src/crypto/digest.ts';
-import { EffectMatchError } from '../../src/errors.ts';
 import type { StateRead, StateReading } from '../../src/protocol/effect.ts';
 import type { Registration, Target } from '../../src/protocol/registration.ts';
 import { type MemoryAction, parseMemoryAction } from './action.ts';
-import type { Candidate, MemoryBackend } from './backend.ts';
+import type { MemoryBackend, MemoryCandidate } from './backend.ts';
 import { memoryOutlets } from './boundary.ts';
 
 /**
@@ -57,47 +58,35 @@ function openAdapter(
 ): PromotableAdapter<MemoryAction> {
   const targets = backend.targets.filter((target) => target !== PROBE_TARGET);
   const registration: Registration = { profile: 'row-event', values, targets };
-  const held = new Set<Candidate>();
-  let closed = false;
-  const use = (): MemoryBackend => {
-    if (closed)
-      throw new EffectMatchError(
-        'ERR_EM_ADAPTER_UNAVAILABLE',
-        'the adapter is closed; open it again',
-      );
-    return backend;
-  };
-  return {
-    capability: 'PROMOTABLE',
-    identity: {
-      kind: 'memory',
-      backend: backend.id,
-      code: codeIdentity(new URL('.', import.meta.url)),
-    },
+  const code = codeIdentity(new URL('.', import.meta.url));
+  const port: Backend<MemoryAction> = {
+    identity: { kind: 'memory', backend: backend.id, code },
     registration,
     profiles: ['row-event'],
     channels: MEMORY_CHANNELS,
-    normalise: async (manifest) => normaliseManifest(plainSchema(registration), manifest),
-    read: async (reads) => readRows(use(), reads),
-    parseAction: (input) => parseMemoryAction(targets, input),
-    describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),
-    survey: async () => memoryOutlets(use(), targets),
-    stage: async (claim, certificate, action) =>
-      stageAction(use(), context, held, { under: { claim, certificate }, action }),
-    markers: memoryMarkers(use, context),
+    markers: memoryMarkers(backend, context),
     probe: {
       target: PROBE_TARGET.name,
       action: (token) => ({
         writes: [{ op: 'insert', target: PROBE_TARGET.name, row: { token } }],
       }),
-      durable: async (token) => use().find(PROBE_TARGET.name, { token }) !== undefined,
+      durable: async (token) => backend.find(PROBE_TARGET.name, { token }) !== undefined,
     },
-    async close() {
-      closed = true;
-      for (const candidate of held) backend.drop(candidate);
-      held.clear();
+    normalise: async (manifest) => normaliseManifest(plainSchema(registration), manifest),
+    read: async (reads) => readRows(backend, reads),
+    parseAction: (input) => parseMemoryAction(targets, input),
+    describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),
+    survey: async () => memoryOutlets(backend, targets),
+    async hold() {
+      const candidate = backend.open();
+      if (candidate === undefined) return stageFailed('busy', 'another candidate is held');
+      // Markers are left to the commit, so that worlds show that the commit itself refuses.
+      const held = holdCandidate(backend, context, candidate);
+      return { kind: 'open', candidate: held, marker: undefined };
     },
+    close: async () => {},
   };
+  return promotable(port, context);
 }
 
 /**
@@ -116,89 +105,43 @@ export function readRows(
   });
 }
 
-function stageAction(
+function holdCandidate(
   backend: MemoryBackend,
   context: AdapterContext,
-  held: Set<Candidate>,
-  { under, action }: { readonly under: StagedUnder; readonly action: MemoryAction },
-): Staged {
-  const fromMs = context.clock.now();
-  const candidate = backend.open();
-  if (candidate === undefined)
-    return { kind: 'failed', reason: 'busy', detail: 'another candidate is held' };
-  held.add(candidate);
-  const drop = (): void => {
-    held.delete(candidate);
-    backend.drop(candidate);
-  };
-  try {
-    context.reached('adapter:stage-opened');
-    const failure = runAction(candidate, action);
-    if (failure !== undefined) {
-      drop();
-      return { kind: 'failed', reason: 'action-failed', detail: failure };
-    }
-    context.reached('adapter:action-done');
-  } catch (error) {
-    drop();
-    throw error;
-  }
-  const check = new PermitCheck(under, candidate.id);
-  return { kind: 'held', stage: holdStage({ backend, context, candidate, drop, check }, fromMs) };
-}
-
-function runAction(candidate: Candidate, action: MemoryAction): string | undefined {
-  try {
-    for (const write of action.writes) candidate.run(write);
-    return undefined;
-  } catch (error) {
-    return String(error);
-  }
-}
-
-interface Holding {
-  readonly backend: MemoryBackend;
-  readonly context: AdapterContext;
-  readonly candidate: Candidate;
-  readonly drop: () => void;
-  readonly check: PermitCheck;
-}
-
-function holdStage(holding: Holding, fromMs: number): Stage {
-  const { backend, context, candidate, drop, check } = holding;
-  const facts = () => ({
-    candidate: candidate.id,
-    evidence: digestValueOf('effectmatch/testing-evidence/v1', [
+  candidate: MemoryCandidate,
+): Candidate<MemoryAction> {
+  const fingerprint = () =>
+    digestValueOf('effectmatch/testing-evidence/v1', [
       candidate.log,
       [...candidate.tally.values()],
-    ]),
-  });
+    ]);
   return {
-    candidate: candidate.id,
+    id: candidate.id,
+    async apply({ writes }) {
+      try {
+        for (const write of writes) candidate.run(write);
+        return { kind: 'done' };
+      } catch (error) {
+        return stageFailed('action-failed', String(error));
+      }
+    },
     read: async (reads) => readRows(backend, reads),
-    async observe() {
-      const seen = facts();
-      check.observed(seen.evidence);
-      return {
-        ...seen,
-        ...evidenceOf(backend, candidate),
-        window: { fromMs, toMs: context.clock.now() },
-      };
+    observe: async () => ({ evidence: fingerprint(), ...evidenceOf(backend, candidate) }),
+    recheck: async () => fingerprint(),
+    async commit(marker) {
+      context.reached('adapter:marker-written');
+      if (!backend.commit(candidate, marker))
+        return refusedPromotion('marker-exists', 'the occurrence is already decided');
+      context.reached('adapter:commit-returned');
+      return { kind: 'confirmed' };
     },
-    async recheck() {
-      const seen = facts();
-      check.rechecked(seen.evidence);
-      return seen;
-    },
-    promote: async (permit) => promoteCandidate(holding, permit),
-    discard: async () => drop(),
-    [Symbol.asyncDispose]: async () => drop(),
+    end: async () => backend.drop(candidate),
   };
 }
 
 function evidenceOf(
   backend: MemoryBackend,
-  { log, tally, touched, schemaBefore }: Candidate,
+  { log, tally, touched, schemaBefore }: MemoryCandidate,
 ): Pick<Evidence, 'records' | 'channels' | 'unattributed' | 'assigned'> {
   return {
     records: [...log],
@@ -222,35 +165,10 @@ function evidenceOf(
   };
 }
 
-function promoteCandidate(
-  { backend, context, candidate, drop, check }: Holding,
-  permit: ConsumedPermit,
-): Promotion {
-  try {
-    if (backend.writer !== candidate)
-      return { kind: 'refused', reason: 'stage-ended', detail: 'nothing is held' };
-    const mismatch = check.refusalOf(permit);
-    if (mismatch !== undefined) return mismatch;
-    context.reached('adapter:marker-written');
-    if (!backend.commit(candidate, permit.marker)) {
-      return {
-        kind: 'refused',
-        reason: 'marker-exists',
-        detail: 'the occurrence is already decided',
-      };
-    }
-    context.reached('adapter:commit-returned');
-    return { kind: 'confirmed' };
-  } finally {
-    drop();
-  }
-}
-
-function memoryMarkers(use: () => MemoryBackend, context: AdapterContext): Markers {
+function memoryMarkers(backend: MemoryBackend, context: AdapterContext): Markers {
   return {
-    find: async (occurrence) => use().markers.get(occurrence),
+    find: async (occurrence) => backend.markers.get(occurrence),
     async void(marker) {
-      const backend = use();
       const found = backend.markers.get(marker.occurrence);
       if (found !== undefined) return { kind: 'conflict', marker: found };
       if (backend.writer !== undefined) return { kind: 'busy', why: 'a candidate is held' };
@@ -260,7 +178,7 @@ function memoryMarkers(use: () => MemoryBackend, context: AdapterContext): Marke
       return { kind: 'inserted' };
     },
     async forget(occurrence) {
-      use().markers.delete(occurrence);
+      backend.markers.delete(occurrence);
     },
   };
 }

@@ -36,7 +36,7 @@ export class MemoryBackend {
   unclassified: string | undefined;
   readonly markers = new Map<string, MarkerText>();
   readonly #tables: Map<string, Table>;
-  #writer: Candidate | undefined;
+  #writer: MemoryCandidate | undefined;
   #candidates = 0;
 
   constructor(
@@ -74,20 +74,20 @@ export class MemoryBackend {
   }
 
   /** The one writer's candidate; undefined while another is held. */
-  open(): Candidate | undefined {
+  open(): MemoryCandidate | undefined {
     if (this.#writer !== undefined) return undefined;
     this.#candidates += 1;
-    this.#writer = new Candidate(this, `candidate-${this.#candidates}`);
+    this.#writer = new MemoryCandidate(this, `candidate-${this.#candidates}`);
     return this.#writer;
   }
 
   /** The candidate that is held now. */
-  get writer(): Candidate | undefined {
+  get writer(): MemoryCandidate | undefined {
     return this.#writer;
   }
 
   /** Ends a candidate without a trace. */
-  drop(candidate: Candidate): void {
+  drop(candidate: MemoryCandidate): void {
     if (this.#writer === candidate) this.#writer = undefined;
   }
 
@@ -95,7 +95,7 @@ export class MemoryBackend {
    * State and marker, if any, become durable in one step, or, where the occurrence is already
    * decided, neither.
    */
-  commit(candidate: Candidate, marker?: MarkerText): boolean {
+  commit(candidate: MemoryCandidate, marker?: MarkerText): boolean {
     if (this.#writer !== candidate) return false;
     this.#writer = undefined;
     if (marker !== undefined && this.markers.has(marker.occurrence)) return false;
@@ -116,7 +116,7 @@ export class MemoryBackend {
  * Writes that nobody outside sees. `log` is the recorder of events; `tally` and `touched` are kept
  * apart from it.
  */
-export class Candidate {
+export class MemoryCandidate {
   readonly id: string;
   readonly log: ChangeRecord[] = [];
   readonly tally = new Map<string, { readonly target: string; readonly op: Op; count: number }>();

@@ -7,7 +7,7 @@ import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import type { SandboxRow, SandboxState } from '../../data/toolsandbox.ts';
 import { temporaryFolder } from '../../temporary.ts';
-import { sandboxTools } from './sandbox-tools.ts';
+import sandboxTools from './sandbox-tools.ts';
 
 export interface SandboxCall {
   readonly tool: string;
@@ -71,7 +71,8 @@ export async function runHeld(
         collections: Object.fromEntries(collections),
         // Two messages share an id, so they compare as whole rows.
         unordered: ['/MESSAGING'],
-        tools: sandboxTools(now),
+        tools: new URL('./sandbox-tools.ts', import.meta.url),
+        toolData: now,
       }),
     },
   });

@@ -4,7 +4,7 @@ import type { SandboxRow, SandboxState } from '../../data/toolsandbox.ts';
  * Tools with the effects and refusals that the data describes; our own code, since the original's
  * is not run.
  */
-export function sandboxTools(now: number): {
+export default function sandboxTools(now: number): {
   readonly [name: string]: (state: SandboxState, args: SandboxRow) => void;
 } {
   const setStatus =

@@ -12,6 +12,7 @@ import { createRuntime, type Internals, type Runtime } from '../../../src/runtim
 import type { Snapshot } from '../../data/state-bench.ts';
 import { type ReplayedCall, Simulator } from './replay.ts';
 import { KEY, type Schema } from './state-effects.ts';
+import type { Recorded } from './state-tools.ts';
 
 /** One execution to be. Which fault it carries, if any, is not in it. */
 export interface Execution {
@@ -124,9 +125,6 @@ export function heldConfig(
   folder: string,
   publicKey: string,
 ) {
-  const simulator = new Simulator(calls);
-  const run = (tool: string) => (state: { [namespace: string]: unknown }, args: unknown) =>
-    void simulator.run(state, tool, args);
   const collections = [...schema].map(([namespace, fields]) => [
     namespace,
     { path: `/${namespace}`, key: KEY, map: true, fields },
@@ -135,7 +133,8 @@ export function heldConfig(
     file: join(folder, HELD_FILE),
     initial,
     collections: Object.fromEntries(collections),
-    tools: Object.fromEntries(tools.map((tool) => [tool, run(tool)])),
+    tools: new URL('./state-tools.ts', import.meta.url),
+    toolData: { calls, tools } satisfies Recorded,
   });
   return {
     store: join(folder, 'ledger.db'),

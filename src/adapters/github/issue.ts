@@ -1,25 +1,15 @@
-import { EffectMatchError } from '../../errors.ts';
-import type { Target } from '../../protocol/registration.ts';
+import { invalid, type ManifestSchema, plainSchema } from '../../backend/manifest-schema.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
 
 /** The registered fields: these are compared, everything else about an issue is not. */
 export const FIELDS = ['title', 'body', 'state', 'labels', 'assignees'] as const;
-export type Field = (typeof FIELDS)[number];
 
 export const ISSUE: Target = {
   name: 'issue',
   columns: ['number', ...FIELDS],
   key: ['number'],
   volatile: [],
-};
-
-/** What a new issue has where nothing is said. */
-export const BLANK: Readonly<Record<Field, Value>> = {
-  title: '',
-  body: null,
-  state: 'open',
-  labels: [],
-  assignees: [],
 };
 
 /**
@@ -30,9 +20,8 @@ export function markOf(occurrence: string): string {
   return `<!-- effectmatch:${occurrence} -->`;
 }
 
-const MARK = /^<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
-const MARK_LENGTH = markOf(`occ_${'0'.repeat(40)}`).length;
 const GAP = '\n\n';
+const MARK = /(?:\n\n)?<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
 
 /** A body with the mark of its occurrence. */
 export function markBody(body: Value | undefined, occurrence: string): string {
@@ -42,45 +31,45 @@ export function markBody(body: Value | undefined, occurrence: string): string {
 }
 
 /**
- * The registered fields of an issue as the API shows it; undefined where the answer is not an
- * issue.
+ * The registered fields of an issue as the API shows it; undefined if the answer is not an issue.
  */
 export function readIssue(
   json: Value,
 ): { readonly number: number; readonly fields: Row } | undefined {
   if (!isObject(json) || Object.hasOwn(json, 'pull_request')) return undefined;
-  const { number, title, body, state, labels, assignees } = json;
-  const named = namesOf(labels, 'name');
-  const logins = namesOf(assignees ?? [], 'login');
-  if (
-    typeof number !== 'number' ||
-    typeof title !== 'string' ||
-    (body !== null && typeof body !== 'string')
-  ) {
-    return undefined;
-  }
-  if ((state !== 'open' && state !== 'closed') || named === undefined || logins === undefined)
-    return undefined;
-  const fields = { title, body: plainBody(body), state, labels: named, assignees: logins };
-  return { number, fields };
+  const { number, title, body, state } = json;
+  const labels = namesOf(json.labels, 'name');
+  const assignees = namesOf(json.assignees ?? [], 'login');
+  if (typeof number !== 'number' || typeof title !== 'string') return undefined;
+  if (body !== null && typeof body !== 'string') return undefined;
+  if (state !== 'open' && state !== 'closed') return undefined;
+  if (labels === undefined || assignees === undefined) return undefined;
+  return {
+    number,
+    fields: {
+      title,
+      body: plainBody(body),
+      state,
+      labels,
+      assignees,
+    },
+  };
 }
 
-/** Without our mark; an empty body and none are the same to GitHub. */
+/**
+ * Without our mark and the gap before it; other newlines at the end belong to the body. An empty
+ * body and none are the same to GitHub.
+ */
 function plainBody(body: string | null): string | null {
-  const text = (body ?? '').replace(/\r\n/g, '\n');
-  const said = MARK.test(text.slice(-MARK_LENGTH)) ? withoutGap(text.slice(0, -MARK_LENGTH)) : text;
-  return said === '' ? null : said;
-}
-
-/** Takes away what we put in, and no more: newlines at the end of a body are the body's. */
-function withoutGap(text: string): string {
-  return text.endsWith(GAP) ? text.slice(0, -GAP.length) : text;
+  const text = body ?? '';
+  const plain = text.replace(/\r\n/g, '\n').replace(MARK, '');
+  return plain === '' ? null : plain;
 }
 
 function namesOf(list: Value | undefined, field: string): readonly string[] | undefined {
   if (!Array.isArray(list)) return undefined;
-  const names = (list as readonly Value[]).map((entry) => (isObject(entry) ? entry[field] : entry));
-  return names.every((name) => typeof name === 'string') ? sortNames(names as string[]) : undefined;
+  const names = list.map((entry: Value) => (isObject(entry) ? (entry[field] ?? null) : entry));
+  return isNames(names) ? sortNames(names) : undefined;
 }
 
 /**
@@ -90,42 +79,59 @@ function sortNames(names: readonly string[]): readonly string[] {
   return [...new Set(names)].toSorted();
 }
 
-/**
- * A field's value in the form in which it is compared. Throws `ERR_EM_MANIFEST_INVALID` with what
- * to change.
- */
-export function normaliseField(field: string, value: Value): Value {
+/** Issues as manifests see them. */
+export function issueSchema(registration: Registration): ManifestSchema {
+  return {
+    ...plainSchema(registration),
+    store: (_relation, { name }, value) => storedForm(name, value),
+    fill: (_relation, { name }, where) => {
+      if (Object.hasOwn(BLANK, name)) return { is: BLANK[name] ?? null };
+      throw invalid(where, `a new issue needs a ${name}`);
+    },
+    checkConstraint: ({ name }, cell, where) => {
+      const wrong = 'is' in cell ? faultIn(name, cell.is) : undefined;
+      if (wrong !== undefined) throw invalid(where, wrong);
+    },
+  };
+}
+
+/** What a new issue has if nothing is said. */
+const BLANK: Row = {
+  body: null,
+  state: 'open',
+  labels: [],
+  assignees: [],
+};
+
+/** A field's value in the form in which it is compared. */
+function storedForm(field: string, value: Value): Value {
+  if (field === 'body' && typeof value === 'string') return plainBody(value);
+  const isSet = field === 'labels' || field === 'assignees';
+  return isSet && isNames(value) ? sortNames(value) : value;
+}
+
+/** Why a field cannot have this value. */
+function faultIn(field: string, value: Value): string | undefined {
   switch (field) {
     case 'title':
-      if (
-        typeof value === 'string' &&
-        value !== '' &&
-        value.trim() === value &&
-        !/[\r\n]/.test(value)
-      )
-        return value;
-      throw invalid('a title is one line of text, without blanks at its ends');
+      return typeof value === 'string' && /^\S(?:[^\r\n]*\S)?$/.test(value)
+        ? undefined
+        : 'a title is one line of text, without blanks at its ends';
     case 'body':
-      if (value === null || typeof value === 'string') {
-        if (typeof value === 'string' && /<!-- effectmatch:/.test(value))
-          throw invalid('a body may not contain our mark');
-        return plainBody(value);
-      }
-      throw invalid('a body is text or null');
+      if (value !== null && typeof value !== 'string') return 'a body is text or null';
+      return value?.includes('<!-- effectmatch:') ? 'a body may not contain our mark' : undefined;
     case 'state':
-      if (value === 'open' || value === 'closed') return value;
-      throw invalid("a state is 'open' or 'closed'");
+      return value === 'open' || value === 'closed' ? undefined : "a state is 'open' or 'closed'";
     case 'labels':
     case 'assignees':
-      if (Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')) {
-        return sortNames(value as readonly string[]);
-      }
-      throw invalid(`${field} is a list of names; write to([…]) to set a column to a list`);
+      return isNames(value)
+        ? undefined
+        : `${field} is a list of names; write to([…]) to set a column to a list`;
     default:
-      throw invalid(`"${field}" is not a registered field; there are ${FIELDS.join(', ')}`);
+      return undefined;
   }
 }
 
-export function invalid(what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', what);
+function isNames(value: Value): value is readonly string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '');
 }

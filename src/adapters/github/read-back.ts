@@ -1,116 +1,103 @@
-import type { Approval, Evidence } from '../../contract/adapter.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import type { Approval } from '../../contract/adapter.ts';
 import type { Gateway } from '../../http/gateway.ts';
+import type { ReadBackFindings } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
-import { FIELDS, ISSUE, markOf, readIssue } from './issue.ts';
+import { isObject, type Value } from '../../protocol/value.ts';
+import { ISSUE, markOf, readIssue } from './issue.ts';
+import { asCells } from './normalise.ts';
 
 /** The fields as a fresh GET shows them. */
 export const CHANNELS = ['fields'] as const;
 
-/** GitHub said that it did the write, and to which issue. */
-export interface Acknowledged {
-  readonly number: number;
-}
-
 const PAGE = 100;
 const PAGES = 5;
 
-interface Place {
-  readonly gateway: Gateway;
-  readonly base: string;
-  readonly nowMs: number;
+/** What was requested. */
+interface Requested {
+  readonly occurrence: string;
+  readonly approved: Approval;
+  /** The issue to which GitHub said that it did the write; undefined if it did not say so. */
+  readonly acknowledged: number | undefined;
 }
 
 /**
- * Reads the registered fields back. A match counts, whoever wrote them. A mismatch counts only
- * where GitHub said that it did our write: until then the request may still be on its way, and what
- * is seen is the state before it.
+ * Reads the registered fields back. A match counts, no matter who wrote them. A mismatch counts
+ * only if GitHub said that it did our write: until then the request may still be on its way, and
+ * what is seen is the state before it.
  */
-export async function readBackIssue(
-  place: Place,
-  asked: {
-    readonly occurrence: string;
-    readonly approved: Approval;
-    readonly acknowledged: Acknowledged | undefined;
-  },
-): Promise<Evidence> {
-  const { occurrence, approved, acknowledged } = asked;
+export async function lookUpIssue(
+  gateway: Gateway,
+  issues: string,
+  { occurrence, approved, acknowledged }: Requested,
+): Promise<ReadBackFindings | string> {
   const [effect] = approved.effects;
   const creates = effect?.op === 'insert';
-  const window = { fromMs: place.nowMs, toMs: place.nowMs };
-  const facts = { candidate: `request ${occurrence}`, unattributed: 0, window };
-  const silent = (why: string): Evidence => ({
-    ...facts,
-    evidence: 'none',
-    records: [],
-    assigned: [],
-    channels: [{ channel: 'fields', kind: 'silent', why }],
-  });
-
   const cell = effect?.key?.number;
-  const known = acknowledged?.number ?? (cell !== undefined && 'is' in cell ? cell.is : undefined);
-  const number = known ?? (creates ? await findMarked(place, occurrence) : undefined);
+  const named = cell !== undefined && 'is' in cell ? cell.is : undefined;
+  const number =
+    acknowledged ?? named ?? (creates ? await findMarked(gateway, issues, occurrence) : undefined);
   if (typeof number !== 'number')
-    return silent(
-      'no issue, or more than one, carries the mark of this occurrence; it may be on its way',
-    );
+    return 'no issue, or more than one, carries the mark of this occurrence; it may be on its way';
 
-  const answer = await place.gateway.get(`${place.base}/issues/${number}`);
-  if (answer.kind !== 'found')
-    return silent(answer.kind === 'silent' ? answer.why : 'there is no such issue');
-  const issue = readIssue(answer.body);
-  if (issue === undefined) return silent('the answer is not an issue');
-  const { fields } = issue;
-  if (acknowledged === undefined && !matches(fields, effect?.after)) {
-    return silent(
-      'the fields are not as approved, and GitHub did not say that it has done the write',
-    );
-  }
+  const answer = await gateway.get(`${issues}/${number}`);
+  if (answer.kind === 'silent') return answer.why;
+  if (answer.kind === 'absent') return 'there is no such issue';
+  const after = readIssue(answer.body)?.fields;
+  if (after === undefined) return 'the answer is not an issue';
+  const isApproved = canonical(asCells(after)) === canonical(effect?.after ?? null);
+  if (acknowledged === undefined && !isApproved)
+    return 'the fields are not as approved, and GitHub did not say that it has done the write';
+  const op = creates ? 'insert' : 'update';
   return {
-    ...facts,
-    evidence: digestValueOf('effectmatch/github-evidence/v1', fields),
     records: [
       {
-        op: creates ? 'insert' : 'update',
+        op,
         target: ISSUE.name,
         key: { number },
         before: null,
-        after: fields,
+        after,
       },
     ],
-    assigned: creates ? [{ target: ISSUE.name, column: 'number', fresh: [number] }] : [],
-    channels: [{ channel: 'fields', kind: 'records', count: 1 }],
+    assigned: creates
+      ? [
+          {
+            target: ISSUE.name,
+            column: 'number',
+            fresh: [number],
+          },
+        ]
+      : [],
+    channels: [
+      {
+        channel: 'fields',
+        kind: 'records',
+        count: 1,
+      },
+    ],
   };
 }
 
-function matches(fields: Row, approved: Approval['effects'][number]['after']): boolean {
-  return FIELDS.every(
-    (field) => canonical({ is: fields[field] ?? null }) === canonical(approved?.[field] ?? null),
-  );
-}
-
 /**
- * The newest issues are looked through for the mark that only this occurrence's request carries. A
- * mark is text, and text is copied and quoted: it counts where we put it, at the end of a body, and
+ * Looks through the newest issues for the mark that only this occurrence's request carries. A mark
+ * is text, and text is copied and quoted: it counts only at the end of a body, where we put it, and
  * only if one issue has it.
  */
 async function findMarked(
-  { gateway, base }: Place,
+  gateway: Gateway,
+  issues: string,
   occurrence: string,
 ): Promise<number | undefined> {
   const mark = markOf(occurrence);
   const numbers = new Set<number>();
   for (let page = 1; page <= PAGES; page += 1) {
-    const answer = await gateway.get(
-      `${base}/issues?state=all&sort=created&direction=desc&per_page=${PAGE}&page=${page}`,
-    );
+    const query = `state=all&sort=created&direction=desc&per_page=${PAGE}&page=${page}`;
+    const answer = await gateway.get(`${issues}?${query}`);
     if (answer.kind !== 'found' || !Array.isArray(answer.body)) return undefined;
     const listed = answer.body as readonly Value[];
     for (const entry of listed) {
-      const issue = readIssue(entry);
-      if (issue !== undefined && isObject(entry) && String(entry.body ?? '').endsWith(mark))
-        numbers.add(issue.number);
+      const number = readIssue(entry)?.number;
+      const body = isObject(entry) ? entry.body : null;
+      if (number !== undefined && String(body ?? '').endsWith(mark)) numbers.add(number);
     }
     if (listed.length < PAGE) break;
   }

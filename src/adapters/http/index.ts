@@ -1,10 +1,12 @@
 /** Services over HTTP: mediated, opaque, and those that keep drafts. @module */
-export type { DraftContent, DraftOptions } from './draft-options.ts';
 export { type DraftAction, draftHttp } from './drafts.ts';
 export { type MediatedAction, mediatedHttp } from './mediated.ts';
 export { type OpaqueAction, opaqueHttp } from './opaque.ts';
 export type {
-  Found,
+  DraftContent,
+  DraftOptions,
+  HttpOperation,
+  HttpOptions,
   MediatedOperation,
   MediatedOptions,
   OpaqueOperation,
@@ -12,6 +14,7 @@ export type {
   Plan,
   PlannedEffect,
   ReadBackOptions,
+  ReadBackResult,
   RequestParts,
   ServiceOptions,
   TargetOptions,

@@ -1,32 +1,25 @@
-import type {
-  AdapterContext,
-  AdapterFactory,
-  Approval,
-  RemoteAdapter,
-} from '../../contract/adapter.ts';
+import type { AdapterFactory, Approval } from '../../contract/adapter.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { buildContent, type Content } from '../../http/content.ts';
-import { decodeData } from '../../http/decode-data.ts';
-import { type Gateway, refused } from '../../http/gateway.ts';
+import { type Content, decodeData, isHeaderName } from '../../http/content.ts';
+import { invalid, refused, unavailable } from '../../http/errors.ts';
+import type { Exchanged } from '../../http/exchange.ts';
+import type { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
+import { parseEmptyAction } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
 import { findOversized } from '../../protocol/limits.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import { fieldAt } from './layout.ts';
-import {
-  checkOptionNames,
-  type MediatedOperation,
-  type MediatedOptions,
-  type PlannedEffect,
-} from './options.ts';
-import { asPlan, planOf } from './plan.ts';
-import { openShared } from './remote.ts';
+import { openOperations, type RequestSource } from './operations.ts';
+import type { MediatedOperation, MediatedOptions, Plan, PlannedEffect } from './options.ts';
+import { planOf } from './plan.ts';
+import { fieldAt, type OpenedService } from './service.ts';
 
 /** The agent says nothing about the request: what is sent follows from what was approved. */
 export type MediatedAction = Readonly<Record<never, never>>;
 
+/** What a request is derived from. */
 type Planned = Pick<Approval, 'effects' | 'requires'>;
 
 /**
@@ -34,55 +27,64 @@ type Planned = Pick<Approval, 'effects' | 'requires'>;
  * approved outcome alone and sent once, with the occurrence as its idempotency key.
  */
 export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedAction> {
-  return { open: async (context) => openMediated(options, context) };
+  return {
+    open: async (context) =>
+      openOperations('MEDIATED', options, context, (service) =>
+        derived(options, context.name, service),
+      ),
+  };
 }
 
-function openMediated(
+/** Requests as they follow from approvals. */
+function derived(
   options: MediatedOptions,
-  context: AdapterContext,
-): RemoteAdapter<MediatedAction> {
-  checkOptionNames(options);
-  const operations = Object.entries(options.operations ?? {});
-  for (const [name, operation] of operations) checkMediated(name, operation);
-  const shapes = new Map(operations.map(([name, { effects }]) => [shapeOf(effects), name]));
-  if (shapes.size !== operations.length) throw refused('two operations are for the same effects');
-  const nameOf = ({ effects }: Pick<Planned, 'effects'>) =>
-    findOversized(effects) === undefined ? shapes.get(shapeOf(repeated(effects))) : undefined;
-  const build = (planned: Planned) => {
-    const name = nameOf(planned);
-    const operation = name === undefined ? undefined : options.operations[name];
-    if (name === undefined || operation === undefined) {
-      const known = operations.map(([known]) => known).join(', ');
-      throw invalid(
-        `no operation has these effects, so no request can be derived from them (there are: ${known})`,
-      );
-    }
-    return deriveContent(gateway, name, operation, planned);
+  adapter: string,
+  { gateway, registration, normalise }: OpenedService,
+): RequestSource<MediatedAction> {
+  const operations = Object.entries(options.operations).map(named);
+  const byShape = new Map(operations.map((operation) => [shapeOf(operation.effects), operation]));
+  if (byShape.size !== operations.length) throw refused('two operations are for the same effects');
+  const find = ({ effects }: Pick<Planned, 'effects'>) =>
+    findOversized(effects) === undefined ? byShape.get(shapeOf(effects)) : undefined;
+  const derive = (planned: Planned): Content => {
+    const operation = find(planned);
+    if (operation !== undefined) return deriveContent(gateway, operation, planned);
+    const known = operations.map(({ name }) => name).join(', ');
+    throw invalid(
+      `no operation has these effects, so no request can be derived from them (there are: ${known})`,
+    );
   };
-  const { gateway, shared } = openShared('MEDIATED', options, context, {
-    check: (manifest) => void build(manifest),
-    operationOf: (approved) => options.operations[nameOf(approved) ?? ''],
-  });
-  const samples = operations.map(([, operation]) => sampleOf(operation));
+  const blank = {
+    version: 1 as const,
+    adapter,
+    registration,
+    watch: [],
+    salt: '0'.repeat(32),
+  };
   return {
-    ...shared,
-    parseAction: parseNothing,
+    async normalise(manifest) {
+      const normalised = await normalise(manifest);
+      // Without effects it is the state of an operation contract that is normalised, and nothing to
+      // request yet.
+      if (normalised.effects.length > 0) derive(normalised);
+      return normalised;
+    },
+    parseAction: parseEmptyAction,
     describeAction: () => ({}),
-    buildRequest: (approved) => ({ content: build(approved) as unknown as Value }),
+    request: derive,
+    nameOf: (approved) => find(approved)?.name,
     probe: {
-      fingerprint: (digest) => gateway.keyedFingerprint(digest),
-      samples: () =>
-        samples.map((sample) => ({ ...blankApproval(shared, context.name), ...sample })),
-      exclusiveCredential: async () => await everyRefused(gateway, samples.map(build)),
-      idempotent: async () => {
-        for (const [index, [name, operation]] of operations.entries()) {
-          const sample = samples[index];
-          if (
-            sample === undefined ||
-            !(await honoursKey(gateway, build(sample), operation, { adapter: context.name, name }))
-          ) {
-            return false;
-          }
+      samples: () => operations.map((operation) => ({ ...blank, ...sampleOf(operation) })),
+      async exclusiveCredential() {
+        for (const operation of operations) {
+          if (!(await needsCredential(gateway, derive(sampleOf(operation))))) return false;
+        }
+        return true;
+      },
+      async idempotent() {
+        for (const operation of operations) {
+          const content = derive(sampleOf(operation));
+          if (!(await honoursKey(gateway, content, operation, adapter))) return false;
         }
         return true;
       },
@@ -90,116 +92,109 @@ function openMediated(
   };
 }
 
-function checkMediated(name: string, operation: MediatedOperation): void {
+type NamedOperation = MediatedOperation & { readonly name: string };
+
+/** An operation with its name, checked. */
+function named([name, operation]: readonly [string, MediatedOperation]): NamedOperation {
   const { effects, idempotency, request, sample, identifier } = operation;
-  if (!Array.isArray(effects) || effects.length === 0)
-    throw refused(`operation "${name}" does not say its effects`);
-  if (typeof idempotency?.header !== 'string' || !/^[A-Za-z0-9-]+$/.test(idempotency.header)) {
-    throw refused(
-      `operation "${name}" has no idempotency mechanism: name the header that carries the key, or use opaqueHttp`,
+  const wrong = (what: string) => refused(`operation "${name}" ${what}`);
+  if (!Array.isArray(effects) || effects.length === 0) throw wrong('does not say its effects');
+  if (!isHeaderName(idempotency?.header)) {
+    throw wrong(
+      'has no idempotency mechanism: name the header that carries the key, or use opaqueHttp',
     );
   }
-  if (typeof request !== 'function')
-    throw refused(`operation "${name}" does not say how its request is derived`);
-  if (!Array.isArray(sample) || shapeOf(sample) !== shapeOf(effects)) {
-    throw refused(
-      `operation "${name}" needs a sample with the effects it is for, so that admission can try it`,
-    );
-  }
-  if (!Array.isArray(identifier) || identifier.length === 0) {
-    throw refused(`operation "${name}" needs identifier: where its response names what it made`);
-  }
+  if (typeof request !== 'function') throw wrong('does not say how its request is derived');
+  if (!Array.isArray(sample) || shapeOf(sample) !== shapeOf(effects))
+    throw wrong('needs a sample with the effects it is for, so that admission can try it');
+  if (!Array.isArray(identifier) || identifier.length === 0)
+    throw wrong('needs identifier: where its response names what it made');
+  return { ...operation, name };
 }
 
-/**
- * Approved effects are in canonical order whatever the order they were stated in; the request sees
- * them so.
- */
-function deriveContent(
-  gateway: Gateway,
-  name: string,
-  operation: MediatedOperation,
-  planned: Planned,
-): Content {
-  const { method, path, idempotency, ifMatch, request } = operation;
+/** The kinds of effects and how many there are of each, whatever their order. */
+function shapeOf(
+  effects: readonly { readonly op: string; readonly target: string; readonly count?: number }[],
+): string {
+  return effects
+    .flatMap(({ op, target, count = 1 }) => Array<string>(count).fill(`${op} ${target}`))
+    .toSorted()
+    .join('\n');
+}
+
+/** The request sees approved effects in canonical order, whatever order they were stated in. */
+function deriveContent(gateway: Gateway, operation: NamedOperation, planned: Planned): Content {
+  const { name, method, path, idempotency, ifMatch, request } = operation;
   const effects = planned.effects.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
-  const fixed = { method, path, idempotency: idempotency.header.toLowerCase() };
-  const { headers, body, ...parts } = request(planOf(effects));
-  const condition = ifMatch && { 'if-match': versionRequired(name, ifMatch, planned) };
-  const whole = {
-    ...parts,
-    headers: { ...headers, ...condition },
-    ...(body !== undefined && { body: decodeData(body) }),
-  };
-  return buildContent(name, fixed, whole, [gateway.credentialHeader]);
+  const plan = planOf(effects);
+  const { headers, body, ...parts } = request(plan);
+  const condition = ifMatch && { 'if-match': versionRequired(operation, ifMatch, plan, planned) };
+  return gateway.compose(
+    {
+      operation: name,
+      method,
+      path,
+      idempotency: idempotency.header.toLowerCase(),
+    },
+    {
+      ...parts,
+      headers: { ...headers, ...condition },
+      ...(body !== undefined && { body: decodeData(body) }),
+    },
+  );
 }
 
 /** The version of the entry that is changed: that of another one says nothing about it. */
 function versionRequired(
-  name: string,
+  { name }: NamedOperation,
   { target, column }: NonNullable<MediatedOperation['ifMatch']>,
-  { effects, requires }: Planned,
+  plan: Plan,
+  { requires }: Planned,
 ): string {
-  const changed = planOf(effects).effects.filter((effect) => effect.target === target);
+  const changed = plan.effects.filter((effect) => effect.target === target);
   const keys = new Set(changed.map(({ key }) => canonical(key)));
-  const versions = requires
-    .filter(
-      (required) =>
-        required.target === target && (keys.size === 0 || keys.has(canonical(required.key))),
-    )
-    .map(({ row }) => row?.[column])
-    .filter((version) => version !== undefined);
+  const versions = new Set<Value>();
+  for (const required of requires) {
+    const concerns = keys.size === 0 || keys.has(canonical(required.key));
+    const version = required.target === target && concerns ? required.row?.[column] : undefined;
+    if (version !== undefined) versions.add(version);
+  }
   const [version] = versions;
-  if (typeof version === 'string' && new Set(versions).size === 1) return version;
+  if (typeof version === 'string' && versions.size === 1) return version;
   throw invalid(
     `operation "${name}" is conditional: require "${column}" of the one "${target}" that is changed, as it is now`,
   );
 }
 
-function shapeOf(effects: readonly { readonly op: string; readonly target: string }[]): string {
-  return effects
-    .map(({ op, target }) => `${op} ${target}`)
-    .toSorted()
-    .join('\n');
-}
-
-function repeated(effects: readonly ApprovedEffect[]): readonly ApprovedEffect[] {
-  return effects.flatMap((effect) => Array.from({ length: effect.count }, () => effect));
-}
-
 /** A sample as an approval would carry it, with the version that a conditional operation needs. */
 function sampleOf({ sample, ifMatch }: MediatedOperation): Planned {
-  const effects = asPlan(sample).effects.map(asApproved);
-  const key = sample.find(({ target }) => target === ifMatch?.target)?.key ?? { id: 'sample' };
-  const requires =
-    ifMatch === undefined
-      ? []
-      : [{ target: ifMatch.target, key, row: { [ifMatch.column]: '"sample"' } }];
-  return { effects, requires };
+  const effects = sample.map(asApproved);
+  if (ifMatch === undefined) return { effects, requires: [] };
+  const { target, column } = ifMatch;
+  const key = sample.find((effect) => effect.target === target)?.key ?? { id: 'sample' };
+  return { effects, requires: [{ target, key, row: { [column]: '"sample"' } }] };
 }
 
 function asApproved({ op, target, key, before, after }: PlannedEffect): ApprovedEffect {
-  return { op, target, key: cells(key), before: cells(before), after: cells(after), count: 1 };
+  return {
+    op,
+    target,
+    key: cells(key),
+    before: cells(before),
+    after: cells(after),
+    count: 1,
+  };
 }
 
 function cells(row: Row): CellRow {
   return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
 }
 
-function blankApproval({ registration }: Pick<RemoteAdapter, 'registration'>, adapter: string) {
-  return { version: 1 as const, adapter, registration, watch: [], salt: '0'.repeat(32) };
-}
-
-/**
- * The same requests without the credential: the service itself must turn every one of them away.
- */
-async function everyRefused(gateway: Gateway, contents: readonly Content[]): Promise<boolean> {
-  for (const content of contents) {
-    const exchanged = await gateway.send(content, probeKey(canonical(content)), { bare: true });
-    if (exchanged.kind !== 'response') throw unavailable(exchanged.why);
-    if (exchanged.status !== 401 && exchanged.status !== 403) return false;
-  }
-  return true;
+/** The same request without the credential: the service itself must turn it away. */
+async function needsCredential(gateway: Gateway, content: Content): Promise<boolean> {
+  const key = probeKey(canonical(content));
+  const { status } = answerOf(await gateway.send(content, key, { bare: true }));
+  return status === 401 || status === 403;
 }
 
 /**
@@ -209,71 +204,39 @@ async function everyRefused(gateway: Gateway, contents: readonly Content[]): Pro
 async function honoursKey(
   gateway: Gateway,
   content: Content,
-  { identifier, ifMatch }: MediatedOperation,
-  { adapter, name }: { readonly adapter: string; readonly name: string },
+  { name, identifier, ifMatch }: NamedOperation,
+  adapter: string,
 ): Promise<boolean> {
   const key = probeKey(`${adapter} ${name}\n${canonical(content)}`);
-  const made: (Value | undefined)[] = [];
-  for (let times = 0; times < 2; times += 1) {
-    const exchanged = await gateway.send(content, key);
-    if (exchanged.kind !== 'response') throw unavailable(exchanged.why);
-    // The sample of a conditional operation names a version that never was. A service that refuses
-    // it looks at the condition, and then the same request cannot act twice, because the first one
-    // changes the version.
-    if (ifMatch !== undefined) return exchanged.status === 412;
-    if (times === 0 && exchanged.status >= 300)
-      throw sampleRefused(adapter, name, exchanged.status);
-    const body = parseJson(exchanged.body);
-    made.push(exchanged.status < 300 && body !== undefined ? fieldAt(body, identifier) : undefined);
-  }
-  return made[0] !== undefined && canonical(made[0]) === canonical(made[1] ?? null);
-}
-
-/** A service that does not do what the sample asks shows nothing about its keys. */
-function sampleRefused(
-  adapter: string,
-  name: string,
-  status: number,
-): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  const cause =
-    status === 401 || status === 403
+  const first = answerOf(await gateway.send(content, key));
+  // The sample of a conditional operation names a version that never was. A service that refuses it
+  // looks at the condition, and then the same request cannot act twice, because the first one
+  // changes the version.
+  if (ifMatch !== undefined) return first.status === 412;
+  if (first.status >= 300) {
+    const isDenied = first.status === 401 || first.status === 403;
+    const advice = isDenied
       ? 'check the credential'
       : 'its sample must be a request that the service accepts';
-  return new EffectMatchError(
-    'ERR_EM_ADAPTER_REFUSED',
-    `adapter "${adapter}" failed the admission probe idempotent-service: the service answered ${status} to the sample of ` +
-      `operation "${name}"; ${cause}`,
-  );
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_REFUSED',
+      `adapter "${adapter}" failed the admission probe idempotent-service: the service answered ` +
+        `${first.status} to the sample of operation "${name}"; ${advice}`,
+    );
+  }
+  const second = answerOf(await gateway.send(content, key));
+  const [made, again] = [first, second].map(({ status, body }) => {
+    const value = status < 300 ? parseJson(body) : undefined;
+    return value === undefined ? undefined : fieldAt(value, identifier);
+  });
+  return made !== undefined && canonical(made) === canonical(again ?? null);
+}
+
+function answerOf(exchanged: Exchanged): Extract<Exchanged, { readonly kind: 'response' }> {
+  if (exchanged.kind === 'response') return exchanged;
+  throw unavailable(`the service did not answer an admission probe: ${exchanged.why}`);
 }
 
 function probeKey(of: string): string {
   return `occ_${digestValueOf('effectmatch/http-probe/v1', of).slice(0, 40)}`;
-}
-
-function parseNothing(input: unknown): MediatedAction {
-  const text = input === undefined ? '{}' : safeText(input);
-  if (text === '{}') return Object.freeze({});
-  throw new EffectMatchError(
-    'ERR_EM_ACTION_INVALID',
-    'the request is derived from what was approved, and nothing can be added to it: pass {} as the action',
-  );
-}
-
-function safeText(input: unknown): string {
-  try {
-    return canonical(input);
-  } catch (cause) {
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
-  }
-}
-
-function invalid(what: string): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', what);
-}
-
-function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
-  return new EffectMatchError(
-    'ERR_EM_ADAPTER_UNAVAILABLE',
-    `the service did not answer an admission probe: ${why}`,
-  );
 }

@@ -1,7 +1,6 @@
-import { misnamedOption, type OptionNames } from '../../contract/options.ts';
+import type { OptionNames } from '../../contract/options.ts';
 import type { RequestParts } from '../../http/content.ts';
-import { refused } from '../../http/gateway.ts';
-import type { ServiceOptions } from '../../http/options.ts';
+import type { ServiceOptions } from '../../http/gateway.ts';
 import type { ChangeRecord, Profile } from '../../protocol/effect.ts';
 import type { TargetCount } from '../../protocol/observation.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -41,11 +40,11 @@ export interface Plan {
 }
 
 /** What an independent request finds about what was sent. */
-export interface Found {
+export interface ReadBackResult {
   readonly records: readonly ChangeRecord[];
   /**
-   * Changes that were seen and may be somebody else's; any leaves the outcome open. None unless
-   * said.
+   * Changes that were seen and may not come from this request; any leaves the outcome open. 0 by
+   * default.
    */
   readonly unattributed?: number;
   /**
@@ -64,7 +63,7 @@ export interface ReadBackOptions {
    * What the request did; undefined where the answer does not say so (yet). 404 means the same: it
    * proves nothing.
    */
-  readonly found: (body: Value, plan: Plan) => Found | undefined;
+  readonly found: (body: Value, plan: Plan) => ReadBackResult | undefined;
   /** A second book that counts what the request did. It must agree. */
   readonly witness?: {
     readonly path: string;
@@ -82,7 +81,8 @@ export interface ReadBackOptions {
   readonly waitsMs?: readonly number[];
 }
 
-interface OperationBase {
+/** What every operation says. */
+export interface HttpOperation {
   readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Under the service's URL, with `{name}` for what `parameters` fill in. */
   readonly path: string;
@@ -95,7 +95,7 @@ interface OperationBase {
 }
 
 /** One operation of a MEDIATED service. */
-export interface MediatedOperation extends OperationBase {
+export interface MediatedOperation extends HttpOperation {
   /**
    * Which outcomes it is for: exactly these kinds of effects, so many times. No two operations have
    * the same.
@@ -129,7 +129,7 @@ export interface MediatedOperation extends OperationBase {
  * One operation of an OPAQUE service: the agent says what it wants, within what `input` lets
  * through.
  */
-export interface OpaqueOperation extends OperationBase {
+export interface OpaqueOperation extends HttpOperation {
   /**
    * Checks the agent's input completely and returns what may be used of it; throws where it may not
    * be sent.
@@ -140,10 +140,11 @@ export interface OpaqueOperation extends OperationBase {
   readonly request: (input: Value) => RequestParts;
 }
 
-interface CommonOptions {
+/** What every service has. */
+export interface HttpOptions {
   readonly service: ServiceOptions;
   readonly targets: Readonly<Record<string, TargetOptions>>;
-  /** `row-event` unless said otherwise. */
+  /** `row-event` by default. */
   readonly profile?: Exclude<Profile, 'registered-fields'>;
   readonly values?: Registration['values'];
 }
@@ -151,21 +152,90 @@ interface CommonOptions {
 export type { RequestParts, ServiceOptions };
 
 /** A service whose requests follow from approvals alone. */
-export interface MediatedOptions extends CommonOptions {
+export interface MediatedOptions extends HttpOptions {
   readonly operations: Readonly<Record<string, MediatedOperation>>;
 }
 
 /** A service whose requests are constrained, and compared afterwards. */
-export interface OpaqueOptions extends CommonOptions {
+export interface OpaqueOptions extends HttpOptions {
   readonly operations: Readonly<Record<string, OpaqueOperation>>;
 }
 
-const OPTIONS: OptionNames<MediatedOptions> = {
-  ...{ service: true, targets: true, operations: true, profile: true, values: true },
+/** What a draft would leave if it were published now, and the version of what it was made on. */
+export interface DraftContent {
+  readonly records: readonly ChangeRecord[];
+  /**
+   * Version of the state when the draft was made, and now. If they differ, nothing may be
+   * published.
+   */
+  readonly base: { readonly before: string; readonly now: string };
+}
+
+/**
+ * A service that keeps drafts. It is PROMOTABLE as far as it keeps three promises: a draft has no
+ * effect until it is published; what stands under a publication key stands there for good,
+ * published or void, whichever came first; and it publishes only while the state is the one that
+ * the draft was made on.
+ */
+export interface DraftOptions extends HttpOptions {
+  readonly draft: {
+    /** Checks what an agent asks for, completely; throws where it may not be drafted. */
+    readonly input: (untrusted: Value) => Value;
+    /** Makes a draft. `id` is where the response names it, as a path of fields. */
+    readonly create: {
+      readonly path: string;
+      readonly request: (input: Value) => RequestParts;
+      readonly id: readonly string[];
+    };
+    /** Reads and deletes it; `{id}` stands for the draft. */
+    readonly path: string;
+    readonly content: (body: Value) => DraftContent;
+  };
+  readonly publication: {
+    /**
+     * `{key}` stands for the occurrence. PUT publishes or voids, answering 201 where it did and 200
+     * with what stood there before; GET reads, DELETE forgets.
+     */
+    readonly path: string;
+    /** `metadata` is to be stored unread and given back. */
+    readonly publish: (draft: string, metadata: string) => Value;
+    readonly void: (metadata: string) => Value;
+    /** What stands under the key, from the response to PUT and GET. */
+    readonly standing: (body: Value) => {
+      readonly disposition: 'published' | 'void';
+      readonly metadata: string;
+    };
+    /**
+     * Statuses by which the service says that it did not publish and never will: of this draft,
+     * under this key.
+     */
+    readonly refusals: readonly number[];
+  };
+  /** A control object for admission, which no agent can name. */
+  readonly probe: {
+    readonly input: (token: string) => Value;
+    /** The target that `content` reports for it; it is not registered. */
+    readonly target: string;
+    readonly path: string;
+    /** Whether that control object was published, from a GET of `path`. */
+    readonly durable: (body: Value, token: string) => boolean;
+  };
+}
+
+const COMMON: OptionNames<HttpOptions> = {
+  service: true,
+  targets: true,
+  profile: true,
+  values: true,
 };
 
-/** Refuses what nobody would look at. */
-export function checkOptionNames(options: MediatedOptions | OpaqueOptions): void {
-  const misnamed = misnamedOption(options, OPTIONS);
-  if (misnamed !== undefined) throw refused(misnamed);
-}
+/** The options of a service with operations. */
+export const OPERATION_OPTIONS: OptionNames<MediatedOptions> = { ...COMMON, operations: true };
+
+/** The options of a service with drafts. */
+export const DRAFT_OPTIONS: OptionNames<DraftOptions> = {
+  ...COMMON,
+  draft: true,
+  publication: true,
+  probe: true,
+};

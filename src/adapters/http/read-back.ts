@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChannelReport, Evidence } from '../../contract/adapter.ts';
-import { digestValueOf } from '../../crypto/digest.ts';
+import type { Approval, ChannelReport } from '../../contract/adapter.ts';
 import { fillPath } from '../../http/content.ts';
 import type { Gateway } from '../../http/gateway.ts';
+import type { ReadBackFindings } from '../../http/remote.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
-import type { Value } from '../../protocol/value.ts';
-import { normaliseRecord } from './numbers.ts';
-import type { Found, Plan, ReadBackOptions } from './options.ts';
+import type { HttpOperation, Plan, ReadBackOptions, ReadBackResult } from './options.ts';
+import { planOf } from './plan.ts';
+import { normaliseRecord } from './service.ts';
 
 /**
  * What must answer before an outcome counts as established: where the records are found, and how
@@ -15,65 +15,65 @@ import type { Found, Plan, ReadBackOptions } from './options.ts';
  */
 export const CHANNELS = ['look-up', 'coverage'] as const;
 
-export interface ReadBackRequest {
-  /** The idempotency key. */
-  readonly key: string;
-  readonly plan: Plan;
-  readonly options: ReadBackOptions;
-  readonly assigns: readonly string[];
-  readonly window: { readonly fromMs: number; readonly toMs: number };
-}
-
 /**
- * Looks, by requests of its own, for what was sent. Only what is found counts: an answer that is
- * missing, late or unreadable, and "not found" itself, leave every channel silent, because the
- * request may still be on its way.
+ * Looks for what was sent under this key, with separate requests. Only what is found counts: an
+ * answer that is missing, late or unreadable, and "not found" itself, establish nothing, because
+ * the request may still be on its way.
  */
-export async function readBackEvidence(
+export async function readBack(
   gateway: Gateway,
-  request: ReadBackRequest,
-): Promise<Evidence> {
-  const { key, options, window } = request;
-  let looked = await lookUp(gateway, request);
-  for (const waitMs of options.waitsMs ?? []) {
-    if (looked.kind === 'found') break;
+  key: string,
+  { readBack: options, assigns = [] }: HttpOperation,
+  approved: Approval,
+): Promise<ReadBackFindings | string> {
+  const { waitsMs = [], covers, witness } = options;
+  const plan = planOf(approved.effects);
+  let found = await lookUp(gateway, key, options, plan);
+  for (const waitMs of waitsMs) {
+    if (typeof found !== 'string') break;
     await sleep(waitMs);
-    looked = await lookUp(gateway, request);
+    found = await lookUp(gateway, key, options, plan);
   }
-  const base = { candidate: `request ${key}`, unattributed: 0, window };
-  if (looked.kind === 'silent') return { ...base, ...silence(looked.why) };
-  const { refused, unattributed = 0 } = looked.found;
-  const records = looked.found.records.map(normaliseRecord);
+  if (typeof found === 'string') return found;
+  const { refused, unattributed = 0 } = found;
+  const records = found.records.map(normaliseRecord);
   const channels: ChannelReport[] = [
-    { channel: 'look-up', kind: 'records', count: records.length },
-    { channel: 'coverage', kind: 'touched', targets: options.covers },
+    {
+      channel: 'look-up',
+      kind: 'records',
+      count: records.length,
+    },
+    {
+      channel: 'coverage',
+      kind: 'touched',
+      targets: covers,
+    },
   ];
-  if (options.witness !== undefined) channels.push(await askWitness(gateway, key, options.witness));
+  if (witness !== undefined) channels.push(await askWitness(gateway, key, witness));
+  const assigned = assignedBy(assigns, records);
   return {
-    ...base,
-    unattributed,
-    evidence: digestValueOf('effectmatch/http-evidence/v1', records),
     records,
     channels,
-    assigned: assignedBy(request.assigns, records),
+    assigned,
+    unattributed,
     ...(refused !== undefined && { refused }),
   };
 }
 
-type Looked =
-  | { readonly kind: 'found'; readonly found: Found }
-  | { readonly kind: 'silent'; readonly why: string };
-
-async function lookUp(gateway: Gateway, { key, plan, options }: ReadBackRequest): Promise<Looked> {
-  const answer = await gateway.get(fillPath(options.path, { ...options.parameters?.(plan), key }));
-  if (answer.kind === 'silent') return answer;
-  if (answer.kind === 'absent') return { kind: 'silent', why: NOT_FOUND };
-  const found = options.found(answer.body, plan);
-  return found === undefined ? { kind: 'silent', why: NOT_FOUND } : { kind: 'found', found };
-}
-
 const NOT_FOUND =
   'the service knows no finished request with this key, which may still be on its way';
+
+async function lookUp(
+  gateway: Gateway,
+  key: string,
+  options: ReadBackOptions,
+  plan: Plan,
+): Promise<ReadBackResult | string> {
+  const answer = await gateway.get(fillPath(options.path, { ...options.parameters?.(plan), key }));
+  if (answer.kind === 'silent') return answer.why;
+  if (answer.kind === 'absent') return NOT_FOUND;
+  return options.found(answer.body, plan) ?? NOT_FOUND;
+}
 
 async function askWitness(
   gateway: Gateway,
@@ -81,26 +81,13 @@ async function askWitness(
   witness: NonNullable<ReadBackOptions['witness']>,
 ): Promise<ChannelReport> {
   const channel = 'witness';
+  const silent = (why: string): ChannelReport => ({ channel, kind: 'silent', why });
   const answer = await gateway.get(fillPath(witness.path, { key }));
-  if (answer.kind !== 'found') {
-    return {
-      channel,
-      kind: 'silent',
-      why: answer.kind === 'silent' ? answer.why : 'it knows nothing of this key',
-    };
-  }
+  if (answer.kind === 'silent') return silent(answer.why);
+  if (answer.kind === 'absent') return silent('it knows nothing of this key');
   const counts = witness.counts(answer.body);
-  return counts === undefined
-    ? { channel, kind: 'silent', why: 'it does not say what it counted' }
-    : { channel, kind: 'counts', counts };
-}
-
-/** Evidence in which nothing is claimed. */
-export function silence(
-  why: string,
-): Pick<Evidence, 'evidence' | 'records' | 'channels' | 'assigned'> {
-  const channels = CHANNELS.map((channel) => ({ channel, kind: 'silent' as const, why }));
-  return { evidence: 'none', records: [], channels, assigned: [] };
+  if (counts === undefined) return silent('it does not say what it counted');
+  return { channel, kind: 'counts', counts };
 }
 
 /**
@@ -115,7 +102,7 @@ function assignedBy(
     const { target, column } = placeOf(place);
     const fresh = records
       .filter((record) => record.op === 'insert' && record.target === target)
-      .map(({ key, after }): Value | undefined => key?.[column] ?? after?.[column])
+      .map(({ key, after }) => key?.[column] ?? after?.[column])
       .filter((value) => value !== undefined);
     return fresh.length === 0 ? [] : [{ target, column, fresh }];
   });

@@ -10,7 +10,7 @@ import { EffectMatchError } from '../../errors.ts';
 import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { Entry } from './entry.ts';
-import { PROBE_TABLE } from './provision/tables.ts';
+import { PROBE_TABLE } from './provision/provision.ts';
 import { isSignature, parseRoutine } from './routine-name.ts';
 import type { Gate } from './statement-gate.ts';
 

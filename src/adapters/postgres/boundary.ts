@@ -11,7 +11,7 @@ import { type RandomColumn, randomColumns } from './fresh.ts';
 import { type Recorders, readRecorders } from './intact.ts';
 import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
-import { PROBE_TABLE } from './provision/tables.ts';
+import { PROBE_TABLE } from './provision/provision.ts';
 import type { Relation } from './relation.ts';
 import {
   type AskedSequences,

@@ -140,10 +140,7 @@ async function castTogether(
     ];
     return sources.map((source) => castSource(group[0]?.[1], source));
   });
-  const { rows } = await queryPinned(session, 'formats and names', {
-    text: parts.join(' union all '),
-    values,
-  });
+  const { rows } = await queryPinned(session, parts.join(' union all '), values);
   const outcome = new Map(rows.map(([index, text]) => [Number(index), text ?? null]));
   return requests.map(({ type, source }, index) => {
     const text = outcome.get(index);

@@ -1,5 +1,6 @@
 import type { Connection } from '../../postgres/connection.ts';
 import { quoteQualified } from '../../postgres/identifier.ts';
+import { SQL } from './sql.ts';
 
 /**
  * The statement that fires every deferrable constraint of the database now, except the guard of our
@@ -8,13 +9,7 @@ import { quoteQualified } from '../../postgres/identifier.ts';
  * registered tables are in none, and their partitions follow.
  */
 export async function readDeferrable(control: Connection, executor: string): Promise<string> {
-  const { rows } = await control.query(
-    `select distinct n.nspname, c.conname from pg_catalog.pg_constraint as c
-       join pg_catalog.pg_namespace as n on n.oid = c.connamespace
-      where c.condeferrable and n.nspname <> 'effectmatch'
-        and pg_catalog.has_schema_privilege($1::pg_catalog.name, n.oid, 'usage') order by 1, 2`,
-    [executor],
-  );
+  const { rows } = await control.query(SQL.registered.get('deferrable'), [executor]);
   const names = rows.map(([schema, name]) =>
     quoteQualified({ schema: String(schema), name: String(name) }),
   );

@@ -4,6 +4,7 @@ import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
 import { refused } from './options.ts';
 import { isSignature, type RoutineName, type Signature } from './routine-name.ts';
+import { SQL } from './sql.ts';
 
 /** A function or procedure that agents may call. */
 export interface Entry extends QualifiedName {
@@ -44,10 +45,10 @@ export async function readEntries(
   connection: Connection,
   names: readonly RoutineName[],
 ): Promise<readonly EntryInspection[]> {
-  const { rows } = await queryPinned(connection, 'formats and names', {
-    text: ENTRY_QUERY,
-    values: [names.map(({ schema }) => schema), names.map(({ name }) => name)],
-  });
+  const { rows } = await queryPinned(connection, SQL.registered.get('entry_points'), [
+    names.map(({ schema }) => schema),
+    names.map(({ name }) => name),
+  ]);
   return names.map((name, index) => {
     const [found, near] = rows[index] ?? [];
     return inspectEntry(
@@ -126,33 +127,3 @@ function signatureOf({ arguments: list, identity }: Found): Signature {
 function isInput(mode: string): boolean {
   return mode === 'i' || mode === 'b';
 }
-
-/**
- * Other spellings of a type than the one that is printed: the schema is left out where it is
- * `public`.
- */
-const SPELLINGS = `
-  pg_catalog.json_build_array(pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname),
-    case when tn.nspname in ('pg_catalog', 'public') then pg_catalog.quote_ident(t.typname) end,
-    (select pg_catalog.quote_ident(e.typname) || '[]' from pg_catalog.pg_type e
-       join pg_catalog.pg_namespace en on en.oid = e.typnamespace
-     where e.typarray = t.oid and en.nspname in ('pg_catalog', 'public')))`;
-
-const ENTRY_QUERY = `
-select (select pg_catalog.json_agg(pg_catalog.json_build_object('oid', p.oid::pg_catalog.int8, 'prokind', p.prokind,
-    'identity', pg_catalog.pg_get_function_identity_arguments(p.oid),
-    'variadic', p.provariadic <> 0, 'securityDefiner', p.prosecdef, 'language', l.lanname,
-    'arguments', (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('mode', coalesce(p.proargmodes[a.at], 'i'),
-        'printed', pg_catalog.format_type(t.oid, null), 'spellings', ${SPELLINGS},
-        'type', pg_catalog.quote_ident(tn.nspname) || '.' || pg_catalog.quote_ident(t.typname)) order by a.at), '[]')
-      from pg_catalog.unnest(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])) with ordinality as a (type, at)
-        join pg_catalog.pg_type t on t.oid = a.type join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
-      where coalesce(p.proargmodes[a.at], 'i') <> 't')))
-    from pg_catalog.pg_proc p join pg_catalog.pg_language l on l.oid = p.prolang
-    where p.pronamespace = n.oid and p.proname = w.name),
-  (select pg_catalog.json_agg(distinct p.proname) from pg_catalog.pg_proc p where p.pronamespace = n.oid
-    and n.nspname <> 'pg_catalog')
-from rows from (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
-  with ordinality as w (schema, name, at)
-  left join pg_catalog.pg_namespace n on n.nspname = w.schema
-order by w.at`;

@@ -155,7 +155,7 @@ export async function readState(
   const text = [...groups]
     .map(([relation, group]) => buildReads(relation, group))
     .join(' union all ');
-  const { rows } = await queryPinned(control, 'formats and names', { text });
+  const { rows } = await queryPinned(control, text);
   const images = new Map(rows.map(([index, image]) => [Number(index), image ?? null]));
   invariant(images.size === rows.length, 'a key names at most one row');
   const readings = [...groups].flatMap(([relation, group]) =>

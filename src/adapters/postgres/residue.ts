@@ -3,6 +3,7 @@ import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import type { TextReader } from './certify/catalog.ts';
 import type { Relation } from './relation.ts';
+import { SQL } from './sql.ts';
 
 /** A sequence whose position the trusted functions can read. */
 export interface ReadableSequence {
@@ -18,14 +19,7 @@ export async function listSequences(
   control: TextReader,
   owner: string,
 ): Promise<readonly ReadableSequence[]> {
-  const { rows } = await control.query(
-    `select c.oid, n.nspname, c.relname from pg_catalog.pg_class as c
-       join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-      where case when c.relkind = 'S' and c.relpersistence <> 't' -- in this order, or other relations would be asked about
-                 then pg_catalog.has_sequence_privilege($1::text, c.oid, 'SELECT, USAGE') else false end
-      order by c.oid`,
-    [owner],
-  );
+  const { rows } = await control.query(SQL.registered.get('sequences'), [owner]);
   return rows.map(([oid, schema, name]) => ({
     oid: Number(oid),
     name: nameTarget({ schema: String(schema), name: String(name) }),

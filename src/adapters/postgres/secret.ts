@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { VERSION } from './provision/tables.ts';
+import { VERSION } from './provision/provision.ts';
 
 /** What the control login may know and agent SQL may not. */
 export interface Deployment {

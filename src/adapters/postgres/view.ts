@@ -3,6 +3,7 @@ import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
 import { refused } from './options.ts';
+import { SQL } from './sql.ts';
 
 /**
  * A view that operations may write through. What counts is what happens to the tables beneath it.
@@ -30,10 +31,10 @@ export async function demandViews(
   names: readonly QualifiedName[],
 ): Promise<readonly View[]> {
   if (names.length === 0) return [];
-  const { rows } = await queryPinned(connection, 'formats and names', {
-    text: VIEW_QUERY,
-    values: [names.map(({ schema }) => schema), names.map(({ name }) => name)],
-  });
+  const { rows } = await queryPinned(connection, SQL.registered.get('views'), [
+    names.map(({ schema }) => schema),
+    names.map(({ name }) => name),
+  ]);
   return names.map((name, index) => {
     const [text, near] = rows[index] ?? [];
     const found = text == null ? undefined : (JSON.parse(text) as Found);
@@ -69,16 +70,3 @@ const EVENTS = { insert: 8, update: 4, delete: 16 } as const;
 function eventsOf({ writes }: Pick<Found, 'writes'>): readonly string[] {
   return Object.entries(EVENTS).flatMap(([event, bit]) => (writes & bit ? event : []));
 }
-
-const VIEW_QUERY = `
-select case when c.oid is not null then pg_catalog.json_build_object('oid', c.oid::pg_catalog.int8, 'kind', c.relkind,
-    'rules', (select coalesce(pg_catalog.json_agg(r.rulename), '[]') from pg_catalog.pg_rewrite r
-      where r.ev_class = c.oid and r.ev_type <> '1'),
-    'writes', pg_catalog.pg_relation_is_updatable(c.oid, true)) end,
-  (select pg_catalog.json_agg(v.relname) from pg_catalog.pg_class v where v.relnamespace = n.oid and v.relkind = 'v'
-    and n.nspname <> 'pg_catalog')
-from rows from (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
-  with ordinality as w (schema, name, at)
-  left join pg_catalog.pg_namespace n on n.nspname = w.schema
-  left join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = w.name
-order by w.at`;

@@ -1,6 +1,7 @@
 import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
 import type { Relation } from './relation.ts';
+import { SQL } from './sql.ts';
 
 /**
  * Everything in the database that has rows, catalogues included: what the second witness looks at.
@@ -17,12 +18,7 @@ export interface Watched {
  * table; so is the stage table, which only our own functions write.
  */
 export async function listWatched(control: Connection): Promise<Watched> {
-  const { rows } = await control.query(
-    `select c.oid, n.nspname, c.relname from pg_catalog.pg_class as c
-       join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-      where c.relkind in ('r', 'm') and not (n.nspname = 'effectmatch' and c.relname = 'stage')
-      order by c.oid`,
-  );
+  const { rows } = await control.query(SQL.registered.get('watched'));
   const names = new Map(
     rows.map(([oid, schema, name]) => [
       String(oid),

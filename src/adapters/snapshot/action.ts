@@ -1,8 +1,8 @@
 import { refuseRounded } from '../../contract/action-input.ts';
 import { EffectMatchError } from '../../errors.ts';
+import { canonical } from '../../protocol/canon.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';
-import { type Document, takePlain } from './document.ts';
-import { listKnown } from './known-names.ts';
+import { listKnown } from './declared.ts';
 
 /** One call of a registered tool. */
 export interface SnapshotCall {
@@ -48,19 +48,19 @@ export function parseAction(input: unknown, tools: readonly string[]): CheckedAc
 }
 
 function copyPlain(input: unknown): Value {
-  let taken: Document | undefined;
+  let text: string;
   try {
-    taken = takePlain(input, MAX_CHARACTERS);
+    text = canonical(input);
   } catch (cause) {
     // A proxy may throw anything it likes.
     const why = cause instanceof EffectMatchError ? `: ${cause.message}` : '';
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', `the action is not plain JSON${why}`, {
-      cause,
-    });
+    throw refuse(`the action is not plain JSON${why}`, cause);
   }
-  if (taken === undefined) throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
-  refuseRounded(taken.state, 'the action', 'write it as text, since JSON has no BigInt');
-  return taken.state;
+  if (text.length > MAX_CHARACTERS)
+    throw refuse(`the action is longer than ${MAX_CHARACTERS} characters`);
+  const copy: Value = JSON.parse(text);
+  refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
+  return copy;
 }
 
 function parseCall(call: Value, where: string, tools: readonly string[]): CheckedCall {
@@ -80,8 +80,8 @@ function refuseUnknown(object: object, known: readonly string[], where: string):
     throw refuse(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
 }
 
-function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
+function refuse(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
+  return new EffectMatchError('ERR_EM_ACTION_INVALID', what, { cause });
 }
 
 /** The action as plain data, the same for every way of writing the same calls. */

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import type {
   AdapterContext,
@@ -39,7 +40,7 @@ import { StoreConnection } from './promotion.ts';
 import { readView } from './reading.ts';
 import { openStage, type SnapshotStage } from './stage.ts';
 import { surveyStore } from './survey.ts';
-import type { ToolBench } from './tools.ts';
+import { ToolRunner } from './tools.ts';
 import { viewDocument } from './view.ts';
 
 /**
@@ -53,15 +54,12 @@ export async function openAdapter(
   const busyTimeoutMs = readTimeout(options.busyTimeoutMs ?? 5000, 'busyTimeoutMs');
   const toolTimeoutMs = readTimeout(options.toolTimeoutMs ?? 30_000, 'toolTimeoutMs');
   if (typeof options.file !== 'string') throw refused('file must be the path of a file');
-  const stranger = Object.entries(options.tools).find(([, tool]) => typeof tool !== 'function');
-  if (stranger !== undefined) throw refused(`the tool "${stranger[0]}" is not a function`);
   const initial = options.initial === undefined ? undefined : readInitial(options.initial);
   const layout = admitLayout(options);
-  const bench = {
-    tools: { ...options.tools },
-    toolTimeoutMs,
-    quotesValues: layout.registration.values === 'plain',
-  };
+  const runner = new ToolRunner(
+    { module: moduleUrl(options.tools).href, data: options.toolData },
+    { timeoutMs: toolTimeoutMs, quotesValues: layout.registration.values === 'plain' },
+  );
   const file = resolve(options.file);
   const exists = statSync(file, { throwIfNoEntry: false });
   if (exists !== undefined && !exists.isFile()) throw refused(`"${file}" is not a regular file`);
@@ -76,12 +74,13 @@ export async function openAdapter(
     const backend = await ensureState(opened, initial, deadline);
     await retryWhileBusy(() => pinDurability(opened), deadline);
     await retryWhileBusy(() => readCurrent(opened), deadline);
+    await runner.open();
     return new SnapshotAdapter({
       file,
       identity: identifyFile(file),
       db: opened,
       layout,
-      bench,
+      runner,
       backend,
       busyTimeoutMs,
       context,
@@ -96,6 +95,12 @@ function readTimeout(timeoutMs: unknown, name: string): number {
   if (typeof timeoutMs === 'number' && Number.isFinite(timeoutMs) && timeoutMs >= 0)
     return timeoutMs;
   throw refused(`${name} must be a number from 0 on`);
+}
+
+function moduleUrl(tools: unknown): URL {
+  if (tools instanceof URL) return tools;
+  if (typeof tools === 'string') return pathToFileURL(tools);
+  throw refused('tools must be the path or the URL of the module that exports them');
 }
 
 function readInitial(initial: unknown): string {
@@ -133,7 +138,7 @@ interface Opened {
   readonly identity: string;
   readonly db: DatabaseSync;
   readonly layout: Layout;
-  readonly bench: ToolBench;
+  readonly runner: ToolRunner;
   readonly backend: string;
   readonly busyTimeoutMs: number;
   readonly context: AdapterContext;
@@ -179,7 +184,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   parseAction(input: unknown): CheckedAction {
-    return parseAction(input, Object.keys(this.#opened.bench.tools));
+    return parseAction(input, this.#opened.runner.names);
   }
 
   describeAction(action: CheckedAction): Value {
@@ -227,6 +232,7 @@ export class SnapshotAdapter implements PromotableAdapter<CheckedAction> {
   /** Ends every stage that is still held; nothing of them remains. */
   async close(): Promise<void> {
     for (const stage of this.#stages) await stage.discard();
+    await this.#opened.runner.close();
     this.#connection.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
   }

@@ -1,10 +1,10 @@
 import { invalid } from '../../backend/manifest-schema.ts';
-import { isObject, type Value } from '../../protocol/value.ts';
+import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import { OTHER_FIELDS } from './declared.ts';
-import { decodeData, encodeData, isAbsent, sortLists } from './document.ts';
 import { type Collection, type Layout, ORDER_SUFFIX } from './layout.ts';
 import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
 import type { ReferenceList } from './references.ts';
+import { decodeData, isAbsent, sortLists } from './values.ts';
 
 /**
  * A list that is declared as references, with the collection it is in and what has no order inside

@@ -1,5 +1,4 @@
 import { EffectMatchError } from '../../errors.ts';
-import { listKnown } from './known-names.ts';
 import { parsePointer, type Tokens } from './pointer.ts';
 
 /** The column of a record's fields that were not declared, as one object. */
@@ -21,6 +20,13 @@ export function demandKnown(
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw refused(`${where}: "${unknown}" is not possible here${listKnown(known)}`);
+}
+
+/** " (there are …)" after an unknown name: the known ones, as far as they fit into a sentence. */
+export function listKnown(known: readonly string[]): string {
+  if (known.length === 0) return ' (there are none)';
+  const shown = known.slice(0, 8).map((name) => `"${name}"`);
+  return ` (there ${known.length === 1 ? 'is' : 'are'} ${shown.join(', ')}${known.length > 8 ? ', …' : ''})`;
 }
 
 /** A JSON pointer that an application declared. */

@@ -1,7 +1,6 @@
 import { rowText, sameValue } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
-import { encodeData } from './document.ts';
+import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
 import { type Layout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
 import { extendPointer } from './pointer.ts';
 import type { CollectionView, RecordView, View } from './view.ts';

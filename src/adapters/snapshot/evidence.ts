@@ -3,7 +3,6 @@ import type { Assigned, Evidence } from '../../contract/adapter.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { type CheckedAction, chosenBy, probeToken } from './action.ts';
-import { countSpoilings } from './built-ins.ts';
 import { type Current, digestState, PROBE_TABLE, type Version } from './control.ts';
 import { diffViews } from './diff.ts';
 import type { Document } from './document.ts';
@@ -40,8 +39,6 @@ export interface Held {
 /** Reads the candidate against its base: records and channels. Nothing is concluded here. */
 export function observeCandidate(held: Held, durable: Version): Evidence {
   const { layout, base } = held;
-  // First of all: what it finds and puts back must not be in the way of what follows.
-  const spoilings = countSpoilings();
   const digest = digestState(held.document.text);
   const before = base.view();
   const after = held.view();
@@ -49,7 +46,7 @@ export function observeCandidate(held: Held, durable: Version): Evidence {
   const records = [...changes, ...probeRecords(held.action)];
   return {
     candidate: held.candidate,
-    evidence: fingerprint(held, durable, spoilings),
+    evidence: fingerprintEvidence(held, durable),
     records,
     channels: [
       { channel: 'difference', kind: 'records', count: records.length },
@@ -89,12 +86,8 @@ function describeVersion({ version, digest }: Version): string {
 }
 
 /** Fingerprint of everything that an observation is made from, recovered tool errors included. */
-export function fingerprintEvidence(held: Held, durable: Version): string {
-  return fingerprint(held, durable, countSpoilings());
-}
-
-function fingerprint({ settled }: Held, durable: Version, spoilings: number): string {
-  return hash('sha256', `${settled}\n${describeVersion(durable)}\n${spoilings}`, 'hex');
+export function fingerprintEvidence({ settled }: Held, durable: Version): string {
+  return hash('sha256', `${settled}\n${describeVersion(durable)}`, 'hex');
 }
 
 /**

@@ -11,8 +11,8 @@ import {
   readPath,
 } from './cells.ts';
 import { OTHER_FIELDS } from './declared.ts';
-import { ABSENT } from './document.ts';
 import { type Collection, type Layout, REST_TARGET, withWholeLists } from './layout.ts';
+import { ABSENT } from './values.ts';
 
 /** A column with how its values are read. */
 interface Field {

@@ -2,9 +2,9 @@ import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { refused } from './declared.ts';
 
 /**
- * One tool: changes the state it is given, in place. It gets a copy of its own every time, so
- * nothing that it keeps is the durable state or the candidate. Parameters may be typed as the
- * application knows them.
+ * One tool: changes the state it is given, in place. Every call gets a new copy, so nothing that a
+ * tool keeps is the durable state or the candidate. Parameters may be typed as the application
+ * knows them.
  */
 export type SnapshotTool = { run(state: unknown, args: unknown): unknown }['run'];
 
@@ -69,7 +69,15 @@ export interface SnapshotOptions {
   /** The state of a new file: any JSON. Ignored where the file already has a state. */
   readonly initial?: unknown;
   readonly collections: { readonly [name: string]: CollectionOption };
-  readonly tools: { readonly [name: string]: SnapshotTool };
+  /**
+   * The module that exports the tools, by path or URL, such as
+   * `new URL('./shop-tools.js', import.meta.url)`. Worker threads load it. A default export
+   * replaces the named ones: an object of tools, or a function that gets `toolData` and returns
+   * one.
+   */
+  readonly tools: string | URL;
+  /** What a default export that makes the tools is given; anything that `postMessage` can send. */
+  readonly toolData?: unknown;
   /**
    * Lists outside the collections whose order does not matter, as JSON pointers with `*` for any
    * key or place.
@@ -82,7 +90,7 @@ export interface SnapshotOptions {
   readonly references?: { readonly [path: string]: ReferencesOption };
   /** What journal and receipts keep of values; `plain` unless told. */
   readonly values?: 'plain' | 'digest';
-  /** How long one asynchronous call of a tool may take; 30000 unless told. */
+  /** How long one call of a tool may take; 30000 unless told. */
   readonly toolTimeoutMs?: number;
   /** How long to wait for other writers of the file; 5000 unless told. */
   readonly busyTimeoutMs?: number;
@@ -94,6 +102,7 @@ const OPTIONS: OptionNames<SnapshotOptions> = {
     initial: true,
     collections: true,
     tools: true,
+    toolData: true,
     unordered: true,
     references: true,
   },
@@ -116,10 +125,8 @@ const COLLECTION: OptionNames<CollectionOption> = {
 export function checkOptionNames(options: SnapshotOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
-  for (const part of ['collections', 'tools'] as const) {
-    if (typeof options[part] !== 'object' || options[part] === null)
-      throw refused(`${part} must be an object`);
-  }
+  if (typeof options.collections !== 'object' || options.collections === null)
+    throw refused('collections must be an object');
   for (const [name, collection] of Object.entries(options.collections)) {
     const wrong = misnamedOption(collection, COLLECTION);
     if (wrong !== undefined) throw refused(`collection "${name}": ${wrong}`);

@@ -14,7 +14,7 @@ import {
   statement,
 } from '../../sqlite/connection.ts';
 import { advanceState, type Current, findProblem, PROBE_TABLE, type Version } from './control.ts';
-import { type Document, readDocument } from './document.ts';
+import type { Document } from './document.ts';
 import { faultOf, insertMarker } from './markers.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
@@ -93,7 +93,7 @@ export class StoreConnection {
    * that is known.
    */
   documentOf(text: string): Document {
-    return this.#promoted?.text === text ? this.#promoted : { text, state: readDocument(text) };
+    return this.#promoted?.text === text ? this.#promoted : { text, state: JSON.parse(text) };
   }
 
   /** Remembers what was promoted, unless it is so large that it is better read again. */

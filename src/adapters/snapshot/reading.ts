@@ -1,9 +1,8 @@
 import { normaliseRead } from '../../backend/normalise.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
 import { readPath } from './cells.ts';
 import { listOrder } from './diff.ts';
-import { encodeData } from './document.ts';
 import { type Collection, type Layout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
 import { SnapshotSchema } from './normalise.ts';
 import { keyText, type View } from './view.ts';

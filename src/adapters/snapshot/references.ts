@@ -1,9 +1,9 @@
 import type { Target } from '../../protocol/registration.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
 import { demandKnown, isColumn, OTHER_FIELDS, readPointer, refused } from './declared.ts';
-import { ABSENT, encodeData } from './document.ts';
 import type { ReferencesOption } from './options.ts';
 import { isBeneath, type Tokens } from './pointer.ts';
+import { ABSENT } from './values.ts';
 
 /** The column of elements that are compared whole. */
 const ELEMENT = 'value';

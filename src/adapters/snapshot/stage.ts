@@ -17,13 +17,13 @@ import { fingerprintEvidence, type Held, observeCandidate, settleFacts } from '.
 import { type Layout, withWholeLists } from './layout.ts';
 import { type PromotionTools, promoteState } from './promotion.ts';
 import { readView } from './reading.ts';
-import { type CallReport, runCalls, type ToolBench } from './tools.ts';
+import type { CallReport, ToolRunner } from './tools.ts';
 import { viewDocument, viewLater } from './view.ts';
 
 /** What a stage needs of the adapter that opens it. */
 export interface StageTools extends PromotionTools {
   readonly layout: Layout;
-  readonly bench: ToolBench;
+  readonly runner: ToolRunner;
   readonly clock: AdapterContext['clock'];
   /** Called when a held stage is over, however it ended. */
   readonly onEnd: (stage: SnapshotStage) => void;
@@ -52,10 +52,10 @@ export async function openStage(
   tools.reached('adapter:stage-opened');
   const fromMs = tools.clock.now();
   const document = tools.connection.documentOf(base.text);
-  const ran = await runCalls(tools.bench, document, action);
+  const ran = await tools.runner.run(document, action);
   if (ran.kind === 'failed') return ran;
   tools.reached('adapter:action-done');
-  const { calls, held: made } = ran;
+  const { calls, made } = ran;
   const digest = made === document ? base.digest : digestState(made.text);
   const baseView = viewLater(tools.layout, document.state);
   const held: Held = {

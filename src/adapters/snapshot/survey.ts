@@ -9,9 +9,12 @@ import type { ReferenceList } from './references.ts';
 const CLOSED: readonly Outlet[] = [
   [
     'references to the durable state',
-    'every call works on a copy that is read back as text when it ends',
+    'every call works on a copy in a worker thread, which is read back as text when it ends',
   ],
-  ['work that goes on after a call', 'its copy is kept by nobody else'],
+  [
+    'work that a call leaves behind',
+    'it has an old copy, and a worker that is busy with it is stopped',
+  ],
   [
     'values that are not plain JSON',
     'a call that leaves one in a changed state is refused; an unchanged text stays',
@@ -49,7 +52,7 @@ export function surveyStore(facts: {
   for (const outlet of outlets) Object.freeze(outlet);
   return Object.freeze({
     backend,
-    executor: 'registered functions in this process, each call on a private copy',
+    executor: 'registered tools in worker threads of this process, each call on a private copy',
     outlets: Object.freeze(outlets),
     configuration: fingerprint([layout.text, problems]),
     credentials: fingerprint(file),

@@ -1,8 +1,8 @@
-import type { Value } from '../../protocol/value.ts';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type { CheckedAction, CheckedCall } from './action.ts';
-import { overAction, untilEnded } from './built-ins.ts';
-import { copyDocument, type Document, takeDocument, writeDocument } from './document.ts';
-import type { SnapshotTool } from './options.ts';
+import { refused } from './declared.ts';
+import { checkText, type Document } from './document.ts';
 
 /** How one call ended. A failed call left nothing; `failed` is the tool's own message. */
 export interface CallReport {
@@ -12,182 +12,190 @@ export interface CallReport {
 
 /** What the calls made of the state, or the call that ended the action. */
 export type Run =
-  | { readonly kind: 'done'; readonly held: Document; readonly calls: readonly CallReport[] }
+  | { readonly kind: 'done'; readonly made: Document; readonly calls: readonly CallReport[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
 
-/** What running tools needs beside the state. */
-export interface ToolBench {
-  readonly tools: { readonly [name: string]: SnapshotTool };
-  readonly toolTimeoutMs: number;
+/** The module that a worker loads its tools from, and what it is given to make them. */
+export interface ToolModule {
+  readonly module: string;
+  readonly data: unknown;
+}
+
+/** What a worker is sent for one action. */
+export interface ActionMessage {
+  readonly text: string;
+  readonly calls: readonly CheckedCall[];
+}
+
+/** What a worker says: first that it is ready, then for each action its calls and their end. */
+type FromWorker =
+  | { readonly kind: 'ready'; readonly tools: readonly string[] }
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'call'; readonly failed?: string }
+  | { readonly kind: 'ended'; readonly text: string; readonly isIdle: boolean };
+
+/** What ends the wait for a worker, its own end included. */
+type Answer =
+  | Exclude<FromWorker, { readonly kind: 'call' }>
+  | { readonly kind: 'late' | 'died'; readonly why: string };
+
+/** What a tool may use up and what of it may be kept. */
+export interface ToolLimits {
+  /** How long one call may take. */
+  readonly timeoutMs: number;
   /** Whether a tool's message may be kept: it may quote values. */
   readonly quotesValues: boolean;
 }
 
-/** Kept from before any tool has run. */
-const { stringify } = JSON;
-const { hasOwn } = Object;
+/** Tools can post anything in the name of their worker, or change it so that it writes nonsense. */
+const STRAY = {
+  kind: 'died',
+  why: 'its worker did not send the canonical text of a state',
+} as const;
+const LOAD_TIMEOUT_MS = 30_000;
+const NOT_KEPT = 'its message is not kept, because it may quote values';
+const SCRIPT = new URL(`./tool-worker${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * Runs the calls in order, each on a copy of its own that is read back as text when the call ends.
- * So a failed call is undone by forgetting its copy, and a tool that keeps its copy (or goes on
- * working on it) keeps only that.
- *
- * Whether a call wrote to built-in objects is looked at before anything else of the process gets to
- * run, and at the end. In between nothing relies on them: all that comes out of a call is the text
- * of a state, and a new one is written once more after the last look, when it is known that nothing
- * stood in the way. That text is compared and promoted.
+ * Runs the tools of one adapter in worker threads, so that nothing they do can reach the built-in
+ * objects of this process and a deadline can stop them. Each running action has a worker to itself.
+ * A worker is used again only if its action left nothing behind that could still run.
  */
-export function runCalls(bench: ToolBench, base: Document, action: CheckedAction): Promise<Run> {
-  return overAction((isIntact) => runInOrder(bench, base, action, isIntact));
-}
+export class ToolRunner {
+  readonly #source: ToolModule;
+  readonly #limits: ToolLimits;
+  readonly #workers = new Set<Worker>();
+  #idle: Worker | undefined;
+  #names: readonly string[] = [];
 
-async function runInOrder(
-  bench: ToolBench,
-  base: Document,
-  action: CheckedAction,
-  isIntact: () => boolean,
-): Promise<Run> {
-  const progress: Progress = { held: base, calls: [], failure: undefined };
-  try {
-    for (let index = 0; progress.failure === undefined && index < action.calls.length; index += 1) {
-      const call = action.calls[index] as CheckedCall;
-      const started = startCall(bench, progress.held, call);
-      if (started.kind !== 'pending') {
-        endCall(bench, progress, call, started);
-        continue;
-      }
-      isIntact();
-      const ended = await started.ended;
-      isIntact();
-      endCall(bench, progress, call, ended);
+  constructor(source: ToolModule, limits: ToolLimits) {
+    this.#source = source;
+    this.#limits = limits;
+  }
+
+  /** Loads the module once, which tells the names of its tools. */
+  async open(): Promise<void> {
+    this.#keep(await this.#start());
+  }
+
+  get names(): readonly string[] {
+    return this.#names;
+  }
+
+  /** Runs the calls in order on copies of the base. What they leave arrives here as text. */
+  async run(base: Document, { calls }: CheckedAction): Promise<Run> {
+    if (calls.length === 0) return { kind: 'done', made: base, calls: [] };
+    const worker = await this.#take();
+    const reports: CallReport[] = [];
+    const report = (why: string | undefined): void => {
+      const tool = calls[reports.length]?.tool ?? '';
+      if (why === undefined) reports.push({ tool });
+      else reports.push({ tool, failed: this.#limits.quotesValues ? why : NOT_KEPT });
+    };
+    worker.postMessage({ text: base.text, calls } satisfies ActionMessage);
+    const answer = await awaitAnswer(worker, this.#limits.timeoutMs, report);
+    const made = answer.kind === 'ended' ? madeOf(base, answer.text) : undefined;
+    if (answer.kind === 'ended' && answer.isIdle && made !== undefined) this.#keep(worker);
+    else await worker.terminate();
+    if (made === undefined) {
+      report(whyOf(answer));
+      return failed(answer.kind === 'late' ? 'tool-timeout' : 'tool-failed', reports);
     }
-    const { held, calls, failure } = progress;
-    if (isIntact() && (held === base || isCanonical(held))) {
-      return failure ?? { kind: 'done', held, calls };
+    const last = reports.length - 1;
+    if (reports[last]?.failed !== undefined && calls[last]?.mayFail !== true)
+      return failed('tool-failed', reports);
+    return { kind: 'done', made, calls: reports };
+  }
+
+  /** Stops every worker, with the calls that are running there. */
+  async close(): Promise<void> {
+    this.#idle = undefined;
+    await Promise.all([...this.#workers].map((worker) => worker.terminate()));
+  }
+
+  async #take(): Promise<Worker> {
+    const worker = this.#idle ?? (await this.#start());
+    if (worker === this.#idle) this.#idle = undefined;
+    worker.ref();
+    return worker;
+  }
+
+  /** One is enough: actions on one state that overlap cannot all be promoted. */
+  #keep(worker: Worker): void {
+    if (this.#idle !== undefined || !this.#workers.has(worker)) {
+      void worker.terminate();
+      return;
     }
-  } catch (error) {
-    // With spoilt built-ins anything may throw, even what stands around a tool.
-    if (isIntact()) throw error;
+    worker.unref();
+    this.#idle = worker;
   }
-  return SPOILT;
+
+  async #start(): Promise<Worker> {
+    const worker = createWorker(this.#source);
+    this.#workers.add(worker);
+    worker.on('exit', () => {
+      this.#workers.delete(worker);
+      if (this.#idle === worker) this.#idle = undefined;
+    });
+    // An error ends the worker, and 'exit' follows. Without a listener it would end the process.
+    worker.on('error', () => {});
+    const answer = await awaitAnswer(worker, LOAD_TIMEOUT_MS);
+    if (answer.kind === 'ready') {
+      this.#names = answer.tools;
+      return worker;
+    }
+    await worker.terminate();
+    throw refused(`the tools in "${this.#source.module}" cannot be loaded: ${whyOf(answer)}`);
+  }
 }
 
-function isCanonical({ state, text }: Document): boolean {
-  try {
-    return writeDocument(state) === text;
-  } catch {
-    return false;
-  }
-}
-
-/** What became of the calls so far. */
-interface Progress {
-  held: Document;
-  readonly calls: CallReport[];
-  failure: Run | undefined;
-}
-
-const SPOILT: Run = {
-  kind: 'failed',
-  reason: 'tool-failed',
-  detail: 'a call wrote to built-in objects, such as a __proto__; that was undone',
-};
-
-type Ended =
-  | { readonly kind: 'done'; readonly held: Document }
-  | { readonly kind: 'failed' | 'late'; readonly why: string };
-
-function endCall(bench: ToolBench, progress: Progress, call: CheckedCall, ended: Ended): void {
-  if (ended.kind === 'done') {
-    progress.held = ended.held;
-    progress.calls.push({ tool: call.tool });
-    return;
-  }
-  const words = bench.quotesValues ? ended.why : 'its message is not kept, since values are not';
-  progress.calls.push({ tool: call.tool, failed: words });
-  if (ended.kind !== 'late' && call.mayFail) return;
-  const reason = ended.kind === 'late' ? 'tool-timeout' : 'tool-failed';
-  progress.failure = {
-    kind: 'failed',
-    reason,
-    detail: `call ${progress.calls.length} (${call.tool}): ${words}`,
+/** Waits until a worker has done what it was asked to; every report starts the time again. */
+async function awaitAnswer(
+  worker: Worker,
+  timeoutMs: number,
+  onCall: (failed: string | undefined) => void = () => {},
+): Promise<Answer> {
+  const { promise, resolve } = Promise.withResolvers<Answer>();
+  const late = { kind: 'late', why: `it did not end within ${timeoutMs} ms` } as const;
+  const timer = setTimeout(() => resolve(late), timeoutMs);
+  const onMessage = (message: FromWorker | null): void => {
+    if (message?.kind === 'call') {
+      timer.refresh();
+      onCall(message.failed);
+    } else resolve(typeof message === 'object' ? (message ?? STRAY) : STRAY);
   };
-}
-
-/** Only a promise is waited for: a call that has ended costs no turn of the event loop. */
-type Started = Ended | { readonly kind: 'pending'; readonly ended: Promise<Ended> };
-
-function startCall(bench: ToolBench, held: Document, { tool, args }: CheckedCall): Started {
-  const run = hasOwn(bench.tools, tool) ? bench.tools[tool] : undefined;
-  if (run === undefined) return { kind: 'failed', why: 'there is no such tool' };
+  const onError = (error: unknown): void =>
+    resolve({ kind: 'died', why: error instanceof Error ? error.message : String(error) });
+  const onExit = (): void => resolve({ kind: 'died', why: 'its worker ended' });
+  worker.on('message', onMessage).on('error', onError).on('exit', onExit);
   try {
-    const state = copyDocument(held.state);
-    const returned = run(state, copyDocument(args));
-    // What is no promise has ended: not a single task of it may still change the copy before it is
-    // read.
-    if (!isThenable(returned)) return { kind: 'done', held: readBack(state, held) };
-    return { kind: 'pending', ended: awaitCall(bench, returned, state, held) };
-  } catch (error) {
-    return { kind: 'failed', why: describeError(error) };
-  }
-}
-
-async function awaitCall(
-  bench: ToolBench,
-  returned: unknown,
-  state: Value,
-  held: Document,
-): Promise<Ended> {
-  try {
-    // Once: what only looks like a promise may do its work whenever it is asked.
-    const end = Promise.resolve(returned);
-    if (await endsInTime(end, bench.toolTimeoutMs))
-      return { kind: 'done', held: readBack(state, held) };
-    untilEnded(end);
-    return { kind: 'late', why: `it did not end within ${bench.toolTimeoutMs} ms` };
-  } catch (error) {
-    return { kind: 'failed', why: describeError(error) };
-  }
-}
-
-/** What a call left. Most calls only read, and to see that takes a fraction of the time. */
-function readBack(state: Value, before: Document): Document {
-  if (stringify(state) === before.text) return before;
-  const after = takeDocument(state);
-  return after.text === before.text ? before : after;
-}
-
-function isThenable(returned: unknown): boolean {
-  return (
-    ((typeof returned === 'object' && returned !== null) || typeof returned === 'function') &&
-    'then' in returned
-  );
-}
-
-/**
- * False when a promise is still open after the time; its copy is then nobody's. What it rejects
- * with is thrown.
- */
-async function endsInTime(end: Promise<unknown>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
-  });
-  try {
-    return await Promise.race([end.then(() => true), late]);
+    return await promise;
   } finally {
     clearTimeout(timer);
+    worker.off('message', onMessage).off('error', onError).off('exit', onExit);
   }
 }
 
-const MAX_WORDS = 500;
-
-/** A tool may throw anything, even something that cannot be turned into text. */
-function describeError(error: unknown): string {
+function createWorker(source: ToolModule): Worker {
   try {
-    const words = error instanceof Error ? error.message : String(error);
-    return words.slice(0, MAX_WORDS).toWellFormed();
-  } catch {
-    return 'it threw something that is not an error';
+    return new Worker(SCRIPT, { workerData: source });
+  } catch (cause) {
+    throw refused('toolData cannot be sent to a worker', cause);
   }
+}
+
+function whyOf(answer: Answer): string {
+  return 'why' in answer ? answer.why : STRAY.why;
+}
+
+/** What the calls left, as text that is checked here: a tool may have changed its own worker. */
+function madeOf(base: Document, text: string): Document | undefined {
+  return text === base.text ? base : checkText(text);
+}
+
+/** Names the last call, which ended the action. */
+function failed(reason: string, reports: readonly CallReport[]): Run {
+  const last = reports.at(-1);
+  const detail = `call ${reports.length} (${last?.tool}): ${last?.failed}`;
+  return { kind: 'failed', reason, detail };
 }

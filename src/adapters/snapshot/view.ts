@@ -1,10 +1,10 @@
 import { valueText } from '../../protocol/bag.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
+import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
 import { OTHER_FIELDS } from './declared.ts';
-import { ABSENT, encodeData, readDocument, sortLists } from './document.ts';
 import type { Collection, Layout } from './layout.ts';
 import type { Tokens } from './pointer.ts';
 import { type ReferenceList, readElements } from './references.ts';
+import { ABSENT, sortLists } from './values.ts';
 
 /** One record as it is compared. */
 export interface RecordView {
@@ -45,7 +45,7 @@ type Mutable = { [key: string]: Value };
  * compared as a whole.
  */
 export function viewDocument(layout: Layout, text: string): View {
-  return takeApart(layout, readDocument(text));
+  return takeApart(layout, JSON.parse(text));
 }
 
 /** The same of a state that was read already, when it is first asked for. */

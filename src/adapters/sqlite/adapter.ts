@@ -1,26 +1,26 @@
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import {
+  type Backend,
+  type HoldRequest,
+  type HoldResult,
+  stageFailed,
+} from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
-import type { StagedUnder } from '../../backend/permit-check.ts';
+import { adapterFault, promotable } from '../../backend/promotable.ts';
+import { adapterCode, identifyFile, readTimeoutOption } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
+  Markers,
   PromotableAdapter,
   PromotableProbe,
-  Stage,
-  Staged,
   Survey,
 } from '../../contract/adapter.ts';
-import type { Certificate, Claim } from '../../contract/proof.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
-import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import type { Value } from '../../protocol/value.ts';
 import {
-  asFault,
   openDatabase,
   pinDurability,
   primaryCode,
@@ -28,27 +28,25 @@ import {
   retryWhileBusy,
   SQLITE,
 } from '../../sqlite/connection.ts';
-import { type CheckedAction, describeAction, parseAction, probeAction } from './action.ts';
+import { type CheckedSqliteAction, describeAction, parseAction, probeAction } from './action.ts';
 import {
   admitFile,
   admitRegistration,
   checkOptions,
-  type FileIdentity,
-  identifyFile,
   refused,
   type SqliteOptions,
 } from './admission.ts';
 import { Affinity } from './affinity.ts';
+import { type CandidateTools, REPLACED, SqliteCandidate } from './candidate.ts';
 import { type Catalog, readCatalog, refreshCatalog } from './catalog.ts';
 import { ensureControlTables, PROBE_TABLE } from './control.ts';
 import { CHANNELS } from './evidence.ts';
-import { Keeper } from './keeper.ts';
+import { HoldingConnection } from './holding-connection.ts';
 import { markersOf } from './markers.ts';
 import { SqliteSchema } from './normalise.ts';
 import { readState } from './reading.ts';
-import { openStage } from './stage.ts';
+import { StageQueue } from './stage-queue.ts';
 import { surveyCatalog } from './survey.ts';
-import { Turns } from './turns.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 
@@ -59,11 +57,10 @@ const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 export async function openAdapter(
   options: SqliteOptions,
   context: AdapterContext,
-): Promise<SqliteAdapter> {
+): Promise<PromotableAdapter<CheckedSqliteAction>> {
   checkOptions(options);
-  const busyTimeoutMs = options.busyTimeoutMs ?? DEFAULT_BUSY_TIMEOUT_MS;
-  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0)
-    throw refused('busyTimeoutMs must be a number from 0 on');
+  const { busyTimeoutMs: timeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
+  const busyTimeoutMs = readTimeoutOption(timeoutMs, 'busyTimeoutMs', refused);
   const file = resolve(options.file);
   const identity = admitFile(file);
   const db = openDatabase(options.file);
@@ -77,16 +74,8 @@ export async function openAdapter(
     );
     const backend = await ensureControlTables(db, deadline);
     const catalog = await retryWhileBusy(() => readCatalog(db), deadline);
-    return new SqliteAdapter({
-      file,
-      identity,
-      db,
-      registration,
-      backend,
-      catalog,
-      busyTimeoutMs,
-      context,
-    });
+    const opened = { file, identity, db, registration, backend, catalog, busyTimeoutMs, context };
+    return promotable(new SqliteBackend(opened), context);
   } catch (error) {
     db.close();
     throw openingFault(error);
@@ -94,20 +83,19 @@ export async function openAdapter(
 }
 
 function openingFault(error: unknown): unknown {
-  if (error instanceof EffectMatchError) return error;
   switch (primaryCode(error)) {
     case SQLITE.READONLY:
       return refused('the file or its folder is read-only; a promotion needs write access', error);
     case SQLITE.NOTADB:
       return refused('the file is not a SQLite database', error);
     default:
-      return asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+      return adapterFault(error);
   }
 }
 
 interface Opened {
   readonly file: string;
-  readonly identity: FileIdentity;
+  readonly identity: string;
   readonly db: DatabaseSync;
   readonly registration: Registration;
   readonly backend: string;
@@ -117,28 +105,29 @@ interface Opened {
 }
 
 /** One SQLite file behind an authorizer and a session. Reports; decides nothing. */
-export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
-  readonly capability = 'PROMOTABLE';
+class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;
   readonly identity: AdapterIdentity;
   readonly registration: Registration;
-  readonly markers: PromotableAdapter['markers'];
-  readonly probe: PromotableProbe<CheckedAction>;
+  readonly markers: Markers;
+  readonly probe: PromotableProbe<CheckedSqliteAction>;
+  readonly parseAction = parseAction;
+  readonly describeAction = describeAction;
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
-  readonly #stages = new Set<Stage>();
-  readonly #turns = new Turns();
-  readonly #keeper = new Keeper();
-  #catalog: Catalog;
+  readonly #queue = new StageQueue();
   /**
-   * The file's version, as the trusted connection counts commits of others, when the catalogue was
-   * read.
+   * The connection of the last candidate, kept for the next: opening, setting up and compiling
+   * again would cost more than the candidate itself.
    */
+  #kept: HoldingConnection | undefined;
+  #catalog: Catalog;
+  /** The file's version when the catalogue was read: the trusted connection counts other commits. */
   #catalogVersion: unknown;
   #isCatalogDoubtful = false;
   #survey:
-    | { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey }
+    | { readonly catalog: Catalog; readonly file: string; readonly survey: Survey }
     | undefined;
 
   constructor(opened: Opened) {
@@ -146,7 +135,11 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     this.#opened = opened;
     this.#catalog = opened.catalog;
     this.registration = registration;
-    this.identity = { kind: 'sqlite', backend, code: adapterCode() };
+    this.identity = {
+      kind: 'sqlite',
+      backend,
+      code: adapterCode(import.meta.url, '../../sqlite/'),
+    };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
     const durable = async (token: string) => await this.#trying(() => this.#isDurable(token));
     this.probe = { action: probeAction, target: PROBE_TABLE, durable };
@@ -157,22 +150,13 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    if (reads.length === 0) return [];
     const schema = await this.#schema();
     return await this.#trying(() => readState(this.#opened.db, schema, reads));
   }
 
-  parseAction(input: unknown): CheckedAction {
-    return parseAction(input);
-  }
-
-  describeAction(action: CheckedAction): Value {
-    return describeAction(action);
-  }
-
   async survey(): Promise<Survey> {
     const catalog = await this.#readCatalog();
-    const file = this.#fileNow();
+    const file = identifyFile(this.#opened.file);
     const known = this.#survey;
     if (known?.catalog === catalog && known.file === file) return known.survey;
     const { backend, identity } = this.#opened;
@@ -182,71 +166,56 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     return survey;
   }
 
-  async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
-    const { busyTimeoutMs, db } = this.#opened;
+  async hold({ occurrence }: HoldRequest): Promise<HoldResult<CheckedSqliteAction>> {
+    const { busyTimeoutMs } = this.#opened;
     const since = performance.now();
-    const endTurn = await this.#turns.take(busyTimeoutMs);
-    if (endTurn === undefined) {
-      return {
-        kind: 'failed',
-        reason: 'busy',
-        detail: `another stage held the database for ${busyTimeoutMs} ms`,
-      };
-    }
+    const endTurn = await this.#queue.take(busyTimeoutMs);
+    if (endTurn === undefined)
+      return stageFailed('busy', `another stage held the database for ${busyTimeoutMs} ms`);
+    let result: HoldResult<CheckedSqliteAction> = REPLACED;
+    let connection: HoldingConnection | undefined;
     try {
-      if (!db.isOpen)
-        throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
-      const leftMs = Math.max(0, busyTimeoutMs - (performance.now() - since));
-      const staged = await this.#openStage({ claim, certificate }, action, {
-        lockWithinMs: leftMs,
-        endTurn,
-      });
-      if (staged.kind === 'failed') endTurn();
-      return staged;
-    } catch (error) {
-      endTurn();
-      throw error;
+      connection = this.#takeConnection();
+      if (connection === undefined) return result;
+      const candidate = new SqliteCandidate(this.#candidateTools(endTurn), connection);
+      result = await candidate.begin(occurrence, busyTimeoutMs - (performance.now() - since));
+      return result;
+    } finally {
+      if (result.kind === 'failed') {
+        // The connection reads the schema completely before its first use, and may know better.
+        this.#isCatalogDoubtful ||= result.reason === 'boundary-changed';
+        connection?.close();
+        endTurn();
+      }
     }
   }
 
-  async #openStage(
-    under: StagedUnder,
-    action: CheckedAction,
-    turn: { readonly lockWithinMs: number; readonly endTurn: () => void },
-  ): Promise<Staged> {
-    const { db, file, backend, busyTimeoutMs, context } = this.#opened;
-    const tools = {
-      ...{
-        file,
-        backend,
-        busyTimeoutMs,
-        lockWithinMs: turn.lockWithinMs,
-        base: db,
-        reached: context.reached,
-      },
-      registration: this.registration,
+  /** Undefined if a different file is at the path: opening would also create a missing one. */
+  #takeConnection(): HoldingConnection | undefined {
+    const kept = this.#kept;
+    this.#kept = undefined;
+    if (kept?.isFor(this.#catalog)) return kept;
+    kept?.close();
+    return this.#isReplaced() ? undefined : new HoldingConnection(this.#opened.file);
+  }
+
+  #candidateTools(endTurn: () => void): CandidateTools {
+    const { backend, busyTimeoutMs, registration, db, context } = this.#opened;
+    return {
+      ...{ backend, busyTimeoutMs, registration, base: db, reached: context.reached },
       affinity: this.#affinity,
       catalog: this.#catalog,
       isReplaced: () => this.#isReplaced(),
-      keeper: this.#keeper,
-      onEnd: (stage: Stage) => {
-        this.#stages.delete(stage);
-        turn.endTurn();
+      release: (connection, isClean) => {
+        if (isClean && connection.release()) this.#kept = connection;
+        else connection.close();
+        endTurn();
       },
     };
-    const staged = await openStage(tools, under, action);
-    if (staged.kind === 'held') this.#stages.add(staged.stage);
-    // The candidate's own connection reads the schema completely before its first use, and may know
-    // better.
-    else if (staged.reason === 'boundary-changed') this.#isCatalogDoubtful = true;
-    return staged;
   }
 
-  /** Ends every stage that is still held; nothing of them remains. */
   async close(): Promise<void> {
-    for (const stage of this.#stages) await stage.discard();
-    this.#stages.clear();
-    this.#keeper.close();
+    this.#kept?.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
     this.#affinity.close();
   }
@@ -270,22 +239,12 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
     });
   }
 
-  async #trying<T>(attempt: () => T): Promise<T> {
-    try {
-      return await retryWhileBusy(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
-    } catch (error) {
-      if (error instanceof EffectMatchError && error.code !== 'ERR_EM_STORE_BUSY') throw error;
-      throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be read');
-    }
+  #trying<T>(attempt: () => T): Promise<T> {
+    return retryWhileBusy(attempt, { deadlineMs: this.#opened.busyTimeoutMs });
   }
 
   #isReplaced(): boolean {
-    return this.#fileNow() !== this.#opened.identity;
-  }
-
-  #fileNow(): FileIdentity {
-    const stats = statSync(this.#opened.file, { throwIfNoEntry: false });
-    return stats === undefined ? 'missing' : identifyFile(stats);
+    return identifyFile(this.#opened.file) !== this.#opened.identity;
   }
 
   /** Asks a connection of its own, which sees only what has been committed. */
@@ -296,10 +255,4 @@ export class SqliteAdapter implements PromotableAdapter<CheckedAction> {
       undefined
     );
   }
-}
-
-/** The adapter's own modules and those they stand on. */
-function adapterCode(): string {
-  const folders = ['.', '../../sqlite/', '../../backend/'];
-  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

@@ -1,104 +1,237 @@
-import type { DatabaseSync } from 'node:sqlite';
+import { hash, randomUUID } from 'node:crypto';
+import type { DatabaseSync, Session } from 'node:sqlite';
+import {
+  type Applied,
+  type Candidate,
+  type CandidateEnd,
+  type CandidateEvidence,
+  type HoldResult,
+  refusedPromotion,
+  stageFailed,
+} from '../../backend/candidate.ts';
+import { FILE_REPLACED } from '../../backend/setup.ts';
+import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
+import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
-import { openDatabase, pinDurability, setPragma, statement } from '../../sqlite/connection.ts';
-import { type Catalog, readCatalog } from './catalog.ts';
-import { Fence, type FenceRules } from './fence.ts';
-import { readSettings } from './snapshot.ts';
-import type { CompiledStatement } from './statements.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { OccurrenceId } from '../../protocol/record.ts';
+import type { Registration } from '../../protocol/registration.ts';
+import { commitHeld, isBusyFault } from '../../sqlite/commit.ts';
+import { retryWhileBusy } from '../../sqlite/connection.ts';
+import { type CheckedSqliteAction, isProbe } from './action.ts';
+import type { Affinity } from './affinity.ts';
+import { type Catalog, type Relation, versionsOf } from './catalog.ts';
+import { readBackend } from './control.ts';
+import { observeCandidate, readStanding } from './evidence.ts';
+import { FenceLog } from './fence.ts';
+import { type HoldingConnection, probeRules } from './holding-connection.ts';
+import { findMarker, insertMarker } from './markers.ts';
+import { SqliteSchema } from './normalise.ts';
+import { readState } from './reading.ts';
+import { readClock, readTop, type Snapshot, takeSnapshot } from './snapshot.ts';
+import { runStatements } from './statements.ts';
+
+/** What a candidate needs of the backend that opens it. */
+export interface CandidateTools {
+  readonly backend: string;
+  /** How long a COMMIT may wait for readers. */
+  readonly busyTimeoutMs: number;
+  readonly registration: Registration;
+  readonly affinity: Affinity;
+  /** The trusted connection: it sees the committed state beneath the candidate. */
+  readonly base: DatabaseSync;
+  readonly reached: AdapterContext['reached'];
+  /** The schema as the last survey saw it. */
+  readonly catalog: Catalog;
+  /** Whether a different file is at the path now. */
+  readonly isReplaced: () => boolean;
+  /** Takes the connection back. One that is not clean may serve no other candidate. */
+  readonly release: (connection: HoldingConnection, isClean: boolean) => void;
+}
+
+/** The failure of a stage on a file that is not the one that was opened. */
+export const REPLACED = stageFailed(FILE_REPLACED.reason, FILE_REPLACED.detail);
+
+const TOUCHED = refusedPromotion(
+  'candidate-changed',
+  'the candidate or a setting of its connection moved',
+);
+
+const SCHEMA_CHANGED = stageFailed(
+  'boundary-changed',
+  'the schema changed after it was certified; certify again',
+);
 
 /**
- * A connection that holds candidates, one after another. It is made for one schema: whatever was
- * compiled and checked on it stays true while SQLite keeps the schema that the connection has
- * parsed. It is closed where the schema changed, where an action failed, and where a stage ended in
- * any other way than by a commit or a rollback that returned.
+ * A transaction held open with the writes of its actions in it. No other candidate uses the
+ * connection meanwhile, and that an earlier one left nothing on it is checked before an action runs.
  */
-export class Candidate {
-  readonly db: DatabaseSync;
-  readonly fence: Fence;
-  /** Statements of earlier actions, compiled behind the fence under the rules of this schema. */
-  readonly compiled = new Map<string, CompiledStatement>();
-  /** What its actions may do, once it is known which schema it is for. */
-  rules: FenceRules | undefined;
-  #settings: string | undefined;
-  #journalMode: string | undefined;
-  #catalog: Catalog | undefined;
+export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
+  readonly id: string;
+  readonly #tools: CandidateTools;
+  readonly #connection: HoldingConnection;
+  readonly #log = new FenceLog();
+  readonly #tops = new Map<string, bigint>();
+  #before: Snapshot | undefined;
+  #session: Session | undefined;
+  #relations: ReadonlyMap<string, Relation> = new Map();
+  #window: { readonly fromMs: number; readonly toMs: number } | undefined;
+  /** What has to stand still from the end of the last action on. */
+  #standing: string | undefined;
+  /** The last observation, and whether it found everything except the rows as it was before. */
+  #seen: { readonly evidence: string; readonly isClean: boolean } | undefined;
 
-  constructor(file: string) {
-    this.db = openDatabase(file);
-    this.fence = new Fence(this.db);
+  constructor(tools: CandidateTools, connection: HoldingConnection) {
+    this.id = `sqlite:${tools.backend}:${randomUUID()}`;
+    this.#tools = tools;
+    this.#connection = connection;
   }
 
-  /**
-   * Takes the write lock. Before the first time everything is settled that must be so outside of a
-   * transaction. Without cache spilling the lock stays RESERVED until COMMIT, so that the trusted
-   * connection can read meanwhile, also with a rollback journal.
-   */
-  begin(): void {
-    const { db } = this;
-    if (this.#settings === undefined) {
-      this.#journalMode = pinDurability(db);
-      setPragma(db, { name: 'cache_spill', value: 'off', reads: 0 });
-      this.#settings = readSettings(db);
-    }
-    statement(db, 'begin immediate').run();
-  }
-
-  /**
-   * The settings as they were read back when the connection was set up. They are read again after
-   * every action, and a connection on which they have moved is closed; between two actions nothing
-   * that sets one can be compiled.
-   */
-  get settings(): string {
-    invariant(this.#settings !== undefined, 'a connection that has begun is set up');
-    return this.#settings;
-  }
-
-  /**
-   * Whether this connection has parsed this very schema, and is pinned for its journal; asked under
-   * the write lock, with equal versions. The first time all of it is read by the connection itself:
-   * what was read before the connection was opened and is read again after it has parsed is what it
-   * has parsed.
-   */
-  hasParsed(catalog: Catalog): boolean {
-    this.#catalog ??= readCatalog(this.db, catalog);
-    return this.#catalog === catalog && catalog.settings.journal_mode === this.#journalMode;
-  }
-
-  /** Whether it may serve a stage for this schema, as far as can be told without the lock. */
-  isFor(catalog: Catalog): boolean {
-    return this.#catalog === catalog;
-  }
-
-  /**
-   * Rolls back what is still open. Returns whether nothing is left, so that another stage may
-   * follow.
-   */
-  release(): boolean {
-    const { db } = this;
-    if (!db.isOpen) return false;
+  /** Takes the write lock and checks that the file and its schema are those that were certified. */
+  async begin(
+    occurrence: OccurrenceId,
+    lockWithinMs: number,
+  ): Promise<HoldResult<CheckedSqliteAction>> {
+    const { catalog, isReplaced, backend, busyTimeoutMs } = this.#tools;
+    const connection = this.#connection;
     try {
-      this.#rollBack();
-    } catch {
-      return false;
+      await retryWhileBusy(() => connection.begin(), { deadlineMs: lockWithinMs });
+    } catch (error) {
+      if (!isBusyFault(error)) throw error;
+      return stageFailed('busy', `another writer held the database for ${busyTimeoutMs} ms`);
     }
-    return !db.isTransaction;
+    if (isReplaced()) return REPLACED;
+    const before = takeSnapshot(this.#connections, catalog, connection.settings);
+    if (before.versions !== versionsOf(catalog) || !connection.hasParsed(catalog))
+      return SCHEMA_CHANGED;
+    if (readBackend(connection.db) !== backend) return REPLACED;
+    this.#before = before;
+    return { kind: 'open', candidate: this, marker: findMarker(connection.db, occurrence) };
   }
 
-  /** Rolls back and closes; a session on it ends too. */
-  close(): void {
-    if (!this.db.isOpen) return;
-    try {
-      this.#rollBack();
-    } catch {
-      // A rollback that fails is repeated by closing, and by the next connection that finds the
-      // journal.
-    } finally {
-      this.db.close();
+  async apply(action: CheckedSqliteAction): Promise<Applied> {
+    const { catalog, registration } = this.#tools;
+    const { db, fence, compiled } = this.#connection;
+    const rules = isProbe(action)
+      ? probeRules(catalog)
+      : this.#connection.rulesFor(catalog, registration);
+    if (rules === undefined)
+      return stageFailed(
+        'boundary-changed',
+        'a registered table was dropped or replaced by a view; certify again',
+      );
+    this.#relations = rules.writable;
+    this.#session ??= db.createSession();
+    const fromMs = this.#window?.fromMs ?? readClock(db);
+    fence.raise(rules, this.#log);
+    const ran = runStatements(action, {
+      db,
+      log: this.#log,
+      quotesValues: registration.values === 'plain',
+      compiled: rules.isProbe ? undefined : compiled,
+      beforeRun: () => this.#noteTops(),
+    });
+    fence.hold();
+    if (ran.kind === 'failed') return ran;
+    this.#window = { fromMs, toMs: readClock(db) };
+    this.#standing = this.#readStanding();
+    return ran;
+  }
+
+  /**
+   * A relation that appears in the log for the first time has not been written yet, because what is
+   * not in the log cannot be: its highest rowid is still the one beneath the candidate.
+   */
+  #noteTops(): void {
+    for (const name of this.#log.written.keys()) {
+      const relation = this.#tops.has(name) ? undefined : this.#relations.get(name);
+      const top = relation === undefined ? undefined : readTop(this.#connection.db, relation);
+      if (top !== undefined) this.#tops.set(name, top);
     }
   }
 
-  #rollBack(): void {
-    this.fence.lower();
-    if (this.db.isTransaction) this.db.exec('rollback');
+  /**
+   * The committed rows beneath the candidate. Nothing can change them while the candidate holds the
+   * write lock, and the action's own changes do not make its approval look stale.
+   */
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    this.#assertHeld();
+    const { base, catalog, affinity, registration } = this.#tools;
+    return readState(base, new SqliteSchema(catalog, affinity, registration), reads);
+  }
+
+  async observe(): Promise<CandidateEvidence> {
+    this.#assertHeld();
+    const session = this.#session;
+    const before = this.#before;
+    const window = this.#window;
+    invariant(session && before && window, 'an action ran in the candidate');
+    const { affinity, catalog } = this.#tools;
+    const evidence = observeCandidate({
+      candidate: this.id,
+      connections: this.#connections,
+      relations: this.#relations,
+      log: this.#log,
+      tops: this.#tops,
+      ...{ affinity, catalog, session, before, window },
+    });
+    const isClean = evidence.channels.every(
+      (report) => report.kind !== 'stable' || report.before === report.after,
+    );
+    this.#seen = { evidence: evidence.evidence, isClean };
+    return evidence;
+  }
+
+  async recheck(): Promise<string> {
+    this.#assertHeld();
+    const seen = this.#seen;
+    invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
+    const standing = this.#readStanding();
+    if (standing === this.#standing) return seen.evidence;
+    return hash('sha256', `${seen.evidence} ${standing}`, 'hex');
+  }
+
+  async commit(marker: MarkerText): Promise<Promotion> {
+    this.#assertHeld();
+    // The observation read the settings; none can have been set since without changing the standing.
+    const isUntouched = this.#seen?.isClean === true && this.#readStanding() === this.#standing;
+    // The marker is not part of what is observed, and recording it would cost more than writing it.
+    this.#closeSession();
+    this.#connection.fence.lower();
+    const { busyTimeoutMs, reached, isReplaced } = this.#tools;
+    const promotion = await commitHeld(this.#connection.db, {
+      ...{ marker, insertMarker, busyTimeoutMs, reached },
+      check: () => (isUntouched ? undefined : TOUCHED),
+      write: () => (isReplaced() ? refusedPromotion(REPLACED.reason, REPLACED.detail) : undefined),
+    });
+    // A connection on which a commit failed serves no other candidate.
+    if (promotion.kind !== 'confirmed') this.#seen = undefined;
+    return promotion;
+  }
+
+  /**
+   * Gives the connection back: from then on it may serve another candidate. It may do so only after
+   * a commit or a rollback, and only if an observation found its settings as they were before.
+   */
+  async end(how: CandidateEnd): Promise<void> {
+    if (this.#connection.db.isOpen) this.#closeSession();
+    this.#tools.release(this.#connection, this.#seen?.isClean === true && how !== 'unknown');
+  }
+
+  get #connections() {
+    return { candidate: this.#connection.db, base: this.#tools.base };
+  }
+
+  #closeSession(): void {
+    this.#session?.close();
+    this.#session = undefined;
+  }
+
+  #readStanding(): string {
+    return readStanding(this.#connections, this.#connection.fence);
+  }
+
+  #assertHeld(): void {
+    invariant(this.#connection.db.isTransaction, 'the stage is still held');
   }
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Session } from 'node:sqlite';
+import type { CandidateEvidence } from '../../backend/candidate.ts';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Affinity } from './affinity.ts';
@@ -71,7 +72,7 @@ export interface Observed {
 }
 
 /** Reads the candidate: records and channels. Nothing is concluded here. */
-export function observeCandidate(observed: Observed): Evidence {
+export function observeCandidate(observed: Observed): CandidateEvidence {
   const { candidate, connections, log, before } = observed;
   const changeset = observed.session.changeset();
   const after = takeSnapshot(connections, observed.catalog);
@@ -95,7 +96,6 @@ export function observeCandidate(observed: Observed): Evidence {
     stable('settings', before.settings, after.settings),
   ];
   return {
-    candidate,
     evidence: fingerprintEvidence(changeset, after),
     records,
     channels,

@@ -90,10 +90,8 @@ export class Fence {
   }
 
   /** Statements of an action from here on. */
-  raise(rules: FenceRules): FenceLog {
-    const log = new FenceLog();
+  raise(rules: FenceRules, log: FenceLog): void {
     this.#turn = { rules, log };
-    return log;
   }
 
   /**

@@ -7,8 +7,7 @@ import {
   renderApproved,
   renderTerminal,
 } from '../../index.ts';
-import { toneOf } from '../journal-entries.ts';
-import { type Output, printable, type Tone, wrap } from '../output.ts';
+import { type Output, printable, type Tone, toneOf, wrap } from '../output.ts';
 
 /** Prints what happens in the demo, and stops it if that is not what the demo says. */
 export class Scene {

@@ -1,5 +1,5 @@
 import { printableLine } from '../output.ts';
-import type { FoundDatabase, FoundTable } from './found.ts';
+import type { DatabaseSchema, TableSchema } from './schema.ts';
 
 /** What goes into a configuration file besides what was found in the database. */
 export interface ConfigPlan {
@@ -8,10 +8,10 @@ export interface ConfigPlan {
   readonly keyring: string;
   /** The tables to register; every other usable one is listed as left out. */
   readonly relations: readonly string[];
-  /** Undefined where nobody may approve yet. */
+  /** Absent until an approver is named. */
   readonly approver?: { readonly issuer: string; readonly publicKey: string };
   /** Lines of the adapter's options that say how to reach the database, as code. */
-  readonly reach: readonly string[];
+  readonly access: readonly string[];
   readonly profile: string;
 }
 
@@ -20,29 +20,29 @@ export interface ConfigPlan {
  * choice has a comment. Names from the database are literals or printable comments, so no name can
  * become code.
  */
-export function configText(plan: ConfigPlan, found: FoundDatabase): string {
+export function configText(plan: ConfigPlan, schema: DatabaseSchema): string {
   const { adapter, store, keyring } = plan;
-  const helper = found.kind === 'postgres' ? ', fromEnvironment' : '';
-  return `// Written by \`effectmatch init\`; from here on it is yours. Commands count relative paths from this folder.
+  const helper = schema.kind === 'postgres' ? ', fromEnvironment' : '';
+  return `// Written by \`effectmatch init\`; from here on it is yours. Relative paths are relative to this folder.
 import { defineConfig${helper} } from 'effectmatch';
-import { ${found.kind} } from 'effectmatch/adapters/${found.kind}';
+import { ${schema.kind} } from 'effectmatch/adapters/${schema.kind}';
 
 export default defineConfig({
-  // The ledger: claims, verdicts, the journal. A file of its own, never the business database.
+  // The ledger: claims, verdicts, the journal. A separate file, never the business database.
   store: ${literal(store)},
   // The keys by which the runtime seals its own records. Back it up; keep it out of version control.
   keyring: ${literal(keyring)},
 ${issuersText(plan)}
   adapters: {
-    ${propertyName(adapter)}: ${found.kind}({
-${plan.reach.map((line) => `      ${line}`).join('\n')}
+    ${propertyName(adapter)}: ${schema.kind}({
+${plan.access.map((line) => `      ${line}`).join('\n')}
 ${profileText(plan.profile)}
       // Tables that approved operations may write, those of triggers and cascades included. A write to any other table
       // is refused. \`volatile\` columns are not compared on rows that an approval names; approvers read which they are.
       relations: [
-${relationLines(plan, found)}
+${relationLines(plan, schema)}
       ],
-${leftOutLines(plan, found)}    }),
+${leftOutLines(plan, schema)}    }),
   },
 });
 `;
@@ -72,22 +72,20 @@ function profileText(profile: string): string {
   return `      // What is compared: ${PROFILES[profile] ?? profile}.\n      profile: ${literal(profile)},`;
 }
 
-function relationLines({ relations }: ConfigPlan, { tables }: FoundDatabase): string {
+function relationLines({ relations }: ConfigPlan, { tables }: DatabaseSchema): string {
   return tables
     .filter(({ name }) => relations.includes(name))
     .map((table) => {
+      const name = literal(table.name);
       const columns = table.volatile.map(({ column }) => literal(column)).join(', ');
-      const entry =
-        columns === ''
-          ? literal(table.name)
-          : `{ name: ${literal(table.name)}, volatile: [${columns}] }`;
+      const entry = columns === '' ? name : `{ name: ${name}, volatile: [${columns}] }`;
       return `        ${entry}, // ${printableLine(describeTable(table))}`;
     })
     .join('\n');
 }
 
 /** Key, triggers and cascades of a table in one line. */
-export function describeTable({ key, volatile, triggers, cascadesFrom }: FoundTable): string {
+export function describeTable({ key, volatile, triggers, cascadesFrom }: TableSchema): string {
   return [
     key.length === 0 ? 'no key: rows compare whole' : `key ${key.join(', ')}`,
     ...volatile.map(({ column, by }) => `${column} is set to the time by trigger ${by}`),
@@ -103,7 +101,7 @@ export function describeTable({ key, volatile, triggers, cascadesFrom }: FoundTa
 
 function leftOutLines(
   { relations }: ConfigPlan,
-  { tables, functions, views }: FoundDatabase,
+  { tables, functions, views }: DatabaseSchema,
 ): string {
   const left = tables.filter(({ name }) => !relations.includes(name));
   const lines = [

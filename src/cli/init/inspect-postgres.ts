@@ -1,98 +1,82 @@
-import { readRelations } from '../../adapters/postgres/catalog.ts';
+import { type Inspection, readRelations } from '../../adapters/postgres/catalog.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { Connection, describeError } from '../../postgres/connection.ts';
 import { nameTarget, parseTarget } from '../../postgres/identifier.ts';
-import { type FoundDatabase, type FoundTable, namesWritten } from './found.ts';
-
-/** What is needed to reach a PostgreSQL database besides its shape. */
-export interface FoundServer extends FoundDatabase {
-  /** Ends the three role names of this database; empty where the usual names are free. */
-  readonly roleSuffix: string;
-}
+import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
 
 /** Reads the schema of a PostgreSQL database in one read-only transaction. */
-export async function inspectPostgres(url: string): Promise<FoundServer> {
+export async function inspectPostgres(url: string): Promise<DatabaseSchema> {
   const connection = await Connection.open(url, 'effectmatch init').catch((cause: unknown) => {
     const message = `the database could not be reached: ${describeError(cause)}; nothing was written`;
     throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', message, { cause });
   });
   await using _ = connection;
+  const rowsOf = async (sql: string) => (await connection.query(sql)).rows;
   await connection.query('begin transaction read only');
-  const database = String(
-    (await connection.query('select pg_catalog.current_database()')).rows[0]?.[0],
-  );
-  const found = (await connection.query(TABLES)).rows.map(
-    ([text]) => JSON.parse(text ?? 'null') as TableRow,
-  );
-  const inspections = await readRelations(connection, found);
-  const tables = found.map((row, index): FoundTable => {
-    const inspection = inspections[index];
-    const target = nameTarget(row);
-    const key = inspection?.kind === 'usable' ? inspection.relation.key : [];
-    const columns =
-      inspection?.kind === 'usable' ? inspection.relation.columns.map(({ name }) => name) : [];
-    return {
-      name: target,
-      key,
-      columns:
-        inspection?.kind === 'usable'
-          ? inspection.relation.columns.map(({ name, type, notNull }) => ({
-              name,
-              type:
-                type.kind === 'b' && type.baseSchema === 'pg_catalog'
-                  ? (TYPES[type.base] ?? ANY)
-                  : (OTHERS[type.kind] ?? ANY),
-              nullable: !notNull,
-            }))
-          : [],
-      ...(inspection?.kind === 'unusable' && { unusable: inspection.why }),
-      // A table without a key compares whole rows, so nothing of it can be left out.
-      volatile: columns
-        .filter((column) => key.length > 0 && !key.includes(column))
-        .flatMap((column) => {
-          const by = row.triggers.find(({ source, before }) => before && setsToNow(source, column));
-          return by === undefined ? [] : [{ column, by: by.name }];
-        }),
-      triggers: row.triggers.map(({ name, source }) => ({ name, writes: writesOf(source) })),
-      cascadesFrom: row.cascades.map(nameTarget),
-    };
+  const [[database = ''] = []] = await rowsOf('select pg_catalog.current_database()');
+  const rows = (await rowsOf(TABLES)).map(([text]) => JSON.parse(text ?? 'null') as TableRow);
+  const inspections = await readRelations(connection, rows);
+  const tables = rows.map((row, index) => describeTable(row, inspections[index]));
+  const functions = (await rowsOf(FUNCTIONS)).map(([schema, name, types]) => {
+    const parameters = types === null ? '' : `(${types})`;
+    return nameOf(schema, name) + parameters;
   });
-  const nameOf = (schema?: string | null, name?: string | null) =>
-    nameTarget({ schema: schema ?? '', name: name ?? '' });
-  const functions = (await connection.query(FUNCTIONS)).rows.map(
-    ([schema, name, types]) => nameOf(schema, name) + (types === null ? '' : `(${types})`),
-  );
-  const views = (await connection.query(VIEWS)).rows.map(([schema, name]) => nameOf(schema, name));
-  const taken = (await connection.query(ROLES)).rows.length > 0;
+  const views = (await rowsOf(VIEWS)).map(([schema, name]) => nameOf(schema, name));
+  const isTaken = (await rowsOf(ROLES)).length > 0;
   await connection.query('rollback');
-  const suffix = taken ? `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40) : '';
+  const suggestedName = String(database);
+  const roleSuffix = isTaken ? suffixOf(suggestedName) : '';
+  return { kind: 'postgres', suggestedName, tables, functions, views, roleSuffix };
+}
+
+const nameOf = (schema?: string | null, name?: string | null) =>
+  nameTarget({ schema: schema ?? '', name: name ?? '' });
+
+const suffixOf = (database: string) =>
+  `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40);
+
+function describeTable(row: TableRow, inspection: Inspection | undefined): TableSchema {
+  const relation = inspection?.kind === 'usable' ? inspection.relation : undefined;
+  const { key = [], columns = [] } = relation ?? {};
+  // A table without a key compares whole rows, so none of its columns can be left out.
+  const others = key.length === 0 ? [] : columns.filter(({ name }) => !key.includes(name));
+  const names = others.map(({ name }) => name);
   return {
-    kind: 'postgres',
-    suggestedName: database,
-    tables,
-    functions,
-    views,
-    roleSuffix: suffix,
+    name: nameTarget(row),
+    key,
+    columns: columns.map(({ name, type, notNull }) => {
+      const isBuiltIn = type.kind === 'b' && type.baseSchema === 'pg_catalog';
+      const known = isBuiltIn ? TYPES[type.base] : type.kind === 'e' ? 'string' : undefined;
+      return { name, type: known ?? ANY, nullable: !notNull };
+    }),
+    ...(inspection?.kind === 'unusable' && { unusable: inspection.why }),
+    volatile: volatileColumns(names, row.triggers, setsToNow),
+    triggers: row.triggers.map(({ name, source }) => ({ name, writes: writesOf(source) })),
+    cascadesFrom: row.cascades.map(nameTarget),
   };
 }
 
 const NUMBER = 'number | bigint | string';
 const ANY = 'string | number | bigint | boolean | readonly string[]';
-const OTHERS: Readonly<Record<string, string>> = { e: 'string' };
-/** What a manifest may say for a type of the server; what is not here takes any plain value. */
+/** What a manifest may say for a type of the server; other types take any plain value. */
 const TYPES: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(['int2', 'int4'].map((type) => [type, 'number | bigint'])),
-  ...Object.fromEntries(['int8', 'numeric'].map((type) => [type, NUMBER])),
-  ...Object.fromEntries(['float4', 'float8'].map((type) => [type, 'number'])),
-  ...Object.fromEntries(
-    ['text', 'varchar', 'bpchar', 'name', 'uuid'].map((type) => [type, 'string']),
-  ),
-  ...Object.fromEntries(
-    ['date', 'time', 'timetz', 'timestamp', 'timestamptz', 'interval'].map((type) => [
-      type,
-      'string',
-    ]),
-  ),
+  int2: 'number | bigint',
+  int4: 'number | bigint',
+  int8: NUMBER,
+  numeric: NUMBER,
+  float4: 'number',
+  float8: 'number',
+  text: 'string',
+  varchar: 'string',
+  bpchar: 'string',
+  name: 'string',
+  uuid: 'string',
+  date: 'string',
+  time: 'string',
+  timetz: 'string',
+  timestamp: 'string',
+  timestamptz: 'string',
+  interval: 'string',
   bool: 'boolean',
   bytea: 'Uint8Array',
 };
@@ -100,12 +84,15 @@ const TYPES: Readonly<Record<string, string>> = {
 interface TableRow {
   readonly schema: string;
   readonly name: string;
-  readonly triggers: readonly {
-    readonly name: string;
-    readonly before: boolean;
-    readonly source: string;
-  }[];
+  readonly triggers: readonly TriggerRow[];
   readonly cascades: readonly { readonly schema: string; readonly name: string }[];
+}
+
+interface TriggerRow {
+  readonly name: string;
+  readonly before: boolean;
+  /** The text of its function. */
+  readonly source: string;
 }
 
 function writesOf(source: string): readonly string[] {
@@ -115,16 +102,14 @@ function writesOf(source: string): readonly string[] {
   });
 }
 
-/**
- * Whether a function that runs before the row is written gives the column the time of the moment.
- */
-function setsToNow(source: string, column: string): boolean {
-  const now =
-    '(?:now\\s*\\(|current_timestamp|localtimestamp|clock_timestamp\\s*\\(|statement_timestamp\\s*\\(|transaction_timestamp\\s*\\()';
-  return new RegExp(
-    `\\bnew\\s*\\.\\s*"?${RegExp.escape(column)}"?\\s*:?=\\s*(?:pg_catalog\\.)?${now}`,
-    'i',
-  ).test(source);
+const NOW =
+  '(?:now\\s*\\(|current_timestamp|localtimestamp|clock_timestamp\\s*\\(|statement_timestamp\\s*\\(|transaction_timestamp\\s*\\()';
+
+/** Whether a trigger that fires before the write sets the column to the current time. */
+function setsToNow({ before, source }: TriggerRow, column: string): boolean {
+  const target = `\\bnew\\s*\\.\\s*"?${RegExp.escape(column)}"?`;
+  const assignment = `${target}\\s*:?=\\s*(?:pg_catalog\\.)?${NOW}`;
+  return before && new RegExp(assignment, 'i').test(source);
 }
 
 const OF_APPLICATION = `n.nspname not in ('pg_catalog', 'information_schema', 'effectmatch') and n.nspname !~ '^pg_'`;
@@ -144,7 +129,7 @@ where c.relkind in ('r', 'p', 'f') and not c.relispartition and c.relpersistence
   and not exists (select from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype = 'e')
 order by n.nspname <> 'public', n.nspname, c.relname limit 1000`;
 
-/** With the types of the arguments where several functions have the name. */
+/** With the types of the arguments if several functions have the name. */
 const FUNCTIONS = `
 select n.nspname, p.proname, case when exists (select from pg_catalog.pg_proc o
     where o.pronamespace = p.pronamespace and o.proname = p.proname and o.oid <> p.oid)
@@ -155,9 +140,7 @@ where ${OF_APPLICATION} and p.prokind in ('f', 'p') and p.prorettype <> 'pg_cata
   and not exists (select from pg_catalog.pg_depend d where d.objid = p.oid and d.deptype = 'e')
 order by 1, 2, 3 limit 50`;
 
-/**
- * Views that something can be written through, by the server itself or by an INSTEAD OF trigger.
- */
+/** Views that can be written through, by the server itself or by an INSTEAD OF trigger. */
 const VIEWS = `
 select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where ${OF_APPLICATION} and c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, true) <> 0

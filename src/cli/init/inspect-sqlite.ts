@@ -1,51 +1,40 @@
 import { existsSync } from 'node:fs';
-import { basename, extname, resolve } from 'node:path';
+import { basename, extname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { affinityOf, type Catalog, readCatalog } from '../../adapters/sqlite/catalog.ts';
 import { isControlName } from '../../adapters/sqlite/control.ts';
 import { inspectRelation } from '../../adapters/sqlite/relation.ts';
 import { openDatabase, quoteName } from '../../sqlite/connection.ts';
-import { GuidedError } from '../guided-error.ts';
-import { type FoundDatabase, type FoundTable, type FoundTrigger, namesWritten } from './found.ts';
+import { GuidedError, wordsOf } from '../fault.ts';
+import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
 
-/** Reads the schema of an SQLite file. The file is opened for reading only. */
-export function inspectSqlite(file: string): FoundDatabase {
+/** Reads the schema of an SQLite file, which is opened for reading only. */
+export function inspectSqlite(file: string): DatabaseSchema {
   if (!existsSync(file)) {
-    throw new GuidedError(
-      'ERR_EM_NOT_FOUND',
-      `there is no database at ${resolve(file)}`,
-      'give the path of an existing SQLite file, or the address of a PostgreSQL database (postgres://…); nothing was written',
-    );
+    const next =
+      'give the path of an existing SQLite file, or the address of a PostgreSQL database (postgres://…); nothing was written';
+    throw new GuidedError('ERR_EM_NOT_FOUND', `no database at ${file}`, next);
   }
   try {
     using db = openDatabase(file, { readOnly: true });
     return readSchema(db, file);
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new GuidedError(
-      'ERR_EM_ADAPTER_UNAVAILABLE',
-      `${resolve(file)} cannot be read as an SQLite database: ${words}`,
-      'check that it is a database file and that no other program has it locked; nothing was written',
-      { cause },
-    );
+    const message = `${file} cannot be read as an SQLite database: ${wordsOf(cause)}`;
+    const next =
+      'check that it is a database file and that no other program has it locked; nothing was written';
+    throw new GuidedError('ERR_EM_ADAPTER_UNAVAILABLE', message, next, cause);
   }
 }
 
-function readSchema(db: DatabaseSync, file: string): FoundDatabase {
+function readSchema(db: DatabaseSync, file: string): DatabaseSchema {
   const catalog = readCatalog(db);
-  const own = [...catalog.relations.values()].filter(
-    ({ name, kind }) =>
-      ['table', 'virtual'].includes(kind) && !/^sqlite_/i.test(name) && !isControlName(name),
-  );
-  return {
-    kind: 'sqlite',
-    suggestedName: basename(file, extname(file)),
-    tables: own
-      .map(({ name }) => describeTable(db, catalog, name))
-      .sort((a, b) => (a.name < b.name ? -1 : 1)),
-    functions: [],
-    views: [],
-  };
+  const tables = [...catalog.relations.values()]
+    .filter(({ kind }) => kind === 'table' || kind === 'virtual')
+    .filter(({ name }) => !/^sqlite_/i.test(name) && !isControlName(name))
+    .map(({ name }) => describeTable(db, catalog, name))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  const suggestedName = basename(file, extname(file));
+  return { kind: 'sqlite', suggestedName, tables, functions: [], views: [], roleSuffix: '' };
 }
 
 const TYPES = {
@@ -56,66 +45,58 @@ const TYPES = {
   NUMERIC: 'number | bigint | string',
 } as const;
 
-function describeTable(db: DatabaseSync, catalog: Catalog, name: string): FoundTable {
+function describeTable(db: DatabaseSync, catalog: Catalog, name: string): TableSchema {
   const inspection = inspectRelation(catalog, name);
-  const key = catalog.relations.get(name)?.key ?? [];
   const relation = catalog.relations.get(name);
-  const columns = relation?.columns.map((column) => column.name) ?? [];
-  const triggers = catalog.objects.filter(
-    ({ type, table }) => type === 'trigger' && equalNames(table, name),
-  );
+  const key = relation?.key ?? [];
+  const columns = (relation?.columns ?? []).map((column) => ({
+    name: column.name,
+    type: relation === undefined ? '' : TYPES[affinityOf(relation, column)],
+    nullable: !column.notNull && !key.includes(column.name),
+  }));
+  const triggers = catalog.objects
+    .filter(({ type, table }) => type === 'trigger' && equalNames(table, name))
+    .map((trigger) => ({ name: trigger.name, body: bodyOf(trigger.sql ?? '') }));
+  const others = columns.map((column) => column.name).filter((column) => !key.includes(column));
   return {
     name,
     key,
-    columns:
-      relation?.columns.map((column) => ({
-        name: column.name,
-        type: TYPES[affinityOf(relation, column)],
-        nullable: !column.notNull && !key.includes(column.name),
-      })) ?? [],
+    columns,
     ...(inspection.kind === 'unusable' && { unusable: inspection.why }),
-    volatile: columns
-      .filter((column) => !key.includes(column))
-      .flatMap((column) => {
-        const by = triggers.find(({ sql }) => setsToNow(sql ?? '', name, column));
-        return by === undefined ? [] : [{ column, by: by.name }];
-      }),
-    triggers: triggers.map(
-      ({ name: trigger, sql }): FoundTrigger => ({ name: trigger, writes: writesOf(sql ?? '') }),
+    volatile: volatileColumns(others, triggers, ({ body }, column) =>
+      setsToNow(body, name, column),
     ),
+    triggers: triggers.map((trigger) => ({ name: trigger.name, writes: writesOf(trigger.body) })),
     cascadesFrom: readCascades(db, name),
   };
 }
 
-/** The event of a trigger (`update of … on t`) is no write; its body begins with BEGIN. */
+/** The event of a trigger (`update of … on t`) writes nothing; its body begins with BEGIN. */
 function bodyOf(sql: string): string {
   return sql.slice(Math.max(0, sql.search(/\bbegin\b/i)));
 }
 
-function writesOf(sql: string): readonly string[] {
-  return namesWritten(bodyOf(sql)).map((name) =>
-    name.replace(/^"(.*)"$/s, '$1').replaceAll('""', '"'),
-  );
+function writesOf(body: string): readonly string[] {
+  return namesWritten(body).map((name) => name.replace(/^"(.*)"$/s, '$1').replaceAll('""', '"'));
 }
 
-/** Whether the body updates this table and gives the column the time of the moment. */
-function setsToNow(sql: string, table: string, column: string): boolean {
-  const body = bodyOf(sql);
-  if (!writesOf(sql).some((name) => equalNames(name, table))) return false;
-  const now = `(?:current_timestamp|current_time|current_date|unixepoch\\s*\\(|(?:datetime|date|time|julianday|strftime)\\s*\\([^)]*\\bnow\\b)`;
-  return new RegExp(`"?\\b${RegExp.escape(column)}\\b"?\\s*=\\s*\\(?\\s*${now}`, 'i').test(body);
+const NOW = `(?:current_timestamp|current_time|current_date|unixepoch\\s*\\(|(?:datetime|date|time|julianday|strftime)\\s*\\([^)]*\\bnow\\b)`;
+
+/** Whether the body updates this table and sets the column to the current time. */
+function setsToNow(body: string, table: string, column: string): boolean {
+  if (!writesOf(body).some((name) => equalNames(name, table))) return false;
+  const assignment = `"?\\b${RegExp.escape(column)}\\b"?\\s*=\\s*\\(?\\s*${NOW}`;
+  return new RegExp(assignment, 'i').test(body);
 }
+
+const PASSIVE = ['NO ACTION', 'RESTRICT', 'NONE'];
 
 function readCascades(db: DatabaseSync, name: string): readonly string[] {
   const rows = db.prepare(`pragma foreign_key_list(${quoteName(name)})`).all();
-  const acting = rows.filter((row) =>
-    [row.on_delete, row.on_update].some((action) => !isPassive(String(action))),
+  const acting = rows.filter(({ on_delete, on_update }) =>
+    [on_delete, on_update].some((action) => !PASSIVE.includes(String(action).toUpperCase())),
   );
-  return [...new Set(acting.map((row) => String(row.table)))];
-}
-
-function isPassive(action: string): boolean {
-  return ['NO ACTION', 'RESTRICT', 'NONE'].includes(action.toUpperCase());
+  return [...new Set(acting.map(({ table }) => String(table)))];
 }
 
 function equalNames(a: string, b: string): boolean {

@@ -1,10 +1,5 @@
-import {
-  createServer,
-  type IncomingMessage,
-  request as openRequest,
-  type ServerResponse,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request as openRequest } from 'node:http';
+import { bytesOf, type LoopbackServer, startLoopback } from '../../http/loopback.ts';
 
 /** What the next write through the server meets. */
 export type Trouble =
@@ -19,8 +14,7 @@ export type Trouble =
   | 'lost-after';
 
 /** Stands before the emulator, passes everything on, and makes one kind of trouble with writes. */
-export interface FaultServer extends AsyncDisposable {
-  readonly origin: string;
+export interface FaultServer extends LoopbackServer {
   trouble: Trouble;
   /** Writes that arrived here. */
   readonly writes: number;
@@ -34,11 +28,7 @@ export async function startFaultServer(
   let readable = true;
   let writes = 0;
   const state: { trouble: Trouble } = { trouble: 'none' };
-  const server = createServer(
-    (request, response) => void handle(request, response).catch(() => response.destroy()),
-  );
-  const handle = async (request: IncomingMessage, response: ServerResponse) => {
-    const body = await bytesOf(request);
+  const server = await startLoopback(async (request, response, body) => {
     const isWrite = request.method !== 'GET';
     if (!isWrite && !readable) return void response.writeHead(503).end('{}');
     if (isWrite) writes += 1;
@@ -51,10 +41,9 @@ export async function startFaultServer(
       await changeTitle(`${(request.url ?? '').replace(/\/issues.*$/, '/issues')}/${number}`);
     }
     response.writeHead(status, { 'content-type': 'application/json' }).end(answer);
-  };
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...server,
     get trouble() {
       return state.trouble;
     },
@@ -67,10 +56,6 @@ export async function startFaultServer(
     heal() {
       readable = true;
       state.trouble = 'none';
-    },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
     },
   };
 }
@@ -89,10 +74,4 @@ function forward(upstream: string, inbound: IncomingMessage, body: Buffer) {
     outgoing.on('error', reject);
     outgoing.end(body);
   });
-}
-
-async function bytesOf(stream: AsyncIterable<unknown>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }

@@ -30,11 +30,6 @@ interface Way {
   readonly step: Step;
 }
 
-const placeOf = (rig: Rig) => ({
-  origin: rig.service.origin,
-  token: rig.service.token,
-  account: 'main',
-});
 const rotating = <O extends { readonly service: object }>(options: O, value: () => string): O => ({
   ...options,
   service: { ...options.service, credential: { header: 'Authorization', value } },
@@ -42,7 +37,7 @@ const rotating = <O extends { readonly service: object }>(options: O, value: () 
 
 const draft = {
   make: (rig: Rig, value: () => string) =>
-    draftHttp(rotating(draftPaymentOptions(placeOf(rig)), value)),
+    draftHttp(rotating(draftPaymentOptions(rig.place), value)),
   request: DRAFTED,
   action: { input: { orders: [ORDER] } },
 };
@@ -50,14 +45,14 @@ const draft = {
 const WAYS: readonly Way[] = [
   {
     name: 'a mediated request',
-    make: (rig, value) => mediatedHttp(rotating(paymentOptions(placeOf(rig)), value)),
+    make: (rig, value) => mediatedHttp(rotating(paymentOptions(rig.place), value)),
     request: PAYMENT,
     action: {},
     step: 'path:permit-consumed',
   },
   {
     name: 'an opaque request',
-    make: (rig, value) => opaqueHttp(rotating(opaquePaymentOptions(placeOf(rig)), value)),
+    make: (rig, value) => opaqueHttp(rotating(opaquePaymentOptions(rig.place), value)),
     request: PAYMENT,
     action: PAYING,
     step: 'path:permit-consumed',
@@ -130,7 +125,7 @@ for (const way of WAYS) {
 
 test('the timeout that is used unless said otherwise must be below the lease too', async () => {
   await using rig = await openRig();
-  const { service, ...options } = paymentOptions(placeOf(rig));
+  const { service, ...options } = paymentOptions(rig.place);
   const { timeoutMs: _, ...without } = service;
   const bank = mediatedHttp({ ...options, service: without });
   await assert.rejects(rig.start({ adapters: { bank }, leaseMs: 10_000 }), {

@@ -132,11 +132,7 @@ const ORDER = { id: 'p-1', payee: 'acme', amount: 35, memo: PIN };
 for (const place of ['standing', 'base', 'base and standing'] as const) {
   test(`a draft whose ${place} quotes a value leaves none behind`, async () => {
     await using rig = await openRig();
-    const options = draftPaymentOptions({
-      origin: rig.service.origin,
-      token: rig.service.token,
-      account: 'main',
-    });
+    const options = draftPaymentOptions(rig.place);
     let executing = false;
     const standing = (body: Value) =>
       executing && place !== 'base' ? quoting() : options.publication.standing(body);

@@ -3,8 +3,6 @@
 // the wrong thing, all through the public runtime; what was really done is read at the service.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { draftPaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { draftHttp, mediatedHttp } from '../../../src/adapters/http/index.ts';
@@ -13,38 +11,22 @@ import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { ChangeRecord } from '../../../src/protocol/effect.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
 import type { Value } from '../../../src/protocol/value.ts';
+import { startLoopback } from '../../http/loopback.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
 /** Passes everything on and rewrites what comes back. */
-async function startFront(upstream: string, rewrite: (path: string, body: string) => string) {
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+const startFront = (upstream: string, rewrite: (path: string, body: string) => string) =>
+  startLoopback(async (request, response, bytes) => {
     const { method = 'GET', url = '/', headers } = request;
     const kept = ['authorization', 'content-type', 'idempotency-key', 'if-match'].flatMap((name) =>
       typeof headers[name] === 'string' ? [[name, headers[name]] as [string, string]] : [],
     );
-    const body = method === 'GET' ? null : Buffer.concat(chunks);
+    const body = method === 'GET' ? null : bytes;
     const answer = await fetch(`${upstream}${url}`, { method, headers: kept, body });
     response
       .writeHead(answer.status, { 'content-type': 'application/json' })
       .end(rewrite(url, await answer.text()));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
-
-const placeOf = (rig: Rig, origin = rig.service.origin) => ({
-  origin,
-  token: rig.service.token,
-  account: 'main',
-});
 
 async function payThrough(rewrite: (path: string, body: string, rig: Rig) => string) {
   await using rig = await openRig();
@@ -52,7 +34,7 @@ async function payThrough(rewrite: (path: string, body: string, rig: Rig) => str
     rewrite(path, body, rig),
   );
   const runtime = await rig.start({
-    adapters: { bank: mediatedHttp(paymentOptions(placeOf(rig, front.origin))) },
+    adapters: { bank: mediatedHttp(paymentOptions({ ...rig.place, origin: front.origin })) },
   });
   const terminal = await runtime.execute(await rig.approve(runtime), {});
   assert.equal(rig.payments.length, 1);
@@ -124,7 +106,7 @@ test('a conditional change needs the version of the entry that it changes, not o
 
 test('a publication that lost its marker at the service is never called rejected', async () => {
   await using rig = await openRig();
-  const options = draftPaymentOptions(placeOf(rig));
+  const options = draftPaymentOptions(rig.place);
   // Long enough for a void marker, and so for admission; too short for that of a publication.
   const publish = (draft: string, metadata: string) => ({
     draft,
@@ -153,7 +135,7 @@ test('recovery with fewer registered targets than were approved establishes noth
   rig.faults.readsUnavailable = false;
   assert.equal(rig.account.notices.size, 1);
 
-  const options = paymentOptions(placeOf(rig));
+  const options = paymentOptions(rig.place);
   const { payment = { columns: [], key: [] } } = options.targets;
   const { pay } = options.operations;
   assert.ok(pay !== undefined);
@@ -194,7 +176,7 @@ test('a credential that changes after the final gate is not used, and one that c
   await using rig = await openRig();
   let account = 'main';
   let fails = false;
-  const { service, ...options } = paymentOptions(placeOf(rig));
+  const { service, ...options } = paymentOptions(rig.place);
   const value = () => {
     if (fails) throw new Error(`the vault has ${rig.service.token}.main and cannot give it`);
     return `${rig.service.token}.${account}`;

@@ -249,8 +249,7 @@ test('admission refuses a service that does not honour the key, by name', async 
 
 test('admission refuses requests that are not derived from the outcome alone, by name', async () => {
   await using rig = await openRig();
-  const place = { origin: rig.service.origin, token: rig.service.token, account: 'main' };
-  const options = paymentOptions(place);
+  const options = paymentOptions(rig.place);
   const { pay } = options.operations;
   assert.ok(pay);
   let calls = 0;
@@ -264,11 +263,7 @@ test('admission refuses requests that are not derived from the outcome alone, by
 
 test('an operation without idempotency mechanism is refused before anything is sent', async () => {
   await using rig = await openRig();
-  const options = paymentOptions({
-    origin: rig.service.origin,
-    token: rig.service.token,
-    account: 'main',
-  });
+  const options = paymentOptions(rig.place);
   const { pay } = options.operations;
   assert.ok(pay);
   const { idempotency: _, ...without } = pay;

@@ -12,11 +12,6 @@ import { renderTerminal } from '../../../src/protocol/render-terminal.ts';
 import { type EchoService, startEchoService } from './echo-service.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
-const placeOf = (rig: Rig, account = 'main') => ({
-  origin: rig.service.origin,
-  token: rig.service.token,
-  account,
-});
 const trialsOf = (rig: Rig) => ({
   strangers: rig.service.strangers,
   samples: rig.account.arrivals.size,
@@ -48,7 +43,7 @@ test('opening, preparing and recovering send a service nothing; the first execut
 
 test('another credential or another operation has the service tried again, and the old ones stay proven', async () => {
   await using rig = await openRig();
-  const options = paymentOptions(placeOf(rig));
+  const options = paymentOptions(rig.place);
   const { pay } = options.operations;
   assert.ok(pay);
   const renamed = {
@@ -70,7 +65,7 @@ test('another credential or another operation has the service tried again, and t
   };
   assert.equal(await tries(mediatedHttp(options)), 2);
   assert.equal(await tries(mediatedHttp(renamed)), 0, 'the same in other words');
-  assert.equal(await tries(mediatedHttp(paymentOptions(placeOf(rig, 'other')))), 2);
+  assert.equal(await tries(mediatedHttp(paymentOptions({ ...rig.place, account: 'other' }))), 2);
   assert.equal(await tries(mediatedHttp(reworded)), 1);
   assert.equal(await tries(mediatedHttp(options)), 0);
 });
@@ -152,7 +147,7 @@ for (const trouble of ['open', 'silent'] as const) {
 test('a credential that comes after the trial and before certification is not used', async () => {
   await using rig = await openRig();
   let account = 'main';
-  const { service, ...options } = paymentOptions(placeOf(rig));
+  const { service, ...options } = paymentOptions(rig.place);
   const value = () => `${rig.service.token}.${account}`;
   const bank = mediatedHttp({
     ...options,
@@ -171,7 +166,7 @@ test('a service with drafts keeps none of a runtime that is only opened, and is 
   await using rig = await openRig();
   const order = { id: 'p-1', payee: 'acme', amount: 35, memo: null };
   let created = 0;
-  const options = draftPaymentOptions(placeOf(rig));
+  const options = draftPaymentOptions(rig.place);
   const { create } = options.draft;
   const counting = {
     ...create,
@@ -199,3 +194,23 @@ test('a service with drafts keeps none of a runtime that is only opened, and is 
   assert.equal((await second.execute(next, { input: { orders: [again] } })).kind, 'committed');
   assert.equal(created, tried + 1);
 });
+
+for (const [statuses, says] of [
+  [[401], /answered 401 to the sample of operation "put"; check the credential$/],
+  [[403], /answered 403 to the sample of operation "put"; check the credential$/],
+  [
+    [422],
+    /answered 422 to the sample of operation "put"; its sample must be a request that the service accepts$/,
+  ],
+  [[300], /answered 300 to the sample/],
+  [[201, 409], /failed the admission probe idempotent-service: (?!the service answered)/],
+] as const) {
+  test(`a service that answers the same sample with ${statuses.join(' and then ')} is unproven for that reason`, async () => {
+    await using rig = await openRig();
+    await using service = await startEchoService();
+    service.statuses.push(...statuses);
+    const runtime = await rig.open({ adapters: { bank: putAt(service) } });
+    const proof = await runtime.prove('bank');
+    assert.match(proof.kind === 'unproven' ? proof.why : proof.kind, says);
+  });
+}

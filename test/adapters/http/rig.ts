@@ -53,6 +53,11 @@ export class Rig implements AsyncDisposable {
     return join(this.folder, 'ledger.db');
   }
 
+  /** Where adapters reach the service. */
+  get place() {
+    return { origin: this.service.origin, token: this.service.token, account: 'main' };
+  }
+
   get account() {
     return this.service.account('main');
   }
@@ -72,14 +77,13 @@ export class Rig implements AsyncDisposable {
   }
 
   factory(timeoutMs = 5000): AdapterFactory {
-    const place = { origin: this.service.origin, token: this.service.token, account: 'main' };
     const within = <O extends { readonly service: object }>(options: O): O => ({
       ...options,
       service: { ...options.service, timeoutMs },
     });
     return this.capability === 'MEDIATED'
-      ? mediatedHttp(within(paymentOptions(place)))
-      : opaqueHttp(within(opaquePaymentOptions(place)));
+      ? mediatedHttp(within(paymentOptions(this.place)))
+      : opaqueHttp(within(opaquePaymentOptions(this.place)));
   }
 
   config(more: Partial<RuntimeConfig> = {}): RuntimeConfig {

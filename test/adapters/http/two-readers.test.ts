@@ -2,24 +2,19 @@
 // are not compared or that the approval leaves open. Method: a service on loopback that answers two
 // read-backs together, each with other values in such columns.
 import assert from 'node:assert/strict';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { opaqueHttp } from '../../../src/adapters/http/index.ts';
 import { any, insert, update } from '../../../src/protocol/draft.ts';
 import type { ChangeRecord, Value } from '../../../src/protocol/index.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
+import { type LoopbackServer, startLoopback } from '../../http/loopback.ts';
 import { openRig, PAYMENT } from './rig.ts';
 
-interface Book extends AsyncDisposable {
-  readonly origin: string;
-}
-
 /** Answers read-backs two at a time, each with the next of the answers. */
-async function startBook(answers: readonly (readonly ChangeRecord[])[]): Promise<Book> {
+function startBook(answers: readonly (readonly ChangeRecord[])[]): Promise<LoopbackServer> {
   const waiting: ServerResponse[] = [];
-  const server = createServer((request, response) => {
-    request.resume();
+  return startLoopback((request, response) => {
     if (request.method !== 'GET') return void response.writeHead(201).end('{}');
     waiting.push(response);
     if (waiting.length < answers.length) return;
@@ -27,14 +22,6 @@ async function startBook(answers: readonly (readonly ChangeRecord[])[]): Promise
       reader.writeHead(200).end(JSON.stringify(answers[index]));
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
 }
 
 const bankAt = (url: string) =>

@@ -50,9 +50,10 @@ async function store(type: string, texts: readonly (string | null)[]): Promise<r
   await insert(name, texts);
   const decode = decoderOf(column.type);
   const read = async (from: string): Promise<readonly Stored[]> => {
-    const { rows } = await queryPinned(database.control, 'formats and names', {
-      text: `select concat(t.*), encode(record_send(row(t.v)), 'hex') from public.${from} t order by n`,
-    });
+    const { rows } = await queryPinned(
+      database.control,
+      `select concat(t.*), encode(record_send(row(t.v)), 'hex') from public.${from} t order by n`,
+    );
     return rows.map(([image = '', sent = '']) => {
       assert.ok(image !== null && sent !== null);
       const fields = parseImage(image, 2);
@@ -328,10 +329,11 @@ for (const [type, arbitrary] of Object.entries(GENERATED)) {
  * involved.
  */
 async function shift(texts: readonly string[]): Promise<readonly string[]> {
-  const { rows } = await queryPinned(database.control, 'formats', {
-    text: `select format('%s', 'epoch'::timestamptz + split_part(t, '+', 2)::interval) from unnest($1::text[]) t`,
-    values: [texts],
-  });
+  const { rows } = await queryPinned(
+    database.control,
+    `select format('%s', 'epoch'::timestamptz + split_part(t, '+', 2)::interval) from unnest($1::text[]) t`,
+    [texts],
+  );
   return rows.map(([text]) => String(text));
 }
 

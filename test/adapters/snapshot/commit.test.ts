@@ -18,6 +18,7 @@ import { unobserved } from '../../../src/contract/steps.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
 import { overlay } from '../../world/world.ts';
 import { change, durable, freshPath, look, open } from './store.ts';
+import { toolModule } from './tool-module.ts';
 
 const [BUSY, IOERR, CONSTRAINT] = [5, 10, 19];
 const failure = (errcode: number) =>
@@ -65,7 +66,7 @@ async function freshStore() {
       file,
       initial: { n: 1, list: [] },
       collections: { list: { path: '/list', key: 'id' } },
-      tools: { keep: () => undefined },
+      tools: toolModule({ keep: () => undefined }),
     })
   ).close();
   using db = new DatabaseSync(file, { readOnly: true });

@@ -28,7 +28,7 @@ const PLACES: Readonly<Record<string, Place>> = {
 
 const layout = admitLayout({
   file: 'unused',
-  tools: {},
+  tools: 'unused',
   collections: {
     orders: { path: '/orders', key: 'id', fields: ['a', 'items'] },
     lines: { path: '/shop/lines', key: ['x', 'y'], fields: ['n'] },
@@ -255,7 +255,7 @@ test('property: an approval of the effects survives normalising, and the core fi
 
 const loose = admitLayout({
   file: 'unused',
-  tools: {},
+  tools: 'unused',
   collections: {
     carts: {
       path: '/carts',

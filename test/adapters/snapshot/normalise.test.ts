@@ -21,6 +21,7 @@ import {
 } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { freshPath, hold, judge, open } from './store.ts';
+import { toolModule } from './tool-module.ts';
 
 const OPTIONS: SnapshotOptions = {
   file: 'unused.db',
@@ -36,7 +37,7 @@ const OPTIONS: SnapshotOptions = {
     stock: { path: '/stock', key: 'sku', map: true },
   },
   unordered: ['/tags'],
-  tools: {},
+  tools: toolModule({}),
 };
 const layout = admitLayout(OPTIONS);
 const ABSENT = { is: { $bytes: '' } };
@@ -198,7 +199,7 @@ test('volatile, absent and undeclared fields compare as they were registered', a
   const adapter = await open({
     ...OPTIONS,
     file: freshPath(),
-    tools: {
+    tools: toolModule({
       edit({ carts: [first, second] }: Shop) {
         if (first === undefined || second === undefined) throw new Error('two carts were expected');
         first.items = ['a', 'c', 'b'];
@@ -206,7 +207,7 @@ test('volatile, absent and undeclared fields compare as they were registered', a
         delete second.note;
         second.extra = { $int: '1' };
       },
-    },
+    }),
   });
   const { stage } = await hold(adapter, 'edit', { calls: [{ tool: 'edit' }] });
   const outcome = await judge(adapter, await stage.observe(), [

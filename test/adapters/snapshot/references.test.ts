@@ -23,6 +23,7 @@ import {
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { durable, freshPath, hold, judge, open } from './store.ts';
+import { toolModule } from './tool-module.ts';
 
 interface Shop {
   orders: { id: string; tags: string[]; lines: { no: string; sku: string }[] }[];
@@ -48,7 +49,7 @@ const options = (): SnapshotOptions => ({
     customers: { path: '/customers', key: 'name', map: true, references: { '/orders': {} } },
   },
   references: { '/recent': {} },
-  tools: {
+  tools: toolModule({
     place(state: Shop, { how }: { readonly how: string }) {
       const lines = [
         { no: 'l77', sku: 'apple' },
@@ -73,7 +74,7 @@ const options = (): SnapshotOptions => ({
     spoil(state: { orders: { lines: unknown }[] }, { lines }: { readonly lines: unknown }) {
       for (const order of state.orders) order.lines = lines;
     },
-  },
+  }),
 });
 
 const line = { 'orders.id': generated('order'), sku: 'apple' };

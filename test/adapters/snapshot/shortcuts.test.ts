@@ -13,10 +13,11 @@ import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
 import { admitLayout } from '../../../src/adapters/snapshot/layout.ts';
 import { type View, viewDocument } from '../../../src/adapters/snapshot/view.ts';
 import { durable, freshPath, hold, open } from './store.ts';
+import { toolModule } from './tool-module.ts';
 
 const layout = admitLayout({
   file: 'unused',
-  tools: {},
+  tools: 'unused',
   collections: {
     orders: {
       path: '/orders',
@@ -162,11 +163,11 @@ const counter = (file: string): SnapshotOptions => ({
   file,
   initial: { n: 0, list: [] },
   collections: { list: { path: '/list', key: 'id' } },
-  tools: {
-    add: (state: { n: number }, { by }: { by: number }) => {
+  tools: toolModule({
+    add(state: { n: number }, { by }: { by: number }) {
       state.n += by;
     },
-  },
+  }),
 });
 
 test('property: a stage starts from the durable state, whoever promoted it and whatever was discarded before', async () => {

@@ -11,6 +11,7 @@ import { generated, insert, read, row, update } from '../../../src/protocol/draf
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { change, durable, failure, freshPath, hold, judge, look, open } from './store.ts';
+import { scriptModule, toolModule } from './tool-module.ts';
 
 interface Shop {
   orders: { id: string; status: string; total: number; note?: unknown }[];
@@ -27,9 +28,7 @@ const INITIAL: Shop = {
   count: 0,
 };
 
-let kept: Shop | undefined;
-let arrived = 0;
-const tools = {
+const tools = toolModule({
   set(state: Shop, args: { readonly id: string; readonly status: string }) {
     const order = state.orders.find(({ id }) => id === args.id);
     if (order === undefined) throw new Error(`there is no order ${args.id}`);
@@ -44,7 +43,7 @@ const tools = {
   spoil(state: Shop, { how }: { readonly how: string }) {
     state.count = 99;
     if (how === 'throw') throw new Error('out of stock');
-    if (how === 'odd') throw { toString: () => assert.fail('was called') };
+    if (how === 'odd') throw { toString: () => JSON.parse('not JSON') };
     const note: Record<string, unknown> = {
       date: new Date(0),
       nan: Number.NaN,
@@ -54,27 +53,45 @@ const tools = {
     for (const order of state.orders) order.note = note[how];
   },
   keep(state: Shop) {
-    kept = state;
+    Object.assign(globalThis, { kept: state });
     state.count = 1;
   },
+  /** Changes what an earlier call kept. */
+  empty() {
+    const { kept } = globalThis as { kept?: Shop };
+    if (kept === undefined) throw new Error('nothing was kept');
+    kept.orders.length = 0;
+  },
   async slowly(state: Shop) {
-    await sleep(1);
+    await new Promise((resolve) => setTimeout(resolve, 1));
     state.count = 42;
   },
   hang: () => new Promise(() => {}),
-  /** Ends when two candidates have come this far. */
-  async meet() {
-    arrived += 1;
-    while (arrived < 2) await sleep(1);
-  },
   count(state: { rows: { id: number; of: number }[] }, { of }: { readonly of: number }) {
     state.rows.push({ id: state.rows.length + 1, of });
   },
   async refuse() {
-    await sleep(1);
+    await new Promise((resolve) => setTimeout(resolve, 1));
     throw new Error('no');
   },
-};
+});
+
+/**
+ * A module whose tools also `write` their arguments into orders and `meet`: that call tells that it
+ * has begun, and ends once `count` of them have.
+ */
+const MEETING = scriptModule(`export default ({ arrivals, count }) => ({
+  set(state, { id, status }) {
+    for (const order of state.orders) if (order.id === id) order.status = status;
+  },
+  write(state, args) {
+    for (const order of state.orders) Object.assign(order, args);
+  },
+  async meet() {
+    Atomics.add(arrivals, 0, 1);
+    while (Atomics.load(arrivals, 0) < count) await new Promise((resolve) => setTimeout(resolve, 1));
+  },
+});`);
 
 const options = (file: string): SnapshotOptions => ({
   file,
@@ -128,8 +145,8 @@ test('what a tool keeps of its copy is neither the candidate nor the durable sta
     calls: [call('keep'), call('set', { id: 'o1', status: 'x' })],
   });
   const { evidence, ...facts } = await stage.observe();
-  assert.ok(kept !== undefined);
-  kept.orders.length = 0;
+  const later = await hold(adapter, 'later', { calls: [call('empty')] });
+  assert.deepEqual((await later.stage.observe()).records, []);
   assert.equal((await stage.recheck()).evidence, evidence);
   assert.deepEqual((await stage.observe()).records, facts.records);
   assert.equal(
@@ -244,12 +261,14 @@ test('the next number of a counter is generated, even where an argument happens 
 test('two licenses signed for one version: the runtime commits one, rejects the other, and keeps what it committed', async () => {
   const file = freshPath();
   const issuer = generateApprover('team');
+  const toolData = { arrivals: new Int32Array(new SharedArrayBuffer(4)), count: 2 };
+  const deployed = { ...options(file), tools: MEETING, toolData };
   const deploy = () =>
     createRuntime({
       store: `${file}.ledger`,
       keyring: `${file}.keys.json`,
       issuers: { team: { key: issuer.publicKey, may: ['shop'] } },
-      adapters: { shop: { open: async () => await open(options(file)) } },
+      adapters: { shop: { open: async () => await open(deployed) } },
     });
   await using here = await deploy();
   await using there = await deploy();
@@ -287,10 +306,8 @@ test('whoever still holds a license or an action cannot change what was approved
   const file = freshPath();
   const issuer = generateApprover('team');
   const doc = { pay: 2 };
+  const arrivals = new Int32Array(new SharedArrayBuffer(4));
   let held: SignedLicense | undefined;
-  const write = (state: unknown, args: unknown) => {
-    for (const order of (state as { orders: object[] }).orders) Object.assign(order, args);
-  };
   const forge = () => {
     for (const { after } of held?.approved.effects ?? []) {
       const cell = after?.doc;
@@ -308,7 +325,8 @@ test('whoever still holds a license or an action cannot change what was approved
         file,
         initial: { orders: [{ id: 'o1', doc: { pay: 1 } }] },
         collections: { orders: { path: '/orders', key: 'id', fields: ['doc'] } },
-        tools: { forge, write },
+        tools: MEETING,
+        toolData: { arrivals, count: 2 },
       }),
     },
   });
@@ -323,13 +341,22 @@ test('whoever still holds a license or an action cannot change what was approved
     held = structuredClone(approver(issuer).sign(proposal, { expiresIn: '1h' }));
     return held;
   };
-  const raise = { calls: [call('forge'), call('write', { doc: { pay: 9 } })] };
-  const refused = await runtime.execute(await approve(), raise);
+  /** Forges what it can reach while the first call runs. */
+  const executeForged = async (license: SignedLicense, action: object) => {
+    Atomics.store(arrivals, 0, 0);
+    const executed = runtime.execute(license, action);
+    while (Atomics.load(arrivals, 0) < 1) await sleep(1);
+    forge();
+    Atomics.add(arrivals, 0, 1);
+    return await executed;
+  };
+  const raise = { calls: [call('meet'), call('write', { doc: { pay: 9 } })] };
+  const refused = await executeForged(await approve(), raise);
   assert.equal(refused.kind === 'rejected' && refused.reason, 'diverged');
   assert.deepEqual(durable(file).state, { orders: [{ id: 'o1', doc: { pay: 1 } }] });
   doc.pay = 2;
-  const asApproved = { calls: [call('forge'), call('write', { doc })] };
-  assert.equal((await runtime.execute(await approve(), asApproved)).kind, 'committed');
+  const asApproved = { calls: [call('meet'), call('write', { doc })] };
+  assert.equal((await executeForged(await approve(), asApproved)).kind, 'committed');
   assert.deepEqual(durable(file).state, { orders: [{ id: 'o1', doc: { pay: 2 } }] });
 });
 

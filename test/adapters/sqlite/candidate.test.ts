@@ -6,7 +6,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { probeAction } from '../../../src/adapters/sqlite/action.ts';
-import type { SqliteAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import type { Evidence } from '../../../src/contract/adapter.ts';
 import type { Certificate, Claim } from '../../../src/contract/proof.ts';
 import {
@@ -21,6 +20,7 @@ import {
   open,
   permit,
   promote,
+  type SqliteAdapter,
   stage,
 } from './database.ts';
 

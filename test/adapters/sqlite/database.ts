@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import type { SqliteAdapter } from '../../../src/adapters/sqlite/adapter.ts';
+import type { CheckedSqliteAction } from '../../../src/adapters/sqlite/action.ts';
 import { openAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import type { SqliteOptions } from '../../../src/adapters/sqlite/index.ts';
 import type {
   CandidateFacts,
   Evidence,
+  PromotableAdapter,
   Promotion,
   Stage,
   Staged,
@@ -23,6 +24,9 @@ import type {
 } from '../../../src/contract/proof.ts';
 import { type Reached, unobserved } from '../../../src/contract/steps.ts';
 import { establish } from '../../../src/protocol/observation.ts';
+
+/** What `open` gives. */
+export type SqliteAdapter = PromotableAdapter<CheckedSqliteAction>;
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-sqlite-'));
 after(() => rmSync(folder, { recursive: true, force: true }));

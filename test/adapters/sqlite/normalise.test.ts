@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { SqliteAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import { bindValue } from '../../../src/adapters/sqlite/value.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
 import {
@@ -30,7 +29,7 @@ import {
 import type { ApprovedEffect, Requirement, StateRead } from '../../../src/protocol/effect.ts';
 import type { Manifest } from '../../../src/protocol/manifest.ts';
 import type { Value } from '../../../src/protocol/value.ts';
-import { freshFile, gapsOf, observe, open } from './database.ts';
+import { freshFile, gapsOf, observe, open, type SqliteAdapter } from './database.ts';
 import { cellText } from './oracle.ts';
 
 const TYPES = [

@@ -3,8 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SqliteAdapter } from '../../../src/adapters/sqlite/adapter.ts';
-import { change, freshFile, open } from './database.ts';
+import { change, freshFile, open, type SqliteAdapter } from './database.ts';
 
 const SCHEMA = `
   create table t (id integer primary key, v, seen);

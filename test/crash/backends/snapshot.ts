@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { snapshot } from '../../../src/adapters/snapshot/index.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { Backend, OperationShape, StoredMarker } from './backend.ts';
+import type { Books } from './snapshot-tools.ts';
 
 const FILE = 'business.db';
 const INITIAL = 'initial.json';
@@ -13,38 +14,6 @@ const INITIAL = 'initial.json';
  * cut in two.
  */
 const SHEETS = 24;
-
-interface Books {
-  account: { id: number; balance: number }[];
-  entry: { id: string; ref: number; amount: number }[];
-  deposit: Record<string, { amount: number }>;
-  message: { ref: number; body: string }[];
-  notice: number[];
-  sheet: { id: number; op: number; mark: number; filler: string }[];
-}
-
-interface Posting {
-  readonly ref: number;
-  readonly amount: number;
-}
-
-const tools = {
-  append(state: Books, { ref, amount }: Posting) {
-    state.entry.push({ id: `entry-${state.entry.length + 1}`, ref, amount });
-    if (amount <= 0) throw new Error('an amount is more than nothing');
-  },
-  deposit(state: Books, { ref, amount }: Posting) {
-    state.deposit[`d${ref}`] = { amount };
-    for (const account of state.account) if (account.id === ref) account.balance += amount;
-  },
-  mark(state: Books, { op }: { readonly op: number }) {
-    for (const sheet of state.sheet) if (sheet.op === op) sheet.mark += 1;
-  },
-  send(state: Books, { ref, body }: { readonly ref: number; readonly body: string }) {
-    state.message.push({ ref, body });
-    state.notice.push(ref);
-  },
-};
 
 const amountOf = (n: number) => 10 + n;
 const sheetId = (n: number, index: number) => n * 1000 + index;
@@ -89,7 +58,7 @@ export const snapshotBackend: Backend = {
         message: { path: '/message', key: 'ref', fields: ['body'] },
         sheet: { path: '/sheet', key: 'id', fields: ['op', 'mark', 'filler'] },
       },
-      tools,
+      tools: new URL('./snapshot-tools.ts', import.meta.url),
     }),
 
   plan({ n, kind }) {

@@ -1,5 +1,5 @@
 import type { Bound } from '../../../postgres/connection.ts';
-import { QUERIES } from './queries.ts';
+import { SQL } from '../sql.ts';
 
 export interface Role {
   readonly name: string;
@@ -291,10 +291,10 @@ export async function readRows<Row>(
  */
 export async function readCatalog(control: TextReader, executor: string): Promise<Catalog> {
   const parts = await Promise.all(
-    Object.entries(QUERIES).map(async ([part, text]) => [
-      part,
-      await readRows<unknown>(control, text, OF_EXECUTOR.has(part) ? [executor] : []),
-    ]),
+    SQL.catalog.names.map(async (part) => {
+      const values = OF_EXECUTOR.has(part) ? [executor] : [];
+      return [part, await readRows<unknown>(control, SQL.catalog.get(part), values)];
+    }),
   );
   return Object.fromEntries(parts) as Catalog;
 }

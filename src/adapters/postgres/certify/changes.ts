@@ -1,7 +1,13 @@
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
-import type { Catalog, TextReader } from './catalog.ts';
-import { compareFingerprints } from './fingerprint.ts';
-import { describeVersions, type Versions } from './versions.ts';
+import { SQL } from '../sql.ts';
+import { type Catalog, readRows, type TextReader } from './catalog.ts';
+import { compareFingerprints, WITH_WATCHED } from './fingerprint.ts';
+
+/**
+ * Row versions of the configuration, by what they are rows of: what the fingerprint is made from,
+ * one by one.
+ */
+export type Versions = ReadonlyMap<string, string>;
 
 /** What a survey was made from. */
 interface Surveyed {
@@ -152,3 +158,55 @@ function show(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
 }
+
+/**
+ * Reads the versions that the fingerprint sums up. Part of a survey: what changed later is found by
+ * comparing.
+ */
+export async function readVersions(
+  control: TextReader,
+  roles: readonly string[],
+): Promise<Versions> {
+  const { fingerprint } = SQL;
+  const watched = await readRows<{ oid: number }>(control, fingerprint.get('roles'), [roles]);
+  const found = await readRows<{ object: string; version: string }>(
+    control,
+    `${WITH_WATCHED} ${fingerprint.get('versions')}`,
+    [`{${watched.map(({ oid }) => oid).join(',')}}`],
+  );
+  return new Map(found.map(({ object, version }) => [object, version]));
+}
+
+/**
+ * Which rows have another version, are new, or are gone, in the server's words for the objects they
+ * belong to.
+ */
+async function describeVersions(
+  control: TextReader,
+  before: Versions,
+  after: Versions,
+): Promise<readonly string[]> {
+  const isBoth = (key: string) => before.has(key) && after.has(key);
+  // Which roles matter is itself a result of the survey, so a role that is not on both sides may be
+  // as old as the other.
+  const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
+    (key) => before.get(key) !== after.get(key) && (isBoth(key) || !key.startsWith('pg_authid:')),
+  );
+  const described: string[] = [];
+  for (const key of changed.slice(0, DESCRIBED_MAX)) {
+    const [, catalog = '', kind = '', oid = '', part = '', detail = ''] = ROW_KEY.exec(key) ?? [];
+    const { rows } = await control.query(SQL.fingerprint.get('describe'), [
+      `pg_catalog.${kind}`,
+      oid,
+      part,
+    ]);
+    const what = after.has(key) ? (before.has(key) ? 'was written' : 'is new') : 'is gone';
+    described.push(`${rows[0]?.[0]}${detail && `, ${detail}`}: its row in ${catalog} ${what}`);
+  }
+  if (changed.length > DESCRIBED_MAX)
+    described.push(`and ${changed.length - DESCRIBED_MAX} more rows`);
+  return described;
+}
+
+const DESCRIBED_MAX = 10;
+const ROW_KEY = /^(\w+):(\w+) (\d+) (-?\d+) ?(.*)$/s;

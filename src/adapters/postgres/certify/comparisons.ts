@@ -1,10 +1,10 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { SQL } from '../sql.ts';
 import { dangerOf } from './builtins.ts';
 import { type Catalog, readRows, type TextReader } from './catalog.ts';
 import { readByTrusted } from './constant-calls.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
 import type { Index } from './reach.ts';
-import { BUILTIN_SUPPORT } from './role-queries.ts';
 
 /**
  * Code of the application that runs where values are compared or read: operator classes of indexes,
@@ -77,7 +77,7 @@ export async function surveySupport(control: TextReader, outlets: Outlets): Prom
     name: string;
     family: string;
     method: string;
-  }>(control, BUILTIN_SUPPORT);
+  }>(control, SQL.rights.get('builtin_support'));
   for (const { description, name, family, method } of rows) {
     const danger = name === 'setval' || name === 'nextval' ? 'moves a sequence' : dangerOf(name);
     if (danger === undefined) continue;

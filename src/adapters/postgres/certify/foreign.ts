@@ -1,8 +1,8 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { SQL } from '../sql.ts';
 import { readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
 import type { Index, Reach } from './reach.ts';
-import { FOREIGN_BENEATH } from './role-queries.ts';
 
 /**
  * Tables of other servers behind views and parents. Reading one can make the other server write or
@@ -20,7 +20,7 @@ export async function surveyForeignBeneath(
   const roles = [facts.executor, ...reach.principals.keys()];
   const rows = await readRows<{ role: string; root: number; oid: number }>(
     control,
-    FOREIGN_BENEATH,
+    SQL.rights.get('foreign_beneath'),
     [roles],
   );
   for (const { role, root, oid } of rows) {

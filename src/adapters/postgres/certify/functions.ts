@@ -1,15 +1,12 @@
 import { hash } from 'node:crypto';
 import { quoteName } from '../../../postgres/identifier.ts';
-import { createFunction, FUNCTIONS } from '../provision/functions.ts';
+import { TRUSTED_FUNCTIONS } from '../provision/functions.ts';
+import { SQL } from '../sql.ts';
 import { findUnseenAct, judgeBody } from './body.ts';
 import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import { type Catalog, type FunctionRow, readRows, type TextReader } from './catalog.ts';
 import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
 import { closeExecute, type Index, type Reach, type Route } from './reach.ts';
-import { USABLE_BY } from './role-queries.ts';
-
-/** The functions of schema `effectmatch` as provisioning makes them. */
-const OWN = new Map(FUNCTIONS.map((own) => [own.name, own]));
 
 /** What a review binds to: everything that decides what a function does. */
 export function digestFunction(row: FunctionRow): string {
@@ -35,7 +32,11 @@ export async function readUsable(
   control: TextReader,
   roles: readonly string[],
 ): Promise<readonly { role: string; kind: string; oid: number }[]> {
-  return await readRows<{ role: string; kind: string; oid: number }>(control, USABLE_BY, [roles]);
+  return await readRows<{ role: string; kind: string; oid: number }>(
+    control,
+    SQL.rights.get('usable_by'),
+    [roles],
+  );
 }
 
 /**
@@ -129,18 +130,18 @@ function surveyOwn(row: FunctionRow, facts: BoundaryFacts, index: Index, outlets
       fix: [fix],
       needs: `${quoteName(row.owner)} or a superuser`,
     });
-  const own = OWN.get(row.name);
+  const own = TRUSTED_FUNCTIONS.get(row.name);
   const revoke = closeExecute(row, facts.executor)[0] ?? '';
   if (own === undefined) {
     open('It is in our schema and none of ours', `DROP ROUTINE ${row.object}`);
     return;
   }
-  const hasSettings = settingsOf(own.settings).every((name) =>
+  const hasSettings = own.settings.every((name) =>
     row.config?.some((text) => text.toLowerCase().startsWith(`${name}=`)),
   );
   const isRight =
-    row.definer && row.language === 'plpgsql' && row.source === `${own.body}\n` && hasSettings;
-  if (!isRight) open('It is not as provisioning made it', createFunction(own));
+    row.definer && row.language === 'plpgsql' && row.source === own.body && hasSettings;
+  if (!isRight) open('It is not as provisioning made it', own.create);
   if (row.owner !== facts.owner) {
     open(
       `It belongs to ${quoteName(row.owner)}`,
@@ -148,16 +149,12 @@ function surveyOwn(row: FunctionRow, facts: BoundaryFacts, index: Index, outlets
     );
   }
   if (!index.executable.has(row.oid)) return;
-  if (own.caller !== 'execution') open('The execution login may call it and must not', revoke);
+  if (!own.isCallable) open('The execution login may call it and must not', revoke);
   else
     outlets.denied(
       `function ${row.object}`,
       'callable; what it may change needs a secret that agent SQL does not have',
     );
-}
-
-function settingsOf(clause: string): readonly string[] {
-  return [...clause.matchAll(/\bset (\w+) =/g)].map((match) => match[1] ?? '');
 }
 
 function judge(row: FunctionRow, route: Route, facts: BoundaryFacts, outlets: Outlets): void {

@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../../../errors.ts';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { refused } from '../options.ts';
-import { GUARD } from '../provision/tables.ts';
+import { SQL } from '../sql.ts';
 import type { Catalog } from './catalog.ts';
 import { conditionOf } from './expressions.ts';
 import type { BoundaryFacts, Outlets, PostgresSurvey } from './facts.ts';
@@ -41,7 +41,7 @@ export function surveyGuards(catalog: Catalog, { owner }: BoundaryFacts, outlets
       why: found
         ? 'It is not as provisioning made it, or does not always fire'
         : 'It is missing, so a transaction could commit without its marker or with a late write',
-      fix: GUARD,
+      fix: SQL.guards.all(),
       needs: `${quoteName(owner)} or a superuser`,
     });
   }

@@ -1,8 +1,8 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { SQL } from '../sql.ts';
 import { DANGEROUS } from './builtins.ts';
 import { readRows, type TextReader } from './catalog.ts';
 import type { Outlets } from './facts.ts';
-import { REPLACED_BUILTINS } from './role-queries.ts';
 
 /**
  * Digests (MD5, as the server computes it) of the few built-ins of PostgreSQL 15 and 17 that are
@@ -32,7 +32,11 @@ export async function surveyReplaced(
     definer: boolean;
     configured: boolean;
     roles: readonly string[];
-  }>(control, REPLACED_BUILTINS, [roles, Object.values(DANGEROUS).flat(), SQL_TEXTS]);
+  }>(control, SQL.rights.get('replaced_builtins'), [
+    roles,
+    Object.values(DANGEROUS).flat(),
+    SQL_TEXTS,
+  ]);
   for (const { object, definer, configured, roles: callers } of rows) {
     const fix = definer
       ? `ALTER ROUTINE ${object} SECURITY INVOKER`

@@ -1,9 +1,9 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { SQL } from '../sql.ts';
 import { dangerOf, READING_ROLES } from './builtins.ts';
 import { type Catalog, type Role, readRows, type TextReader } from './catalog.ts';
 import type { BoundaryFacts, Outlets } from './facts.ts';
 import type { Reach, Route } from './reach.ts';
-import { EXECUTABLE_BUILTINS, ROLE_CLOSURE } from './role-queries.ts';
 
 const ATTRIBUTES = [
   ['super', 'SUPERUSER', 'passes every check of the server'],
@@ -133,9 +133,11 @@ export async function surveyRights(
       );
   }
   const roles = [facts.executor, ...reach.principals.keys()];
-  const closure = await readRows<{ member: string; role: string }>(control, ROLE_CLOSURE, [
-    roles.slice(1),
-  ]);
+  const closure = await readRows<{ member: string; role: string }>(
+    control,
+    SQL.rights.get('role_closure'),
+    [roles.slice(1)],
+  );
   for (const { member, role } of closure) {
     const route = reach.principals.get(member);
     const isDangerous = role.startsWith('pg_')
@@ -173,7 +175,7 @@ async function surveyBuiltins(
 ): Promise<void> {
   const rows = await readRows<{ role: string; name: string; object: string; grantees: string[] }>(
     control,
-    EXECUTABLE_BUILTINS,
+    SQL.rights.get('executable_builtins'),
     [roles],
   );
   const open = rows.flatMap((row) => {

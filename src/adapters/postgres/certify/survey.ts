@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
-import { keepSurveyed } from './changes.ts';
+import { keepSurveyed, readVersions } from './changes.ts';
 import { surveyComparisons, surveySupport } from './comparisons.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
 import { surveyDelayed } from './delayed.ts';
@@ -15,7 +15,6 @@ import { surveyReplaced } from './replaced.ts';
 import { surveyExecutor, surveyRights, surveyTrustedRoles } from './roles.ts';
 import { surveySequences } from './sequences.ts';
 import { surveyAttached, surveyRegistered } from './tables.ts';
-import { readVersions } from './versions.ts';
 import { surveyViews } from './views.ts';
 
 /**

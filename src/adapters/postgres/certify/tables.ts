@@ -1,5 +1,5 @@
 import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
-import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
+import { createRecorders, recorderTriggers, TRUNCATE_TRIGGER } from '../provision/recorders.ts';
 import type { Catalog, RelationRow, TriggerRow } from './catalog.ts';
 import { conditionOf, surveyExpressions } from './expressions.ts';
 import {
@@ -10,9 +10,6 @@ import {
 } from './facts.ts';
 import { type Index, isLive, type Reach } from './reach.ts';
 import { ownerFor } from './roles.ts';
-
-const AFTER_ROW_DML = 1 + 4 + 8 + 16;
-const BEFORE_TRUNCATE = 2 + 32;
 
 /** The registered relations: are they what was registered, and is every write to them recorded? */
 export function surveyRegistered(
@@ -159,21 +156,14 @@ function surveyRecorders(
 ): void {
   const isRoot = leaf.oid === relation.oid;
   if (leaf.kind === 'f' || (relation.bulk && !isRoot)) return;
-  const events = relation.bulk
-    ? { effectmatch_record_insert: 4, effectmatch_record_update: 16, effectmatch_record_delete: 8 }
-    : { effectmatch_record: AFTER_ROW_DML };
-  const types: Readonly<Record<string, number>> = {
-    ...events,
-    effectmatch_truncate: BEFORE_TRUNCATE,
-  };
-  for (const { name, calls } of recorderTriggers(relation.bulk)) {
-    if (!isRoot && name === 'effectmatch_truncate') continue;
+  for (const { name, calls, type } of recorderTriggers(relation.bulk)) {
+    if (!isRoot && name === TRUNCATE_TRIGGER.name) continue;
     const found = triggers.find((trigger) => trigger.name === name);
     const isRight =
       found !== undefined &&
       found.functionSchema === 'effectmatch' &&
       found.functionName === calls &&
-      found.type === types[name] &&
+      found.type === type &&
       found.attributes === 0 &&
       !found.deferrable &&
       found.enabled === 'A' &&

@@ -1,14 +1,23 @@
-import {
-  type QualifiedName,
-  quoteLiteral,
-  quoteName,
-  quoteQualified,
-} from '../../../postgres/identifier.ts';
-import { hardeningStatements } from '../certify/hardening.ts';
-import { createFunction, FUNCTIONS } from './functions.ts';
-import { createRecorders, dropRecorders, type Recorded } from './recorders.ts';
-import { createRoles, type RoleNames } from './roles.ts';
-import { GUARD, PROBE_TABLE, TABLES } from './tables.ts';
+import { type QualifiedName, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
+import { DANGEROUS } from '../certify/builtins.ts';
+import { SQL } from '../sql.ts';
+import { createRecorders, dropRecorders, type RecordedRelation } from './recorders.ts';
+
+/** Raised when tables or functions change in a way that an older runtime must not meet. */
+export const VERSION = 2;
+
+/** A relation for admission probes and nothing else. */
+export const PROBE_TABLE = { schema: 'effectmatch', name: 'probe' } as const;
+
+/** The three roles of a deployment. They are cluster-wide; one set may serve several databases. */
+export interface RoleNames {
+  /** Owns schema `effectmatch` and its functions; no session logs in as it. */
+  readonly owner: string;
+  /** Trusted login: surveys, markers, recovery. Never runs agent SQL or application code. */
+  readonly control: string;
+  /** Restricted login that runs agent statements. */
+  readonly execution: string;
+}
 
 /**
  * One statement of a provisioning script, with why it is there and what the role that runs it must
@@ -21,7 +30,7 @@ export interface ProvisionStep {
 }
 
 /**
- * A sequence that fills a column. A default draws from it with the rights of whoever inserts, an
+ * A sequence that fills a column. A default draws from it with the rights of the inserting role, an
  * identity does not.
  */
 export interface DrawnSequence extends QualifiedName {
@@ -37,7 +46,9 @@ export interface ProvisionedRoutine extends QualifiedName {
 export interface ProvisionPlan {
   readonly database: string;
   readonly roles: RoleNames;
-  readonly relations: readonly (Recorded & { readonly sequences: readonly DrawnSequence[] })[];
+  readonly relations: readonly (RecordedRelation & {
+    readonly sequences: readonly DrawnSequence[];
+  })[];
   /** Views that operations may write through. */
   readonly views: readonly (QualifiedName & { readonly events: readonly string[] })[];
   /** Relations that approvals may depend on without writing them. */
@@ -57,181 +68,190 @@ export interface ProvisionPlan {
  * database.
  */
 export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
-  const { roles, relations } = plan;
-  const [owner, control, execution] = [roles.owner, roles.control, roles.execution].map(quoteName);
-  const by = (
-    needs: string,
-    why: string,
-    statements: readonly string[],
-  ): readonly ProvisionStep[] => statements.map((sql) => ({ sql, why, needs }));
-  const admin = 'CREATEROLE and ownership of the database';
   return [
-    ...by(
-      'CREATEROLE',
-      'three roles: the owner of the records, the trusted login, the restricted login',
-      [
-        ...createRoles(roles),
-        `do $$ begin
-  if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
-    execute format('grant %s to %I', ${quoteLiteral(owner ?? '')}, current_user);
-  end if;
-end $$`,
-      ],
-    ),
-    ...by('CREATEROLE', 'passwords of the two logins', setPasswords(plan)),
-    ...by(admin, 'both logins connect, and the owner makes its schema', [
-      `grant connect on database ${quoteName(plan.database)} to ${control}, ${execution}`,
-      `grant create on database ${quoteName(plan.database)} to ${owner}`,
-    ]),
-    ...by(admin, 'the record channel, markers and trusted functions', [
-      `set role ${owner}`,
-      'create schema if not exists effectmatch',
-      ...TABLES,
-      ...FUNCTIONS.map(createFunction),
-      ...GUARD,
-      ...grantFunctions(roles),
-      'revoke all on all tables in schema effectmatch from public',
-      `grant usage on schema effectmatch to ${control}, ${execution}`,
-      `grant select, insert, delete on effectmatch.marker to ${control}`,
-      `grant select, delete on effectmatch.record, effectmatch.stage to ${control}`,
-      `grant select on effectmatch.probe to ${control}`,
-      `grant insert on effectmatch.probe to ${execution}`,
-      ...createRecorders({ ...PROBE_TABLE, bulk: false, partitioned: false }, roles.execution),
-      'reset role',
-      `revoke create on database ${quoteName(plan.database)} from ${owner}`,
-    ]),
-    ...hardeningSteps(plan),
-    ...relations.flatMap((relation) =>
-      by(`ownership of ${quoteQualified(relation)}`, `recorders and rights on ${relation.name}`, [
-        ...grantRelation(relation, roles),
-        ...createRecorders(relation, roles.execution),
-      ]),
-    ),
-    ...plan.views.flatMap((view) =>
-      by(`ownership of ${quoteQualified(view)}`, `rights on view ${view.name}`, [
-        `grant usage on schema ${quoteName(view.schema)} to ${execution}`,
-        `grant ${['select', ...view.events].join(', ')} on ${quoteQualified(view)} to ${execution}`,
-      ]),
-    ),
-    ...(plan.rowSecurity
-      ? by(
-          'superuser',
-          'approvals may depend on rows with row security, and no policy runs for that',
-          [`alter role ${control} bypassrls`, `alter role ${owner} bypassrls`],
-        )
-      : []),
-    ...plan.reads.flatMap((relation) =>
-      by(
-        `ownership of ${quoteQualified(relation)}`,
-        `approvals may depend on rows of ${relation.name}`,
-        [...grantReads(relation, roles)],
-      ),
-    ),
-    ...plan.entryPoints.flatMap((entry) =>
-      by(`ownership of ${quoteQualified(entry)}`, 'an entry point that agents may call', [
-        `revoke execute on routine ${quoteRoutine(entry)} from public`,
-        `grant usage on schema ${quoteName(entry.schema)} to ${execution}`,
-        `grant execute on routine ${quoteRoutine(entry)} to ${execution}`,
-      ]),
-    ),
+    ...createRoles(plan),
+    ...createSchema(plan),
+    ...harden(plan),
+    ...plan.relations.flatMap((relation) => protectRelation(relation, plan.roles)),
+    ...plan.views.flatMap((view) => openView(view, plan.roles)),
+    ...bypassPolicies(plan),
+    ...plan.reads.flatMap((relation) => openReads(relation, plan.roles)),
+    ...plan.entryPoints.flatMap((entry) => openEntryPoint(entry, plan.roles)),
   ];
 }
 
-function quoteRoutine({ inputs, ...name }: ProvisionedRoutine): string {
-  return `${quoteQualified(name)}${inputs === undefined ? '' : `(${inputs.join(', ')})`}`;
+function steps(
+  needs: string,
+  why: string,
+  statements: readonly string[],
+): readonly ProvisionStep[] {
+  return statements.map((sql) => ({ sql, why, needs }));
 }
 
+type Values = Readonly<Record<string, string>>;
+
+function fill(values: Values, ...names: readonly string[]): readonly string[] {
+  return names.map((name) => SQL.provision.get(name, values));
+}
+
+function createRoles({ roles, passwords }: ProvisionPlan): readonly ProvisionStep[] {
+  const logins = (['control', 'execution'] as const).flatMap((login) => {
+    const password = passwords[login];
+    return password === undefined ? [] : fill({ role: roles[login], password }, 'set_password');
+  });
+  const why = 'three roles: the owner of the records, the trusted login, the restricted login';
+  return [
+    ...steps('CREATEROLE', why, [
+      ...fill({ role: roles.owner }, 'create_owner'),
+      ...fill({ role: roles.control }, 'create_control'),
+      ...fill({ role: roles.execution }, 'create_execution'),
+      ...fill({ ...roles }, 'read_only', 'lend_owner'),
+    ]),
+    ...steps('CREATEROLE', 'passwords of the two logins', logins),
+  ];
+}
+
+function createSchema({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
+  const needs = 'CREATEROLE and ownership of the database';
+  const values = { ...roles, database };
+  const probe = { ...PROBE_TABLE, bulk: false, partitioned: false };
+  return [
+    ...steps(
+      needs,
+      'both logins connect, and the owner makes its schema',
+      fill(values, 'connect', 'let_owner_create'),
+    ),
+    ...steps(needs, 'the record channel, markers and trusted functions', [
+      ...fill(values, 'become_owner', 'create_schema'),
+      ...SQL.tables.all({ version: String(VERSION) }),
+      ...SQL.functions.all(values),
+      ...SQL.guards.all(),
+      ...fill(values, 'revoke_tables', 'use_schema', 'use_markers', 'sweep_records'),
+      ...fill(values, 'read_probe', 'write_probe'),
+      ...createRecorders(probe, roles.execution),
+      ...fill(values, 'leave_owner', 'stop_owner_creating'),
+    ]),
+  ];
+}
+
+/** The statements of hardening, by whose rights they need and why. */
+const HARDENING: readonly (readonly [needs: string, why: string, names: readonly string[]])[] = [
+  [
+    'ownership of the database',
+    'a database made from a template lets every role create temporary tables',
+    ['revoke_temporary'],
+  ],
+  ['ownership of the schema', 'objects that stand in for others', ['revoke_public_schema']],
+  [
+    'superuser',
+    'anonymous blocks; roles that have anything in this database keep the languages, except the execution login',
+    ['keep_languages'],
+  ],
+  [
+    'superuser',
+    'the trusted login sees that a row changed, not what is in it',
+    ['see_role_versions', 'see_mapping_versions', 'see_subscription_versions'],
+  ],
+  [
+    'ADMIN on pg_read_all_settings, or superuser',
+    'the trusted login sees which libraries are preloaded',
+    ['see_settings'],
+  ],
+  ['CREATEROLE', 'the owner of the records cannot log in', ['lock_owner']],
+];
+
 /**
- * What PostgreSQL lets everybody do by default and an agent must not. Most of it needs a superuser.
+ * Closes what PostgreSQL opens to every role by default. The statements concern this database only.
+ * Built-in functions and languages belong to the superuser that made the cluster: without one of
+ * its rights they stay executable, and the survey says so for each.
  */
-function hardeningSteps({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
-  const { owner, control, execution } = roles;
-  return hardeningStatements({ database, owner, control, executor: execution });
+function harden({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
+  const values = { ...roles, database };
+  const builtins = Object.entries(DANGEROUS).flatMap(([why, names]) =>
+    steps(
+      'superuser',
+      `a built-in that ${why}`,
+      fill({ ...values, names: `{${names.join(',')}}` }, 'revoke_builtins'),
+    ),
+  );
+  const rest = HARDENING.flatMap(([needs, why, names]) =>
+    steps(needs, why, fill(values, ...names)),
+  );
+  return [...builtins, ...rest];
+}
+
+function protectRelation(
+  relation: ProvisionPlan['relations'][number],
+  roles: RoleNames,
+): readonly ProvisionStep[] {
+  const values = { ...roles, schema: relation.schema, table: relation.name };
+  const needs = `ownership of ${quoteQualified(relation)}`;
+  const rights = ['write_relation', 'lock_relation', 'read_relation'];
+  return steps(needs, `recorders and rights on ${relation.name}`, [
+    ...fill(values, 'use_relation_schema', 'use_types', ...rights),
+    ...relation.sequences.flatMap(({ schema, name, byDefault }) => {
+      const names = byDefault ? ['draw_sequence', 'read_sequence'] : ['read_sequence'];
+      return fill({ ...roles, schema, sequence: name }, ...names);
+    }),
+    ...createRecorders(relation, roles.execution),
+  ]);
+}
+
+function openView(
+  view: ProvisionPlan['views'][number],
+  { execution }: RoleNames,
+): readonly ProvisionStep[] {
+  const events = ['select', ...view.events].join(', ');
+  return steps(`ownership of ${quoteQualified(view)}`, `rights on view ${view.name}`, [
+    ...fill({ schema: view.schema, execution }, 'use_execution_schema'),
+    `grant ${events} on ${quoteQualified(view)} to ${quoteName(execution)}`,
+  ]);
+}
+
+function bypassPolicies({ rowSecurity, roles }: ProvisionPlan): readonly ProvisionStep[] {
+  if (!rowSecurity) return [];
+  const why = 'approvals may depend on rows with row security, and no policy runs for that';
+  const statements = [roles.control, roles.owner].flatMap((role) =>
+    fill({ role }, 'bypass_policies'),
+  );
+  return steps('superuser', why, statements);
+}
+
+function openReads(relation: QualifiedName, roles: RoleNames): readonly ProvisionStep[] {
+  const values = { ...roles, schema: relation.schema, table: relation.name };
+  return steps(
+    `ownership of ${quoteQualified(relation)}`,
+    `approvals may depend on rows of ${relation.name}`,
+    fill(values, 'read_relation_schema', 'lock_relation', 'read_relation'),
+  );
+}
+
+function openEntryPoint(
+  { inputs, ...entry }: ProvisionedRoutine,
+  { execution }: RoleNames,
+): readonly ProvisionStep[] {
+  const types = inputs === undefined ? '' : `(${inputs.join(', ')})`;
+  const routine = `${quoteQualified(entry)}${types}`;
+  const needs = `ownership of ${quoteQualified(entry)}`;
+  return steps(needs, 'an entry point that agents may call', [
+    `revoke execute on routine ${routine} from public`,
+    ...fill({ schema: entry.schema, execution }, 'use_execution_schema'),
+    `grant execute on routine ${routine} to ${quoteName(execution)}`,
+  ]);
 }
 
 /**
  * Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases
  * still use them.
  */
-export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
-  const roles = [plan.roles.execution, plan.roles.control, plan.roles.owner].map(quoteName);
-  const step = (sql: string, why: string): ProvisionStep => ({
-    sql,
-    why,
-    needs: 'ownership of the objects',
-  });
+export function removalSteps({ relations, roles }: ProvisionPlan): readonly ProvisionStep[] {
+  const needs = 'ownership of the objects';
+  const names = [roles.execution, roles.control, roles.owner];
+  const each = (statement: string) => names.flatMap((role) => fill({ role }, statement));
   return [
-    ...plan.relations.flatMap((relation) =>
-      dropRecorders(relation).map((sql) => step(sql, 'recorders')),
-    ),
-    step('drop schema if exists effectmatch cascade', 'the record channel and the markers'),
-    ...roles.map((role) => step(`drop owned by ${role}`, 'rights of the roles in this database')),
-    ...roles.map((role) =>
-      step(
-        `do $$ begin drop role if exists ${role}; exception when dependent_objects_still_exist then null; end $$`,
-        'roles that no other database uses',
-      ),
-    ),
-  ];
-}
-
-function setPasswords({ roles, passwords }: ProvisionPlan): readonly string[] {
-  return (['control', 'execution'] as const).flatMap((role) => {
-    const password = passwords[role];
-    return password === undefined
-      ? []
-      : [`alter role ${quoteName(roles[role])} password ${quoteLiteral(password)}`];
-  });
-}
-
-function grantFunctions(roles: RoleNames): readonly string[] {
-  return FUNCTIONS.flatMap(({ name, caller }) => [
-    `revoke all on function effectmatch.${name} from public`,
-    ...(caller === 'nobody'
-      ? []
-      : [`grant execute on function effectmatch.${name} to ${quoteName(roles[caller])}`]),
-  ]);
-}
-
-function grantRelation(
-  relation: ProvisionPlan['relations'][number],
-  { owner, control, execution }: RoleNames,
-): readonly string[] {
-  const table = quoteQualified(relation);
-  return [
-    `grant usage on schema ${quoteName(relation.schema)} to ${quoteName(owner)}, ${quoteName(control)}, ${quoteName(execution)}`,
-    grantTypes(table, execution),
-    `grant select, insert, update, delete on ${table} to ${quoteName(execution)}`,
-    `grant select, update on ${table} to ${quoteName(owner)}`,
-    `grant select on ${table} to ${quoteName(control)}`,
-    ...relation.sequences.flatMap((sequence) => [
-      ...(sequence.byDefault
-        ? [`grant usage on sequence ${quoteQualified(sequence)} to ${quoteName(execution)}`]
-        : []),
-      `grant select on sequence ${quoteQualified(sequence)} to ${quoteName(owner)}`,
-    ]),
-  ];
-}
-
-/**
- * Values are cast to the types of the columns with the rights of the execution login, so it must
- * see their schemas.
- */
-function grantTypes(table: string, execution: string): string {
-  return `do $$ declare s name; begin
-  for s in select distinct n.nspname from pg_catalog.pg_attribute as a
-      join pg_catalog.pg_type as t on t.oid = a.atttypid join pg_catalog.pg_namespace as n on n.oid = t.typnamespace
-      where a.attrelid = ${quoteLiteral(table)}::pg_catalog.regclass and a.attnum > 0 and not a.attisdropped and n.nspname <> 'pg_catalog' loop
-    execute format('grant usage on schema %I to %I', s, ${quoteLiteral(execution)});
-  end loop;
-end $$`;
-}
-
-function grantReads(relation: QualifiedName, { owner, control }: RoleNames): readonly string[] {
-  const table = quoteQualified(relation);
-  return [
-    `grant usage on schema ${quoteName(relation.schema)} to ${quoteName(owner)}, ${quoteName(control)}`,
-    `grant select, update on ${table} to ${quoteName(owner)}`,
-    `grant select on ${table} to ${quoteName(control)}`,
+    ...steps(needs, 'recorders', relations.flatMap(dropRecorders)),
+    ...steps(needs, 'the record channel and the markers', fill({}, 'drop_schema')),
+    ...steps(needs, 'rights of the roles in this database', each('drop_owned')),
+    ...steps(needs, 'roles that no other database uses', each('drop_role')),
   ];
 }

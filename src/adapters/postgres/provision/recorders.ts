@@ -1,69 +1,53 @@
-import { type QualifiedName, quoteLiteral, quoteQualified } from '../../../postgres/identifier.ts';
+import type { QualifiedName } from '../../../postgres/identifier.ts';
+import { SQL } from '../sql.ts';
 
 /** A relation as provisioning needs it. */
-export interface Recorded extends QualifiedName {
+export interface RecordedRelation extends QualifiedName {
+  /** Recorded per statement instead of per row. */
   readonly bulk: boolean;
   readonly partitioned: boolean;
 }
 
-/** The triggers that a recorded relation has, by name, with the function each calls. */
-export function recorderTriggers(
-  bulk: boolean,
-): readonly { readonly name: string; readonly calls: string }[] {
-  const recorders = bulk
-    ? ['insert', 'update', 'delete'].map((op) => ({
-        name: `effectmatch_record_${op}`,
-        calls: `record_${op}`,
-      }))
-    : [{ name: 'effectmatch_record', calls: 'record_row' }];
-  return [...recorders, { name: 'effectmatch_truncate', calls: 'refuse_truncate' }];
+/** A trigger as the catalogue describes it: the function it calls, and the bits of its events. */
+export interface RecorderTrigger {
+  readonly name: string;
+  readonly calls: string;
+  readonly type: number;
 }
 
-const ALL_TRIGGERS = [...recorderTriggers(false), ...recorderTriggers(true)].map(
-  ({ name }) => name,
-);
+const ROW: readonly RecorderTrigger[] = [
+  { name: 'effectmatch_record', calls: 'record_row', type: 1 + 4 + 8 + 16 },
+];
+const STATEMENT: readonly RecorderTrigger[] = [
+  { name: 'effectmatch_record_insert', calls: 'record_insert', type: 4 },
+  { name: 'effectmatch_record_update', calls: 'record_update', type: 16 },
+  { name: 'effectmatch_record_delete', calls: 'record_delete', type: 8 },
+];
+export const TRUNCATE_TRIGGER: RecorderTrigger = {
+  name: 'effectmatch_truncate',
+  calls: 'refuse_truncate',
+  type: 2 + 32,
+};
 
-/**
- * Recorders of one relation. They fire for the execution login alone, whoever's rights its code
- * borrows: other writers of the table are neither slowed down nor recorded. Always enabled, so that
- * no replication setting stops them.
- */
-export function createRecorders(relation: Recorded, execution: string): readonly string[] {
-  const table = quoteQualified(relation);
-  const when = `when (session_user = ${quoteLiteral(execution)}::name)`;
-  const row = [
-    `create trigger effectmatch_record after insert or update or delete on ${table} for each row ${when} execute function effectmatch.record_row()`,
-  ];
-  const bulk = [
-    `create trigger effectmatch_record_insert after insert on ${table} referencing new table as new_rows for each statement ${when} execute function effectmatch.record_insert()`,
-    `create trigger effectmatch_record_update after update on ${table} referencing old table as old_rows new table as new_rows for each statement ${when} execute function effectmatch.record_update()`,
-    `create trigger effectmatch_record_delete after delete on ${table} referencing old table as old_rows for each statement ${when} execute function effectmatch.record_delete()`,
-  ];
+/** The triggers that a recorded relation has. */
+export function recorderTriggers(bulk: boolean): readonly RecorderTrigger[] {
+  return [...(bulk ? STATEMENT : ROW), TRUNCATE_TRIGGER];
+}
+
+/** Statements that give a relation its recorders, whatever it had before. */
+export function createRecorders(relation: RecordedRelation, execution: string): readonly string[] {
+  const names = { schema: relation.schema, table: relation.name, execution };
+  const triggers = recorderTriggers(relation.bulk).map(({ name }) => name);
   return [
     ...dropRecorders(relation),
-    ...(relation.bulk ? bulk : row),
-    `create trigger effectmatch_truncate before truncate on ${table} for each statement ${when} execute function effectmatch.refuse_truncate()`,
-    ...recorderTriggers(relation.bulk).map(
-      ({ name }) => `alter table ${table} enable always trigger ${name}`,
-    ),
-    ...(relation.partitioned ? [lendToOwner(table)] : []),
+    ...triggers.map((trigger) => SQL.recorders.get(trigger, names)),
+    ...triggers.map((trigger) => SQL.recorders.get('enable', { ...names, trigger })),
+    ...(relation.partitioned ? [SQL.recorders.get('lend_to_owner', names)] : []),
   ];
 }
 
-/**
- * Whoever adds a partition clones the recorder, which needs the right to use it; the owner of the
- * table does that.
- */
-function lendToOwner(table: string): string {
-  return `do $$ declare r name; begin
-  select pg_catalog.pg_get_userbyid(relowner) into r from pg_catalog.pg_class where oid = ${quoteLiteral(table)}::pg_catalog.regclass;
-  execute format('grant usage on schema effectmatch to %I', r);
-  execute format('grant execute on function effectmatch.record_row(), effectmatch.refuse_truncate() to %I', r);
-end $$`;
-}
-
-export function dropRecorders(relation: QualifiedName): readonly string[] {
-  return [...new Set(ALL_TRIGGERS)].map(
-    (name) => `drop trigger if exists ${name} on ${quoteQualified(relation)}`,
+export function dropRecorders({ schema, name }: QualifiedName): readonly string[] {
+  return [...ROW, ...STATEMENT, TRUNCATE_TRIGGER].map((trigger) =>
+    SQL.recorders.get('drop', { schema, table: name, trigger: trigger.name }),
   );
 }

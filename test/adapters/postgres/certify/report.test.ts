@@ -3,7 +3,6 @@
 // changed; a control login without grants.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeSurvey, renderSurvey } from '../../../../src/adapters/postgres/certify/render.ts';
 import { startServer } from '../../../postgres/server.ts';
 import { openSite } from './site.ts';
 
@@ -33,17 +32,17 @@ test('the same configuration has the same digests on two servers, and a change s
   assert.notEqual((await two.survey()).credentials, a.credentials);
 });
 
-test('the report names object, reason, statement and what only the deployment can promise', async () => {
+test('a problem names object, reason and statement, and the survey what only the deployment can promise', async () => {
   await using site = await openSite();
-  assert.match(renderSurvey(await site.survey()), /^Boundary of pg_test is closed: \d+ outlets/);
   await site.apply(['grant temporary on database {db} to public']);
-  const survey = await site.survey();
-  const text = renderSurvey(survey);
-  assert.match(text, /open at 1 of \d+ outlets/);
-  assert.match(text, /1\. TEMPORARY ON DATABASE/);
-  assert.match(text, /REVOKE TEMPORARY ON DATABASE test_\w+ FROM PUBLIC;/);
-  assert.match(text, /no outbound network from the database host/);
-  assert.equal(describeSurvey(survey).closed, false);
+  const { problems, declared } = await site.survey();
+  assert.equal(problems.length, 1);
+  const [{ outlet, object, why, fix } = { outlet: '', object: '', why: '', fix: [] }] = problems;
+  assert.match(outlet, /^TEMPORARY ON DATABASE/);
+  assert.equal(object, site.db.name);
+  assert.match(why, /may create temporary tables/);
+  assert.deepEqual(fix, [`REVOKE TEMPORARY ON DATABASE ${site.db.name} FROM PUBLIC`]);
+  assert.deepEqual(declared, ['no outbound network from the database host']);
 });
 
 test('a function that was read by a person passes until it changes', async () => {

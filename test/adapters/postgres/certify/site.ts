@@ -2,6 +2,7 @@ import pg from 'pg';
 import { readRelations } from '../../../../src/adapters/postgres/catalog.ts';
 import type {
   BoundaryFacts,
+  PostgresSurvey,
   RegisteredRelation,
 } from '../../../../src/adapters/postgres/certify/facts.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
@@ -153,4 +154,10 @@ export async function openSite({
       await db.drop();
     },
   };
+}
+
+/** Statements that close everything that is open, in order and without repetition. */
+export function fixStatements({ problems }: PostgresSurvey): readonly string[] {
+  const fixes = new Map(problems.map(({ fix }) => [fix.join('\n'), fix]));
+  return [...fixes.values()].flat();
 }

@@ -4,10 +4,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PostgresSurvey } from '../../../../src/adapters/postgres/certify/facts.ts';
-import { fixStatements } from '../../../../src/adapters/postgres/certify/render.ts';
 import { isInstalled, startServer, type TestServer } from '../../../postgres/server.ts';
 import { OPENINGS, type Opening } from './openings.ts';
-import { openSite, type Site } from './site.ts';
+import { fixStatements, openSite, type Site } from './site.ts';
 
 for (const version of [17, 15] as const) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;

@@ -1,0 +1,20 @@
+import { SqlFile } from '../../postgres/sql-file.ts';
+
+const open = (name: string) => new SqlFile(new URL(`./sql/${name}.sql`, import.meta.url));
+
+/** The SQL of this adapter, in files that a database administrator can review. */
+export const SQL = {
+  /** What is registered, as it is now. */
+  registered: open('registered'),
+  /** What a survey judges. */
+  catalog: open('catalog'),
+  rights: open('rights'),
+  /** Whether that has changed. */
+  fingerprint: open('fingerprint'),
+  /** What provisioning installs: schema `effectmatch`, recorders, roles and rights. */
+  tables: open('tables'),
+  functions: open('functions'),
+  guards: open('guards'),
+  recorders: open('recorders'),
+  provision: open('provision'),
+};

@@ -1,0 +1,217 @@
+-- Roles, rights and hardening. Every statement can be repeated.
+
+-- name: create_owner
+-- Another database of the cluster may be provisioned at the same moment, and roles are shared.
+do $effectmatch$
+begin
+  if not exists (select from pg_catalog.pg_roles where rolname = :'role') then
+    create role :"role"
+      nologin nosuperuser nocreatedb nocreaterole noreplication nobypassrls;
+  end if;
+exception when duplicate_object or unique_violation then null;
+end
+$effectmatch$;
+
+-- name: create_control
+do $effectmatch$
+begin
+  if not exists (select from pg_catalog.pg_roles where rolname = :'role') then
+    create role :"role"
+      login nosuperuser nocreatedb nocreaterole noreplication nobypassrls;
+  end if;
+exception when duplicate_object or unique_violation then null;
+end
+$effectmatch$;
+
+-- name: create_execution
+do $effectmatch$
+begin
+  if not exists (select from pg_catalog.pg_roles where rolname = :'role') then
+    create role :"role"
+      login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls;
+  end if;
+exception when duplicate_object or unique_violation then null;
+end
+$effectmatch$;
+
+-- name: read_only
+-- Outside the transaction that a stage opens for writing, this login writes nothing at all.
+alter role :"execution" set default_transaction_read_only = on;
+
+-- name: lend_owner
+-- An administrator who is not a superuser must be able to act as the owner.
+do $effectmatch$
+begin
+  if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
+    execute format('grant %I to %I', :'owner', current_user);
+  end if;
+end
+$effectmatch$;
+
+-- name: set_password
+alter role :"role" password :'password';
+
+-- name: connect
+grant connect on database :"database" to :"control", :"execution";
+
+-- name: let_owner_create
+grant create on database :"database" to :"owner";
+
+-- name: become_owner
+set role :"owner";
+
+-- name: create_schema
+create schema if not exists effectmatch;
+
+-- name: revoke_tables
+revoke all on all tables in schema effectmatch from public;
+
+-- name: use_schema
+grant usage on schema effectmatch to :"control", :"execution";
+
+-- name: use_markers
+grant select, insert, delete on effectmatch.marker to :"control";
+
+-- name: sweep_records
+grant select, delete on effectmatch.record, effectmatch.stage to :"control";
+
+-- name: read_probe
+grant select on effectmatch.probe to :"control";
+
+-- name: write_probe
+grant insert on effectmatch.probe to :"execution";
+
+-- name: leave_owner
+reset role;
+
+-- name: stop_owner_creating
+revoke create on database :"database" from :"owner";
+
+-- name: use_relation_schema
+grant usage on schema :"schema" to :"owner", :"control", :"execution";
+
+-- name: use_types
+-- Values are cast to the types of the columns with the rights of the execution login.
+do $effectmatch$
+declare
+  s name;
+begin
+  for s in
+    select distinct tn.nspname
+    from pg_catalog.pg_class as c
+    join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+    join pg_catalog.pg_attribute as a on a.attrelid = c.oid
+    join pg_catalog.pg_type as t on t.oid = a.atttypid
+    join pg_catalog.pg_namespace as tn on tn.oid = t.typnamespace
+    where n.nspname = :'schema' and c.relname = :'table'
+      and a.attnum > 0 and not a.attisdropped and tn.nspname <> 'pg_catalog'
+  loop
+    execute format('grant usage on schema %I to %I', s, :'execution');
+  end loop;
+end
+$effectmatch$;
+
+-- name: write_relation
+grant select, insert, update, delete on :"schema".:"table" to :"execution";
+
+-- name: lock_relation
+-- The right to update lets the trusted functions lock rows.
+grant select, update on :"schema".:"table" to :"owner";
+
+-- name: read_relation
+grant select on :"schema".:"table" to :"control";
+
+-- name: draw_sequence
+grant usage on sequence :"schema".:"sequence" to :"execution";
+
+-- name: read_sequence
+grant select on sequence :"schema".:"sequence" to :"owner";
+
+-- name: read_relation_schema
+grant usage on schema :"schema" to :"owner", :"control";
+
+-- name: use_execution_schema
+grant usage on schema :"schema" to :"execution";
+
+-- name: bypass_policies
+alter role :"role" bypassrls;
+
+-- name: revoke_temporary
+revoke create, temporary on database :"database" from public;
+
+-- name: revoke_public_schema
+revoke create on schema public from public;
+
+-- name: revoke_builtins
+-- The owner of the trusted functions keeps the built-ins that these functions call.
+do $effectmatch$
+declare
+  f regprocedure;
+  name name;
+begin
+  for f, name in
+    select p.oid, p.proname
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'pg_catalog'::regnamespace and p.oid < 16384
+      and p.provolatile = 'v' and p.proname = any (:'names'::name[])
+  loop
+    execute format('revoke execute on function %s from public', f);
+    if name in ('set_config', 'setseed', 'pg_advisory_unlock_all') then
+      execute format('grant execute on function %s to %I', f, :'owner');
+    end if;
+  end loop;
+end
+$effectmatch$;
+
+-- name: keep_languages
+do $effectmatch$
+declare
+  r name;
+begin
+  for r in
+    select rolname
+    from pg_catalog.pg_roles
+    where rolname !~ '^pg_' and not rolsuper and rolname <> :'execution'
+      and oid in (
+        select refobjid
+        from pg_catalog.pg_shdepend
+        where refclassid = 'pg_authid'::regclass
+          and dbid = (select oid from pg_catalog.pg_database where datname = current_database())
+      )
+  loop
+    execute format('grant usage on language plpgsql, sql to %I', r);
+  end loop;
+  revoke usage on language plpgsql, sql from public;
+end
+$effectmatch$;
+
+-- name: see_role_versions
+-- The version of a row says that it changed, not what is in it.
+grant select (xmin, oid) on pg_catalog.pg_authid to :"control";
+
+-- name: see_mapping_versions
+grant select (xmin, oid) on pg_catalog.pg_user_mapping to :"control";
+
+-- name: see_subscription_versions
+grant select (xmin) on pg_catalog.pg_subscription to :"control";
+
+-- name: see_settings
+grant pg_read_all_settings to :"control";
+
+-- name: lock_owner
+alter role :"owner" nologin;
+
+-- name: drop_schema
+drop schema if exists effectmatch cascade;
+
+-- name: drop_owned
+drop owned by :"role";
+
+-- name: drop_role
+-- Roles stay while other databases use them.
+do $effectmatch$
+begin
+  drop role if exists :"role";
+exception when dependent_objects_still_exist then null;
+end
+$effectmatch$;

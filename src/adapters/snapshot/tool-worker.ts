@@ -1,0 +1,102 @@
+// The script of a worker thread: it loads the tools of one adapter and runs one action at a time.
+import { parentPort, workerData } from 'node:worker_threads';
+import { invariant } from '../../errors.ts';
+import { writeDocument } from './document.ts';
+import type { SnapshotTool } from './options.ts';
+import type { ActionMessage, ToolModule } from './tools.ts';
+
+invariant(parentPort !== null, 'this module is started as a worker');
+const port = parentPort;
+const MAX_CHARACTERS = 500;
+
+try {
+  const { module, data } = workerData as ToolModule;
+  const tools = await loadTools(module, data);
+  freezeBuiltIns();
+  port.on('message', async ({ text, calls }: ActionMessage) => {
+    const running = process.getActiveResourcesInfo().length;
+    const left = await runCalls(tools, text, calls);
+    const isIdle = process.getActiveResourcesInfo().length <= running;
+    port.postMessage({ kind: 'ended', text: left, isIdle });
+  });
+  port.postMessage({ kind: 'ready', tools: [...tools.keys()] });
+} catch (error) {
+  port.postMessage({ kind: 'refused', why: describeError(error) });
+}
+
+async function loadTools(
+  module: string,
+  data: unknown,
+): Promise<ReadonlyMap<string, SnapshotTool>> {
+  const exported: { readonly default?: unknown } = await import(module);
+  const offered = exported.default ?? exported;
+  const tools: unknown = typeof offered === 'function' ? await offered(data) : offered;
+  if (typeof tools !== 'object' || tools === null)
+    throw new Error('its default export must return an object of tools');
+  const entries = Object.entries(tools);
+  const wrong = entries.find(([, tool]) => typeof tool !== 'function');
+  if (wrong !== undefined) throw new Error(`the tool "${wrong[0]}" is not a function`);
+  return new Map(entries);
+}
+
+/**
+ * Freezes every object that a path of property names can reach from JSON data, such as
+ * `__proto__.x` or `constructor.prototype.x`. A tool that follows such a path of the agent fails,
+ * and the next action finds the built-in objects unchanged.
+ */
+function freezeBuiltIns(): void {
+  const found = new Set<object>();
+  const freeze = (value: unknown): void => {
+    if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return;
+    if (found.has(value)) return;
+    found.add(Object.freeze(value));
+    freeze(Object.getPrototypeOf(value));
+    for (const property of Object.values(Object.getOwnPropertyDescriptors(value)))
+      freeze(property.value);
+  };
+  for (const maker of [Object, Array, String, Number, Boolean, Function]) freeze(maker);
+}
+
+/** The text that the calls leave. Reports each call when it ends; a failed one leaves no trace. */
+async function runCalls(
+  tools: ReadonlyMap<string, SnapshotTool>,
+  base: string,
+  calls: ActionMessage['calls'],
+): Promise<string> {
+  let text = base;
+  for (const { tool, args, mayFail } of calls) {
+    try {
+      text = await runCall(tools.get(tool), text, args);
+      port.postMessage({ kind: 'call' });
+    } catch (error) {
+      port.postMessage({ kind: 'call', failed: describeError(error) });
+      if (!mayFail) return base;
+    }
+  }
+  return text;
+}
+
+/** Each call gets its own copy, so a tool that keeps its copy cannot change what comes later. */
+async function runCall(
+  run: SnapshotTool | undefined,
+  text: string,
+  args: unknown,
+): Promise<string> {
+  if (run === undefined) throw new Error('there is no such tool');
+  const state: unknown = JSON.parse(text);
+  const returned = run(state, args) as PromiseLike<unknown> | null | undefined;
+  // Without a promise the call has ended: nothing it left behind may run before its copy is read.
+  if (typeof returned?.then === 'function') await returned;
+  // Most calls only read, and this comparison costs less than a canonical text.
+  return JSON.stringify(state) === text ? text : writeDocument(state);
+}
+
+/** A tool may throw anything, even something that cannot be turned into text. */
+function describeError(error: unknown): string {
+  try {
+    const words = error instanceof Error ? error.message : String(error);
+    return words.slice(0, MAX_CHARACTERS).toWellFormed();
+  } catch {
+    return 'it threw something that is not an error';
+  }
+}

@@ -1,0 +1,243 @@
+import type {
+  AdapterContext,
+  CandidateFacts,
+  Evidence,
+  PromotableAdapter,
+  Promotion,
+  Stage,
+  Staged,
+  Survey,
+} from '../contract/adapter.ts';
+import type { ConsumedPermit } from '../contract/proof.ts';
+import { EffectMatchError, invariant } from '../errors.ts';
+import type { StateRead, StateReading } from '../protocol/effect.ts';
+import type { Residue } from '../protocol/residue.ts';
+import {
+  alreadyDecided,
+  type Backend,
+  type Candidate,
+  type CandidateEnd,
+  type HoldRequest,
+  type StageFailure,
+} from './candidate.ts';
+import { PermitCheck, type StagedUnder } from './permit-check.ts';
+
+/** A terminal stores details, so they are cut to this many characters. */
+const MAX_DETAIL = 1000;
+
+/** The adapter of a backend: everything that does not depend on the engine. */
+export function promotable<Action>(
+  backend: Backend<Action>,
+  { clock, reached }: Pick<AdapterContext, 'clock' | 'reached'>,
+): PromotableAdapter<Action> {
+  const { identity, registration, profiles, channels, markers, probe } = backend;
+  const held = new Set<HeldStage<Action>>();
+  let known: Survey | undefined;
+  let closing: Promise<void> | undefined;
+
+  return {
+    capability: 'PROMOTABLE',
+    ...{ identity, registration, profiles, channels },
+    normalise: (manifest) => report(() => backend.normalise(manifest)),
+    read: async (reads) => (reads.length === 0 ? [] : await report(() => backend.read(reads))),
+    parseAction: (input) => backend.parseAction(input),
+    describeAction: (action) => backend.describeAction(action),
+    ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),
+    async survey() {
+      known = keepEqual(known, await report(() => backend.survey()));
+      return known;
+    },
+    async stage(claim, certificate, action, reads = []) {
+      const { occurrence } = claim.sealed.record;
+      return await report(() => open({ claim, certificate, occurrence, reads }, action));
+    },
+    markers: {
+      find: (occurrence) => report(() => markers.find(occurrence)),
+      void: (marker) => report(() => markers.void(marker)),
+      forget: (occurrence) => report(() => markers.forget(occurrence)),
+    },
+    probe: { ...probe, durable: (token) => report(() => probe.durable(token)) },
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+
+  async function report<T>(work: () => Promise<T>): Promise<T> {
+    assertOpen();
+    return await reporting(work);
+  }
+
+  function assertOpen(): void {
+    if (closing === undefined) return;
+    throw new EffectMatchError(
+      'ERR_EM_ADAPTER_UNAVAILABLE',
+      'the adapter is closed; open it again',
+    );
+  }
+
+  async function open(request: HoldRequest, action: Action): Promise<Staged> {
+    const result = await backend.hold(request);
+    if (result.kind === 'failed') return storable(result);
+    const { candidate, marker } = result;
+    const stage = new HeldStage(candidate, request, () => held.delete(stage));
+    const fromMs = clock.now();
+    let failure: StageFailure | undefined;
+    try {
+      reached('adapter:stage-opened');
+      const applied = marker === undefined ? await candidate.apply(action) : alreadyDecided(marker);
+      if (applied.kind === 'failed') failure = applied;
+      else {
+        // An action may take so long that the adapter was closed meanwhile.
+        assertOpen();
+        stage.window = { fromMs, toMs: clock.now() };
+        held.add(stage);
+        reached('adapter:action-done');
+      }
+    } catch (error) {
+      // The first error says more. The core settles whatever a failed end leaves behind.
+      await stage.discard().catch(() => {});
+      throw error;
+    }
+    if (failure === undefined) return { kind: 'held', stage };
+    const residue = await stage.end('discarded');
+    return storable(residue === undefined ? failure : { ...failure, residue });
+  }
+
+  /** Ends every stage that is still held; the backend is closed even if one cannot be ended. */
+  async function close(): Promise<void> {
+    await Promise.allSettled([...held].map((stage) => stage.discard()));
+    await backend.close();
+  }
+}
+
+/**
+ * Everything an engine throws becomes `ERR_EM_ADAPTER_UNAVAILABLE`, with its own words and the
+ * cause. Errors that already say what is wrong with the adapter stay as they are.
+ */
+async function reporting<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw adapterFault(error);
+  }
+}
+
+/** What the shared SQLite driver throws for any file, whether it is a ledger or a backend. */
+const ENGINE_FAULTS: readonly string[] = ['ERR_EM_STORE_BUSY', 'ERR_EM_STORE_UNAVAILABLE'];
+
+/** An error of an engine under the code for a backend that cannot be used. */
+export function adapterFault(error: unknown): EffectMatchError {
+  if (error instanceof EffectMatchError && !ENGINE_FAULTS.includes(error.code)) return error;
+  const words = error instanceof Error ? error.message : String(error);
+  return new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    `the backend could not be used: ${words}`,
+    { cause: error },
+  );
+}
+
+/** The same object while nothing changed: the core digests a frozen list of outlets once. */
+function keepEqual(known: Survey | undefined, survey: Survey): Survey {
+  if (survey === known) return survey;
+  if (known !== undefined && JSON.stringify(survey) === JSON.stringify(known)) return known;
+  Object.freeze(survey.outlets);
+  return survey;
+}
+
+function storable<T extends { readonly detail: string }>(answer: T): T {
+  return { ...answer, detail: answer.detail.slice(0, MAX_DETAIL).toWellFormed() };
+}
+
+/** The life of one candidate, the same for every engine. */
+class HeldStage<Action> implements Stage {
+  readonly candidate: string;
+  /** When the action ran, on the runtime's clock. */
+  window: Evidence['window'] = { fromMs: 0, toMs: 0 };
+  readonly #held: Candidate<Action>;
+  readonly #permit: PermitCheck;
+  readonly #onEnd: () => void;
+  #promoting: Promise<Promotion> | undefined;
+  #how: CandidateEnd | undefined;
+  #ending: ReturnType<Candidate<Action>['end']> | undefined;
+
+  constructor(held: Candidate<Action>, under: StagedUnder, onEnd: () => void) {
+    this.candidate = held.id;
+    this.#held = held;
+    this.#permit = new PermitCheck(under, held.id);
+    this.#onEnd = onEnd;
+  }
+
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    this.#assertHeld();
+    return reads.length === 0 ? [] : await reporting(() => this.#held.read(reads));
+  }
+
+  async observe(): Promise<Evidence> {
+    this.#assertHeld();
+    const observed = await reporting(() => this.#held.observe());
+    this.#permit.observed(observed.evidence);
+    return { window: this.window, ...observed, candidate: this.candidate };
+  }
+
+  async recheck(): Promise<CandidateFacts> {
+    this.#assertHeld();
+    const evidence = await reporting(() => this.#held.recheck());
+    this.#permit.rechecked(evidence);
+    return { candidate: this.candidate, evidence };
+  }
+
+  async promote(permit: ConsumedPermit): Promise<Promotion> {
+    this.#assertHeld();
+    const mismatch = this.#permit.refusalOf(permit);
+    if (mismatch !== undefined) {
+      await this.discard();
+      return mismatch;
+    }
+    this.#promoting = this.#commit(permit);
+    return await this.#promoting;
+  }
+
+  /** A promotion under way decides how the candidate ends. */
+  async discard(): Promise<void> {
+    await this.#promoting;
+    await this.end('discarded');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard();
+  }
+
+  /** Ends the candidate once. If that fails it may be tried again, and ends in the same way. */
+  async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
+    this.#how ??= how;
+    this.#ending ??= this.#held.end(this.#how);
+    try {
+      const residue = await this.#ending;
+      this.#onEnd();
+      return residue ?? undefined;
+    } catch (error) {
+      this.#ending = undefined;
+      throw error;
+    }
+  }
+
+  /** Never throws: what is thrown while a commit may be under way says nothing about its result. */
+  async #commit(permit: ConsumedPermit): Promise<Promotion> {
+    let promotion: Promotion;
+    try {
+      promotion = await this.#held.commit(permit.marker, permit);
+    } catch (cause) {
+      promotion = { kind: 'unknown', cause };
+    }
+    // The core discards after every promotion that is not confirmed, which tries this again.
+    await this.end(END_OF[promotion.kind]).catch(() => {});
+    return promotion.kind === 'refused' ? storable(promotion) : promotion;
+  }
+
+  #assertHeld(): void {
+    invariant(this.#promoting === undefined && this.#how === undefined, 'the stage is still held');
+  }
+}
+
+const END_OF = { confirmed: 'committed', refused: 'discarded', unknown: 'unknown' } as const;

@@ -1,0 +1,95 @@
+import { isRounded } from '../protocol/value.ts';
+import type { Operation } from '../runtime/operation.ts';
+import { parseInput } from '../runtime/propose.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
+import type { Arguments, Flags } from './command.ts';
+import { GuidedError, wordsOf } from './fault.ts';
+import { readTextFile } from './files.ts';
+
+/** How an action is given to the verbs that need one. */
+export const ACTION_FLAGS = {
+  action: {
+    value: 'FILE',
+    about: 'the action as JSON: { "sql": …, "values": … } or { "statements": […] }',
+  },
+  input: { value: 'JSON', about: 'with --operation: its input', needs: 'operation' },
+  operation: { value: 'NAME', about: 'the action of an operation of the configuration' },
+  sql: { value: 'TEXT', about: 'the action as one statement' },
+  values: {
+    value: 'JSON',
+    about: 'values for its parameters, as a JSON list or object',
+    needs: 'sql',
+  },
+} satisfies Flags;
+
+/** What to run: an action, or an operation that computes one. The runtime checks it later. */
+export type ActionArgument =
+  | { readonly kind: 'action'; readonly action: unknown }
+  | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
+
+/** Reads what to run: exactly one of a statement, a file, and an operation with its input. */
+export function readActionArgument(args: Arguments): ActionArgument {
+  const given = ['sql', 'action', 'operation'].filter((flag) => args.has(flag));
+  if (given.length !== 1)
+    throw args.wrong('say what to run: one of --sql TEXT, --action FILE and --operation NAME');
+  const [sql, file, name] = [args.value('sql'), args.value('action'), args.value('operation')];
+  if (name !== undefined) {
+    const text = args.value('input') ?? 'null';
+    const input = parseJson(text, '--input', `--input '{"invoice": 4711}'`);
+    return { kind: 'operation', name, input };
+  }
+  if (file !== undefined) {
+    const text = readTextFile(file, 'give --action the path of a JSON file');
+    const example = 'a file with { "sql": "update …", "values": [] }';
+    return { kind: 'action', action: parseJson(text, `the file ${file}`, example) };
+  }
+  const text = args.value('values');
+  if (text === undefined) return { kind: 'action', action: { sql } };
+  const values = parseJson(text, '--values', `--values '["paid", 4711]'`);
+  return { kind: 'action', action: { sql, values } };
+}
+
+/** The action to run. An operation computes it from its checked input, as it did when proposed. */
+export async function actionOf(config: RuntimeConfig, argument: ActionArgument): Promise<unknown> {
+  if (argument.kind === 'action') return argument.action;
+  const operation = operationNamed(config, argument.name);
+  return operation.action(await parseInput(operation, argument.input));
+}
+
+/** The operation of the configuration with this name. */
+export function operationNamed({ operations = {} }: RuntimeConfig, name: string): Operation {
+  const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+  if (operation !== undefined) return operation;
+  const known = Object.keys(operations).join(', ') || 'none';
+  const message = `no operation named "${name}" is configured; nothing was done`;
+  throw new GuidedError('ERR_EM_NOT_FOUND', message, `the configuration has: ${known}`);
+}
+
+/** Reads JSON exactly: a number that a double cannot hold is refused. */
+function parseJson(text: string, what: string, example: string): unknown {
+  const check = (_key: string, value: unknown, context?: { readonly source?: string }) => {
+    const isInfinite = typeof value === 'number' && !Number.isFinite(value);
+    if (isInfinite || isRounded(value)) throw inexact(what, context?.source ?? '');
+    return value;
+  };
+  try {
+    return JSON.parse(text, check);
+  } catch (cause) {
+    if (cause instanceof GuidedError) throw cause;
+    const message = `${what} is not JSON: ${wordsOf(cause)}`;
+    const next = `write JSON, for example ${example}; nothing was done`;
+    throw new GuidedError('ERR_EM_USAGE', message, next, cause);
+  }
+}
+
+/** JSON numbers are read as doubles, which skip integers beyond 2^53. */
+function inexact(what: string, source: string): GuidedError {
+  const shown = source.slice(0, 40);
+  const integer = /^-?\d+$/.test(source) ? `, or { "$int": "${shown}" } for an integer` : '';
+  const message = `${what} has the number ${shown}, which would be rounded; nothing was done`;
+  const next =
+    what === '--input'
+      ? `write it as text, "${shown}", and have the operation's schema make a BigInt of it`
+      : `write { "$real": "${shown}" } for a floating-point number${integer}`;
+  return new GuidedError('ERR_EM_USAGE', message, next);
+}

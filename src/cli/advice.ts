@@ -1,0 +1,180 @@
+import type { ErrorCode } from '../errors.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import { shortId } from './output.ts';
+
+const AGAIN = 'nothing was changed; plan it again and have it approved again';
+const ROOM = 'make room on the disk';
+const PROVISION = 'prepare the database with `effectmatch provision`';
+const HOST = 'correct the host in the address, or check the network';
+
+/**
+ * What to do next, by error code, by the system's or database's code of a fault's cause, and by
+ * the reason of a rejection. If the action may have run, the advice only says that no data was
+ * changed: sequences do not roll back, and the verdict lists those that moved.
+ */
+const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
+  ERR_EM_ACTION_INVALID: 'correct the action; nothing was run, and no license was used',
+  ERR_EM_ADAPTER_REFUSED:
+    'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
+  ERR_EM_ADAPTER_UNAVAILABLE:
+    'check that the backend can be reached and is not locked, then run the command again',
+  ERR_EM_ATTEMPT_OPEN: 'run the command again later: it returns the verdict once there is one',
+  ERR_EM_BOUNDARY_OPEN: 'run `effectmatch doctor`, close what it lists, and try again',
+  ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
+  ERR_EM_CHANGESET_INVALID:
+    'this should not happen: report it with the version of Node and of SQLite',
+  ERR_EM_CONFIG_INVALID:
+    'correct the configuration and run the command again; `effectmatch help` shows an example',
+  ERR_EM_INPUT_INVALID: 'correct the input at the places named above',
+  ERR_EM_INVARIANT:
+    'this is a defect of EffectMatch: run again with EFFECTMATCH_DEBUG=1 and report what it prints',
+  ERR_EM_JOURNAL_TAMPERED:
+    'stop using this store, keep a copy as evidence, and restore it from a backup',
+  ERR_EM_KEYRING_INVALID:
+    'restore the keyring from a backup; a new keyring cannot read what the old one sealed',
+  ERR_EM_KEYRING_PERMISSIONS:
+    'make the file readable by its owner alone (chmod 600) and run the command again',
+  ERR_EM_KEY_UNKNOWN:
+    'put the missing key generation back into the keyring; old records need the old keys',
+  ERR_EM_MANIFEST_INVALID: 'correct the manifest and prepare it again',
+  ERR_EM_MARKER_CONFLICT: 'compare the journal with the backend: `effectmatch show <occurrence>`',
+  ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
+  ERR_EM_NOT_FOUND: 'check the name or the path; `effectmatch journal` lists what there is',
+  ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
+  ERR_EM_PLAN_SUPERSEDED:
+    'plan with the announced revision or a later one; nothing was announced or changed',
+  ERR_EM_RECORD_INVALID:
+    'check where the record comes from; it is not in the form this version writes',
+  ERR_EM_RECORD_TOO_LARGE: 'split the task into smaller ones',
+  ERR_EM_REHEARSAL_REFUSED:
+    'make the action repeatable at the cells named above, or approve a manifest instead',
+  ERR_EM_RESOLUTION_REFUSED:
+    'look at the occurrence with `effectmatch show <occurrence>`; nothing was recorded',
+  ERR_EM_SEAL_INVALID:
+    'check that keyring and store belong together: `effectmatch journal --verify`',
+  ERR_EM_SHADOW_REFUSED:
+    'shadow an adapter that can hold a change; for a remote service compare its read-back after a real run',
+  ERR_EM_SIGNATURE_INVALID:
+    'do not trust what it says; check the key, then get the file again from its sender',
+  ERR_EM_STORE_BUSY: 'wait for the other writer to finish and run the command again',
+  ERR_EM_STORE_NEWER:
+    'install the version of EffectMatch that last wrote this store, or a newer one',
+  ERR_EM_STORE_UNAVAILABLE: 'check that the store exists and can be read and written by this user',
+  ERR_EM_TERMINAL_CONFLICT: 'look at both verdicts: `effectmatch show <occurrence>`',
+  ERR_EM_USAGE: 'run `effectmatch help`',
+
+  // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
+  '28000':
+    'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',
+  '28P01':
+    'correct the password in the address; `effectmatch provision` sets the passwords of the two logins again',
+  '3F000': PROVISION,
+  '3D000': 'correct the name of the database in the address, or create it',
+  '42883': PROVISION,
+  '53300': 'the server has no connection left: close some, then try again',
+  '57P03': 'the server is starting or stopping: wait a moment, then try again',
+  EAI_AGAIN: HOST,
+  EACCES: 'give this user the right to read and write there, or name another folder',
+  ECONNREFUSED: 'start the server, or correct host and port in the address',
+  ECONNRESET: 'check that the address leads to a PostgreSQL server',
+  EHOSTUNREACH: HOST,
+  ENOSPC: ROOM,
+  ENOTFOUND: 'correct the host in the address',
+  EROFS: 'use a folder on a disk that can be written',
+  ETIMEDOUT: 'check host, port and firewall: the server does not answer',
+  SQLITE_8: 'the file or its disk can only be read: use a folder that can be written',
+  SQLITE_13: ROOM,
+  SQLITE_14: 'check that the folder exists and that this user may write there',
+  SQLITE_26: 'name a database file: this file is not a database',
+
+  // Reasons of a rejection. The detail of a verdict explains the others.
+  'action-failed':
+    'no data was changed, and the license is spent; correct the action, then plan and approve it again',
+  'action-invalid':
+    'nothing was changed, and the license is still good; correct the action and run it again',
+  'action-unbound': AGAIN,
+  'adapter-changed': AGAIN,
+  'boundary-changed':
+    'no data was changed, and the license is spent; see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
+  busy: 'no data was changed, and the license is spent; plan and approve again when the other writer is done',
+  diverged:
+    'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
+  expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
+  fault:
+    'no data was changed, and the license is spent; see what failed above, then plan and approve again',
+  'frame-changed': AGAIN,
+  interrupted:
+    'no data was changed, and the license is spent; plan it again and have it approved again',
+  'issuer-not-designated':
+    'nothing was changed; add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
+  'issuer-unknown':
+    'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
+  'other-action':
+    'nothing was changed, and the license is still good; run the very action that was planned',
+  'outlet-denied':
+    'no data was changed, and the license is spent; keep what is named above out of the action, or register the table in `relations`',
+  'outlet-unclassified':
+    'nothing was changed; run `effectmatch doctor`, close what it names, then plan and approve again',
+  'policy-changed': AGAIN,
+  'registration-mismatch': AGAIN,
+  'signature-invalid':
+    'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it, then plan and approve again',
+  'source-not-allowed':
+    "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  spent:
+    'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
+  'stale-state': AGAIN,
+};
+
+/** The advice for an error code, a cause or a reason. */
+export function adviceFor(code: ErrorCode): string;
+export function adviceFor(code: string): string | undefined;
+export function adviceFor(code: string): string | undefined {
+  return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;
+}
+
+/** What to do after a verdict. */
+export function adviseTerminal(terminal: Terminal): string {
+  const id = shortId(terminal.occurrence);
+  const look = `effectmatch show ${id}`;
+  switch (terminal.kind) {
+    case 'committed':
+      return `${look}; a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
+    case 'rejected': {
+      const unchanged = terminal.claim === undefined ? 'nothing' : 'no data';
+      return adviceFor(terminal.reason) ?? `${unchanged} was changed; ${look}`;
+    }
+    case 'diverged':
+      return `do not run it again; ${look}; undoing or completing it needs a new plan and a new license`;
+    case 'indeterminate':
+      return `do not run it again; \`effectmatch recover\` asks the backend, \`effectmatch resolve\` records what a person found out; ${look}`;
+  }
+}
+
+/** What to do about a refused rehearsal, by what its message says. */
+const REHEARSAL: readonly (readonly [RegExp, string])[] = [
+  [
+    /boundary cannot be certified/,
+    'run `effectmatch doctor`: it names what is open and the statements that close it',
+  ],
+  [
+    /permission denied for view/,
+    'add the view to `views` and the tables it writes to `relations`, then run `effectmatch provision`, or leave it out of the action',
+  ],
+  [
+    /not registered|permission denied|\b42501\b/,
+    'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action',
+  ],
+  [/outlet-denied/, 'leave what the message names out of the action: no approval allows it'],
+  [/action failed/, 'correct the statement and plan again'],
+  [
+    /could not be established/,
+    'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary',
+  ],
+];
+
+/** What to do about a refused rehearsal. */
+export function adviseRehearsal(message: string): string {
+  const found = REHEARSAL.find(([pattern]) => pattern.test(message));
+  return found?.[1] ?? ADVICE.ERR_EM_REHEARSAL_REFUSED;
+}

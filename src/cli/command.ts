@@ -1,0 +1,202 @@
+import { parseArgs } from 'node:util';
+import { suggest } from '../protocol/nearest.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import { type GuidedError, usageError } from './fault.ts';
+import type { Output } from './output.ts';
+
+/** What a script learns from a verb without reading its output. */
+export const EXIT = {
+  done: 0,
+  fault: 1,
+  rejected: 2,
+  diverged: 3,
+  indeterminate: 4,
+  halted: 5,
+} as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The exit code of a verdict. A missing verdict permits nothing, so it has its own code. */
+export function exitCodeOf(terminal: Terminal | undefined): ExitCode {
+  if (terminal === undefined) return EXIT.halted;
+  return terminal.kind === 'committed' ? EXIT.done : EXIT[terminal.kind];
+}
+
+/** One verb. Parsing, help and completion are all made from this description. */
+export interface Verb {
+  readonly name: string;
+  /** One line for the list of verbs. */
+  readonly summary: string;
+  /** Whole sentences for the verb's help. */
+  readonly about: string;
+  /** The required words after the verb, in order. */
+  readonly positionals?: readonly string[];
+  /** The words that may follow them. */
+  readonly optional?: readonly string[];
+  readonly flags?: Flags;
+  readonly examples: readonly string[];
+  run(args: Arguments, output: Output): Promise<ExitCode>;
+}
+
+/** One flag of a verb. */
+interface Flag {
+  /** What follows the flag, for example `FILE`; absent for a switch. */
+  readonly value?: string;
+  readonly about: string;
+  /** The flag is refused without this other flag. */
+  readonly needs?: string;
+  /** The flag is refused together with any of these. */
+  readonly excludes?: readonly string[];
+}
+
+export type Flags = Readonly<Record<string, Flag>>;
+
+/** Every verb takes these. */
+const COMMON_FLAGS: Flags = {
+  json: { about: 'print one JSON document' },
+  'no-color': { about: 'print without colour' },
+  help: { about: 'print this help' },
+};
+
+/** Verbs that need a deployment take this one too. */
+export const CONFIG_FLAG = {
+  config: {
+    value: 'FILE',
+    about: 'configuration file (default: effectmatch.config.ts, .mts, .js or .mjs in this folder)',
+  },
+} satisfies Flags;
+
+/** The flags of a verb, those that every verb takes included. */
+export const flagsOf = ({ flags }: Pick<Verb, 'flags'>): Flags => ({ ...flags, ...COMMON_FLAGS });
+
+/** What a verb was called with: only known flags, each given once, with a value if it takes one. */
+export class Arguments {
+  readonly positionals: readonly string[];
+  readonly #verb: string;
+  readonly #values: ReadonlyMap<string, string | true>;
+
+  constructor(
+    verb: string,
+    positionals: readonly string[],
+    values: ReadonlyMap<string, string | true>,
+  ) {
+    this.#verb = verb;
+    this.positionals = positionals;
+    this.#values = values;
+  }
+
+  /** The first word after the verb; empty if it is optional and missing. */
+  get first(): string {
+    return this.positionals[0] ?? '';
+  }
+
+  has(flag: string): boolean {
+    return this.#values.has(flag);
+  }
+
+  value(flag: string): string | undefined {
+    const found = this.#values.get(flag);
+    return found === true ? undefined : found;
+  }
+
+  /** The value of a flag that this call cannot do without. */
+  needed(flag: string): string {
+    const value = this.value(flag);
+    if (value === undefined) throw this.wrong(`--${flag} is needed`);
+    return value;
+  }
+
+  /** A whole number of at least `least`. */
+  count(flag: string, least: number): number | undefined {
+    const text = this.value(flag);
+    if (text === undefined) return undefined;
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= least) return number;
+    throw this.wrong(`--${flag} takes a whole number of at least ${least}, not "${text}"`);
+  }
+
+  /** One of a few words. */
+  choice<W extends string>(flag: string, words: readonly W[]): W | undefined {
+    const given = this.value(flag);
+    const word = words.find((known) => known === given);
+    if (given === undefined || word !== undefined) return word;
+    throw this.wrong(`--${flag} takes one of ${words.join(', ')}, not "${given}"`);
+  }
+
+  /** A mistake in this call; the help of its verb says how to call it. */
+  wrong(message: string): GuidedError<'ERR_EM_USAGE'> {
+    return usageError(message, this.#verb);
+  }
+}
+
+/** The part of a verb's description that says how it is called. */
+type Signature = Pick<Verb, 'flags' | 'positionals' | 'optional'>;
+
+/**
+ * Reads a verb's arguments strictly: anything unknown, doubled or incomplete is refused before
+ * anything is done.
+ */
+export function readArguments(
+  verb: string,
+  argv: readonly string[],
+  signature: Signature,
+): Arguments {
+  const flags = flagsOf(signature);
+  const options = Object.entries(flags).map(([name, { value }]) => {
+    const type: 'boolean' | 'string' = value === undefined ? 'boolean' : 'string';
+    return [name, { type, ...(name === 'help' && { short: 'h' }) }] as const;
+  });
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(options),
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+  });
+  const values = new Map<string, string | true>();
+  const positionals: string[] = [];
+  const args = new Arguments(verb, positionals, values);
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue = false } = token;
+    if (!Object.hasOwn(flags, name))
+      throw args.wrong(unknownWord('flag', rawName, Object.keys(flags).map(dashed)));
+    if (values.has(name)) throw args.wrong(`${rawName} is given twice`);
+    const wanted = flags[name]?.value;
+    if (wanted === undefined && value !== undefined) throw args.wrong(`${rawName} takes no value`);
+    const isMissing = !value || (!inlineValue && value.startsWith('-'));
+    if (wanted !== undefined && isMissing)
+      throw args.wrong(`${rawName} needs a value: ${rawName} ${wanted}`);
+    values.set(name, value ?? true);
+  }
+  if (args.has('help')) return args;
+  checkPositionals(verb, args, signature);
+  checkTogether(args, flags);
+  return args;
+}
+
+function checkPositionals(verb: string, args: Arguments, signature: Signature): void {
+  const { positionals: wanted = [], optional = [] } = signature;
+  const given = args.positionals;
+  const missing = wanted[given.length];
+  if (missing !== undefined)
+    throw args.wrong(`<${missing}> is missing: effectmatch ${verb} <${wanted.join('> <')}>`);
+  const extra = given[wanted.length + optional.length];
+  if (extra !== undefined) throw args.wrong(`\`${verb}\` does not take "${extra}"`);
+}
+
+function checkTogether(args: Arguments, flags: Flags): void {
+  for (const [name, { needs, excludes = [] }] of Object.entries(flags)) {
+    if (!args.has(name)) continue;
+    const other = excludes.find((excluded) => args.has(excluded));
+    if (other !== undefined) throw args.wrong(`--${other} does not go together with --${name}`);
+    if (needs !== undefined && !args.has(needs)) throw args.wrong(`--${name} needs --${needs}`);
+  }
+}
+
+const dashed = (name: string): string => `--${name}`;
+
+/** Says that a word is not known, and which known word was probably meant. */
+export function unknownWord(what: string, word: string, known: readonly string[]): string {
+  return `unknown ${what} "${word}"${suggest(word, known)}`;
+}

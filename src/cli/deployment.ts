@@ -1,0 +1,199 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Ledgers } from '../contract/ledgers.ts';
+import type { Sealer } from '../contract/seal.ts';
+import { digestText } from '../crypto/digest.ts';
+import { type Keyring, loadKeyring, openKeyring } from '../crypto/keyring.ts';
+import { createSealer } from '../crypto/seal.ts';
+import { EffectMatchError } from '../errors.ts';
+import { sqliteLedgers } from '../ledger/sqlite/index.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import { checkConfiguration } from '../runtime/configuration.ts';
+import { createRuntime, type Runtime, type RuntimeConfig } from '../runtime/runtime.ts';
+import type { Arguments } from './command.ts';
+import { GuidedError, sayUnchanged, wordsOf } from './fault.ts';
+
+/** What a configuration file looks like, for a reader who has none yet. */
+export const CONFIG_EXAMPLE = `import { defineConfig } from 'effectmatch';
+import { sqlite } from 'effectmatch/adapters/sqlite';
+
+export default defineConfig({
+  store: 'effectmatch.db',
+  keyring: 'effectmatch.keys.json',
+  issuers: { 'ap-team': { key: 'ed25519:…', may: ['books'] } },
+  adapters: { books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }) },
+});`;
+
+/** The names under which verbs look for a configuration, in this order. */
+const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map((ending) => `effectmatch.config.${ending}`);
+
+/**
+ * The name of a folder's configuration: of the one that exists, or else a name under which Node
+ * loads an ES module. In a package without "type": "module", Node takes `.ts` for CommonJS.
+ */
+export function configNameIn(folder: string): string {
+  const existing = CONFIG_NAMES.find((name) => existsSync(join(folder, name)));
+  return existing ?? `effectmatch.config.${isForModules(folder) ? 'ts' : 'mts'}`;
+}
+
+/** Node's rule: the nearest package.json decides; without any, the text of the file does. */
+function isForModules(folder: string): boolean {
+  const file = join(folder, 'package.json');
+  if (!existsSync(file)) return dirname(folder) === folder || isForModules(dirname(folder));
+  try {
+    const content = JSON.parse(readFileSync(file, 'utf8')) as { readonly type?: unknown } | null;
+    return content?.type === 'module';
+  } catch {
+    return false; // Node reports such a file itself
+  }
+}
+
+/**
+ * The deployment that `--config` names, or the one of the current folder. The process then works
+ * in the folder of that file, so every relative path in it (of the store, of the keyring, inside
+ * an adapter) is relative to that folder.
+ */
+export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
+  const file = findConfig(args.value('config'));
+  process.chdir(dirname(file));
+  const { default: config } = await importConfig(file);
+  if (config === undefined) {
+    const what = 'it has no default export; write `export default defineConfig({ … })`';
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `${file}: ${what}`);
+  }
+  checkConfiguration(config, file);
+  return config;
+}
+
+async function importConfig(file: string): Promise<{ readonly default?: unknown }> {
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (cause) {
+    const words = wordsOf(cause);
+    const refuse = (why: string, next: string) => {
+      const message = `${file} cannot be loaded: ${why}`;
+      return new GuidedError('ERR_EM_CONFIG_INVALID', message, `${next}; nothing was done`, cause);
+    };
+    const [, missing] = /^Cannot find package '([^']+)'/.exec(words) ?? [];
+    if (missing !== undefined) {
+      const wanted = missing === 'effectmatch' ? missing : 'pg libpg-query';
+      const why = `the package "${missing}" is not installed in its folder`;
+      throw refuse(why, `run \`npm install ${wanted}\` in ${dirname(file)}`);
+    }
+    if (/import statement outside a module|Unexpected token 'export'/.test(words)) {
+      const rename = 'rename it to effectmatch.config.mts';
+      throw refuse(words, `${rename}, or write "type": "module" into package.json`);
+    }
+    const message = `${file} cannot be loaded: ${words}`;
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message, { cause });
+  }
+}
+
+function findConfig(named: string | undefined): string {
+  const names = named === undefined ? CONFIG_NAMES : [named];
+  const found = names
+    .map((name) => resolve(name))
+    .find((file) => existsSync(file) && statSync(file).isFile());
+  if (found !== undefined) return found;
+  const folder = process.cwd();
+  const message =
+    named === undefined
+      ? `no configuration in ${folder}: none of ${CONFIG_NAMES.join(', ')} is there`
+      : `no configuration at ${resolve(named)}`;
+  const name = named === undefined ? configNameIn(folder) : basename(named);
+  const ways = 'write one with `effectmatch init DATABASE`, name the file with --config FILE';
+  const next = `${ways}, or create ${name}:\n\n${CONFIG_EXAMPLE}`;
+  throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next);
+}
+
+/** A deployment's records, without its backends. */
+export interface DeploymentRecords extends AsyncDisposable {
+  readonly config: RuntimeConfig;
+  readonly ledgers: Ledgers;
+  readonly sealer: Sealer;
+  readonly keyring: Keyring;
+}
+
+/** Opens the keyring and the store that the configuration names, and no adapter. */
+export async function openRecords(args: Arguments): Promise<DeploymentRecords> {
+  const config = await loadConfig(args);
+  assertPresent(config);
+  return await openOrCreateRecords(config);
+}
+
+/** The same for verbs that begin a deployment's records: they create the store, not the keyring. */
+export async function openOrCreateRecords(config: RuntimeConfig): Promise<DeploymentRecords> {
+  assertKeyring(config);
+  const keyring =
+    typeof config.keyring === 'string' ? loadKeyring(config.keyring) : openKeyring(config.keyring);
+  const sealer = createSealer(keyring);
+  const factory = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
+  const ledgers = await factory.open({ sealer, digest: digestText });
+  return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
+}
+
+/** Opens a deployment for one verb. A fault before it is open has changed nothing. */
+export function openRuntime(config: RuntimeConfig): Promise<Runtime> {
+  assertKeyring(config);
+  return sayUnchanged(() => createRuntime(config));
+}
+
+/** Without a keyring or a store, a path is wrong, or nothing has run yet. */
+export function assertPresent(config: RuntimeConfig): void {
+  assertKeyring(config);
+  const store = typeof config.store === 'string' ? config.store : config.store.file;
+  if (store !== undefined && !existsSync(store))
+    throw missing('store', store, '`effectmatch plan` and `run` make it');
+}
+
+/** No verb creates a keyring silently: a second one could not read what the first one sealed. */
+export function assertKeyring({ keyring }: RuntimeConfig): void {
+  if (typeof keyring === 'string' && !existsSync(keyring))
+    throw missing('keyring', keyring, '`effectmatch init` makes one');
+}
+
+function missing(what: string, path: string, maker: string): GuidedError<'ERR_EM_NOT_FOUND'> {
+  return new GuidedError(
+    'ERR_EM_NOT_FOUND',
+    `there is no ${what} at ${resolve(path)}, and this verb does not create one; nothing was done`,
+    `check \`${what}\` in the configuration; ${maker}, and so does an application the first time it calls createRuntime`,
+  );
+}
+
+/** The adapter that is meant: the one named with --adapter, or the only one there is. */
+export function chooseAdapterName(adapters: RuntimeConfig['adapters'], args: Arguments): string {
+  const wanted = args.value('adapter');
+  const names = Object.keys(adapters);
+  const fitting = wanted === undefined ? names : names.filter((name) => name === wanted);
+  const [only, second] = fitting;
+  if (only !== undefined && second === undefined) return only;
+  const known = names.join(', ');
+  throw args.wrong(
+    wanted === undefined
+      ? `name the adapter with --adapter: ${known}`
+      : `unknown adapter "${wanted}"; there are ${known}`,
+  );
+}
+
+/** The beginning of an occurrence id as it was typed, with or without `occ_`. */
+export function readPrefix(args: Arguments, text: string): string {
+  const hex = text.startsWith('occ_') ? text.slice(4) : text;
+  if (/^[0-9a-f]{1,40}$/.test(hex)) return `occ_${hex}`;
+  throw args.wrong(`"${text}" is not an occurrence: it is occ_ followed by 0-9 and a-f`);
+}
+
+/** The one occurrence with this prefix; none and several are refused, the several with a list. */
+export async function findOccurrence(ledgers: Ledgers, prefix: string): Promise<OccurrenceId> {
+  const candidates = await ledgers.search(prefix);
+  const [only, second] = candidates;
+  if (only === undefined) {
+    const next = 'look for it with `effectmatch journal`; another store has other occurrences';
+    throw new GuidedError('ERR_EM_NOT_FOUND', `no occurrence begins with ${prefix}`, next);
+  }
+  if (second === undefined) return only;
+  const list = candidates.map((candidate) => `\n  ${candidate}`).join('');
+  const many = candidates.length >= 10 ? 'at least 10' : candidates.length;
+  const message = `${many} occurrences begin with ${prefix}:${list}`;
+  throw new GuidedError('ERR_EM_NOT_FOUND', message, 'write more of the id');
+}

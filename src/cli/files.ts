@@ -1,0 +1,95 @@
+import { isUtf8 } from 'node:buffer';
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { GuidedError, hasCode } from './fault.ts';
+
+/** The text of a file named on the command line; `next` says which file to name instead. */
+export function readTextFile(file: string, next: string): string {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(file);
+  } catch (cause) {
+    const why = hasCode(cause, 'ENOENT') ? 'does not exist' : `cannot be read: ${String(cause)}`;
+    const message = `${resolve(file)} ${why}; nothing was done`;
+    throw new GuidedError('ERR_EM_NOT_FOUND', message, next, cause);
+  }
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  const message = `${resolve(file)} is not UTF-8 text; nothing was done`;
+  throw new GuidedError('ERR_EM_USAGE', message, 'save it as UTF-8');
+}
+
+/** Whether a file may be replaced. */
+interface Overwriting {
+  readonly force: boolean;
+}
+
+/**
+ * Writes a file that only its owner can read, whole and flushed, or not at all: a temporary file
+ * is written and then renamed. An existing file is replaced only with `force`, because an earlier
+ * export is evidence. Returns how many lines were written.
+ */
+export async function writePrivateFile(
+  file: string,
+  lines: AsyncIterable<string> | Iterable<string>,
+  { force }: Overwriting,
+): Promise<number> {
+  const draft = join(dirname(file), `.${basename(file)}.${randomBytes(8).toString('hex')}.tmp`);
+  let count = 0;
+  try {
+    const descriptor = openSync(draft, 'wx', 0o600);
+    try {
+      // The umask reduces the mode given to open; this one is exact.
+      fchmodSync(descriptor, 0o600);
+      for await (const line of lines) {
+        writeFileSync(descriptor, `${line}\n`);
+        count += 1;
+      }
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    if (force) renameSync(draft, file);
+    else linkSync(draft, file);
+  } catch (cause) {
+    throw explain(file, cause);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return count;
+}
+
+/** Refuses a file in advance that {@link writePrivateFile} would refuse to replace. */
+export function assertFree(file: string, { force }: Overwriting): void {
+  if (!force && existsSync(file)) throw taken(file);
+}
+
+/** Faults of the file system become advice; anything that the lines threw stays as it is. */
+function explain(file: string, cause: unknown): unknown {
+  if (!(cause instanceof Error && 'syscall' in cause)) return cause;
+  if (hasCode(cause, 'EEXIST')) return taken(file, cause);
+  const message = `nothing was written to ${file}: ${String(cause)}`;
+  const next = 'name a file in a folder that can be written';
+  return new GuidedError('ERR_EM_USAGE', message, next, cause);
+}
+
+function taken(file: string, cause?: unknown): GuidedError<'ERR_EM_USAGE'> {
+  const next = 'name another file, or replace it with --force';
+  return new GuidedError(
+    'ERR_EM_USAGE',
+    `nothing was written to ${file}: the file exists`,
+    next,
+    cause,
+  );
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { readSecretFile } from '../../crypto/secret-file.ts';
+import type { Arguments } from '../command.ts';
+import { GuidedError } from '../fault.ts';
+import { literal } from './config-text.ts';
+
+const ENV_FILE = 'effectmatch.env';
+const CONTROL = 'EFFECTMATCH_CONTROL_URL';
+const EXECUTION = 'EFFECTMATCH_EXECUTION_URL';
+
+/** How a configuration reaches its database. */
+interface Access {
+  /** Lines of the adapter's options, as code. */
+  readonly lines: readonly string[];
+  /** A file of passwords that has to be written. */
+  readonly secrets?: { readonly file: string; readonly text: string };
+}
+
+/** The address of a PostgreSQL server with the ending of its role names, as they were given. */
+interface Server {
+  readonly address: URL;
+  readonly suffix: string | undefined;
+}
+
+export function readServer(args: Arguments, admin: string): Server {
+  const address = URL.canParse(admin) ? new URL(admin) : undefined;
+  if (address === undefined || address.hostname === '' || address.pathname.length <= 1) {
+    const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
+    throw args.wrong(`the address of a PostgreSQL database is ${form}`);
+  }
+  const roles = args.value('roles');
+  if (roles !== undefined && !/^[a-z0-9_]{1,40}$/.test(roles))
+    throw args.wrong('--roles takes small letters, digits and _, at most 40');
+  return { address, suffix: roles?.replace(/^_*/, '_') };
+}
+
+/**
+ * Two logins, with passwords made here and kept in a file in the configuration's folder. The
+ * administrator's address is not written to any file.
+ */
+export function loginsOf(address: URL, suffix: string, folder: string): Access {
+  const file = join(folder, ENV_FILE);
+  const kept = existsSync(file) ? readKept(file) : undefined;
+  const control = kept?.[CONTROL] ?? loginOf(address, `effectmatch_control${suffix}`);
+  const execution = kept?.[EXECUTION] ?? loginOf(address, `effectmatch_exec${suffix}`);
+  const owner = `effectmatch_owner${new URL(control).username.replace(/^effectmatch_control/, '')}`;
+  const lines = [
+    '// Two logins that `effectmatch provision` makes. Their addresses, with passwords, are in the environment or in',
+    `// ${ENV_FILE}, which only you can read: keep it out of version control.`,
+    `control: fromEnvironment('${CONTROL}', { file: '${ENV_FILE}' }),`,
+    `execution: fromEnvironment('${EXECUTION}', { file: '${ENV_FILE}' }),`,
+    ...(owner === 'effectmatch_owner' ? [] : [`owner: ${literal(owner)},`]),
+  ];
+  if (kept !== undefined) return { lines };
+  const text = `${CONTROL}=${control}\n${EXECUTION}=${execution}\n`;
+  return { lines, secrets: { file, text } };
+}
+
+/** The addresses that an earlier run kept; a file without them was not written by us. */
+function readKept(file: string): Record<string, string | undefined> {
+  const values = parseEnv(readSecretFile(file));
+  if (URL.canParse(values[CONTROL] ?? '') && URL.canParse(values[EXECUTION] ?? '')) return values;
+  const message = `${file} exists and has no ${CONTROL} and ${EXECUTION}; nothing was written`;
+  const next = 'add them, or move the file away and run this again';
+  throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next);
+}
+
+function loginOf(address: URL, role: string): string {
+  const login = new URL(address);
+  login.username = role;
+  login.password = randomBytes(24).toString('base64url');
+  return login.href;
+}

@@ -1,0 +1,246 @@
+import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
+import { parseDuration } from '../crypto/duration.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import type { Arguments, Flags } from './command.ts';
+import { hasCode } from './fault.ts';
+import { type Output, printableLine, shortId, type Tone, toneOf } from './output.ts';
+
+const KINDS = [
+  'claim',
+  'permit',
+  'void',
+  'terminal',
+  'acknowledgement',
+  'resolution',
+  'shadow',
+] as const satisfies readonly JournalEntry['kind'][];
+
+const DISPOSITIONS = [
+  'committed',
+  'rejected',
+  'diverged',
+  'indeterminate',
+] as const satisfies readonly Terminal['kind'][];
+
+/** How rows are chosen by their content. */
+export const FILTER_FLAGS = {
+  kind: { value: 'KIND', about: `only rows of one kind: ${KINDS.join(', ')}` },
+  task: { value: 'TEXT', about: 'only rows of this task' },
+  operation: {
+    value: 'NAME',
+    about: 'only rows of occurrences that were claimed for this operation',
+  },
+  disposition: {
+    value: 'WORD',
+    about: `only verdicts of one disposition: ${DISPOSITIONS.join(', ')}`,
+  },
+  adapter: { value: 'NAME', about: 'only rows of this adapter' },
+  since: {
+    value: 'TIME',
+    about: 'only rows from then on: 2026-11-15, 2026-11-15T08:00:00Z, or 90m, 2h, 3d ago',
+  },
+  until: { value: 'TIME', about: 'only rows before then' },
+} satisfies Flags;
+
+/** Which rows are wanted; an undefined field does not restrict them. */
+type Filter = ReturnType<typeof readFilter>;
+
+export function readFilter(args: Arguments, nowMs: number) {
+  return {
+    kind: args.choice('kind', KINDS),
+    disposition: args.choice('disposition', DISPOSITIONS),
+    about: {
+      task: args.value('task'),
+      adapter: args.value('adapter'),
+      operation: args.value('operation'),
+    },
+    sinceMs: readTime(args, 'since', nowMs),
+    untilMs: readTime(args, 'until', nowMs),
+  };
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/;
+const AGO_MAX_MS = 100 * 365 * 86_400_000;
+
+/**
+ * A day in UTC, an instant with its zone, or a duration back from now. A time without a zone is
+ * refused as ambiguous.
+ */
+function readTime(args: Arguments, flag: string, nowMs: number): number | undefined {
+  const text = args.value(flag);
+  if (text === undefined) return undefined;
+  if (DATE.test(text) || INSTANT.test(text)) {
+    const ms = Date.parse(text);
+    if (!Number.isNaN(ms) && isDay(text.slice(0, 10))) return ms;
+  }
+  try {
+    return nowMs - parseDuration(text, AGO_MAX_MS);
+  } catch (error) {
+    if (!hasCode(error, 'ERR_EM_USAGE')) throw error;
+    const forms = '2026-11-15, 2026-11-15T08:00:00Z or 2h';
+    throw args.wrong(`--${flag} takes a time such as ${forms}, not "${text}"`);
+  }
+}
+
+/** Whether a calendar has this day: Date would silently read 30 February as a day in March. */
+function isDay(text: string): boolean {
+  return new Date(Date.parse(text)).toISOString().startsWith(text);
+}
+
+/** What an occurrence is about. */
+type About = { readonly [field in 'task' | 'adapter' | 'operation']?: string | undefined };
+
+/** Looks up what a row is about; what the row does not say itself is in its claim. */
+function createLookup(ledgers: Pick<Ledgers, 'holder'>): (entry: JournalEntry) => Promise<About> {
+  const claims = new Map<OccurrenceId, Promise<About>>();
+  const readClaim = async (occurrence: OccurrenceId): Promise<About> => {
+    const holder = await ledgers.holder(occurrence);
+    if (holder === undefined) return {};
+    const { task, adapter } = holder.claim.record;
+    return { task, adapter, operation: holder.license.operation };
+  };
+  return async ({ record }) => {
+    const { occurrence } = record;
+    const claim = claims.get(occurrence) ?? readClaim(occurrence);
+    claims.set(occurrence, claim);
+    const { task, adapter } = 'task' in record ? record : await claim;
+    return { ...(await claim), task, adapter };
+  };
+}
+
+/** Whether a row is wanted. */
+export type Matcher = (entry: JournalEntry) => Promise<boolean>;
+
+export function createMatcher(ledgers: Pick<Ledgers, 'holder'>, filter: Filter): Matcher {
+  const lookUp = createLookup(ledgers);
+  const { kind, disposition, sinceMs = -Infinity, untilMs = Infinity } = filter;
+  const wanted = Object.entries(filter.about).filter(([, value]) => value !== undefined);
+  return async (entry) => {
+    if (kind !== undefined && entry.kind !== kind) return false;
+    const verdict = entry.kind === 'terminal' ? entry.record.kind : undefined;
+    if (disposition !== undefined && verdict !== disposition) return false;
+    const atMs = Date.parse(describe(entry).at);
+    if (atMs < sinceMs || atMs >= untilMs) return false;
+    if (wanted.length === 0) return true;
+    const about = new Map(Object.entries(await lookUp(entry)));
+    return wanted.every(([field, value]) => about.get(field) === value);
+  };
+}
+
+const PAGE = 500;
+
+/** Which rows to read: the first after a row, or else the newest. */
+interface RowRequest {
+  readonly limit: number;
+  readonly after: number | undefined;
+  readonly matches: Matcher;
+}
+
+/** The wanted rows, in order. Reads page by page, because any number may lie between two of them. */
+export async function readRows(
+  ledgers: Ledgers,
+  { limit, after, matches }: RowRequest,
+): Promise<readonly JournalEntry[]> {
+  const choose = async (page: readonly JournalEntry[]) => {
+    const chosen: JournalEntry[] = [];
+    for (const entry of page) if (await matches(entry)) chosen.push(entry);
+    return chosen;
+  };
+  let found: JournalEntry[] = [];
+  if (after === undefined) {
+    const [newest] = await ledgers.journal({ last: true, limit: 1 });
+    for (let upTo = newest?.seq ?? 0; upTo > 0 && found.length < limit; upTo -= PAGE) {
+      const afterSeq = Math.max(0, upTo - PAGE);
+      const page = await ledgers.journal({ afterSeq, limit: upTo - afterSeq });
+      found = [...(await choose(page)), ...found];
+    }
+    return found.slice(-limit);
+  }
+  for (let afterSeq = after; found.length < limit; ) {
+    const page = await ledgers.journal({ afterSeq, limit: PAGE });
+    const last = page.at(-1);
+    if (last === undefined) break;
+    found.push(...(await choose(page)));
+    afterSeq = last.seq;
+  }
+  return found.slice(0, limit);
+}
+
+/** Formats rows one line each: number, time, kind, state, occurrence, task, reason. */
+export function createLineWriter(
+  ledgers: Ledgers,
+  output: Output,
+): (entry: JournalEntry) => Promise<string> {
+  const lookUp = createLookup(ledgers);
+  return async (entry) => {
+    const { task = '-' } = await lookUp(entry);
+    const { at, state, tone = 'plain', reason } = describe(entry);
+    const columns = [
+      String(entry.seq).padStart(5),
+      `${at.slice(0, 19)}Z`,
+      entry.kind.padEnd(15),
+      output.paint(tone, state.padEnd(13)),
+      shortId(entry.record.occurrence),
+      printableLine(task),
+      printableLine(reason),
+    ];
+    return columns.join('  ').trimEnd();
+  };
+}
+
+interface Described {
+  readonly at: string;
+  readonly state: string;
+  readonly tone?: Tone;
+  readonly reason: string;
+}
+
+function describe(entry: JournalEntry): Described {
+  switch (entry.kind) {
+    case 'claim':
+      return { at: entry.record.claimedAt, state: '', reason: `on ${entry.record.adapter}` };
+    case 'permit':
+      return { at: entry.record.consumedAt, state: 'consumed', reason: '' };
+    case 'void':
+      return { at: entry.record.voidedAt, state: 'voided', reason: '' };
+    case 'terminal': {
+      const { kind, recordedAt } = entry.record;
+      return { at: recordedAt, state: kind, tone: toneOf(kind), reason: reasonOf(entry.record) };
+    }
+    case 'acknowledgement': {
+      const { at, state, continuation } = entry.record;
+      return { at, state, reason: continuation };
+    }
+    case 'resolution': {
+      const { at, finding, operator } = entry.record;
+      return { at, state: 'resolved', tone: 'caution', reason: `${finding}, says ${operator}` };
+    }
+    case 'shadow': {
+      const { recordedAt, would } = entry.record;
+      const why = would === 'reject' ? `: ${entry.record.reason}` : '';
+      return { at: recordedAt, state: 'no verdict', reason: WOULD[would] + why };
+    }
+  }
+}
+
+const WOULD = {
+  commit: 'would commit',
+  propose: 'nothing approved to compare with',
+  reject: 'would be rejected',
+  unknown: 'could not be rehearsed',
+};
+
+function reasonOf(terminal: Terminal): string {
+  switch (terminal.kind) {
+    case 'committed':
+      return terminal.reconciled ? 'established by recovery' : '';
+    case 'rejected':
+      return `${terminal.at}: ${terminal.reason}`;
+    case 'diverged':
+      return 'durable, and not what was approved';
+    case 'indeterminate':
+      return terminal.gap;
+  }
+}

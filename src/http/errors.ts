@@ -1,0 +1,19 @@
+import { EffectMatchError } from '../errors.ts';
+
+/** The adapter cannot be used with these options. */
+export function refused(why: string): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `http: ${why}`);
+}
+
+/** The service did not do what it must do for the adapter to work. */
+export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', why);
+}
+
+/** The manifest states something that cannot be requested, read or compared. */
+export function invalid(
+  what: string,
+  options?: ErrorOptions,
+): EffectMatchError<'ERR_EM_MANIFEST_INVALID'> {
+  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', what, options);
+}

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { EffectMatchError, invariant } from '../errors.ts';
+import { quoteLiteral, quoteName } from './identifier.ts';
+
+/** The only dollar quote that files use, so that a value can be kept from ending one. */
+const DOLLAR_QUOTE = '$effectmatch$';
+
+/**
+ * The statements of an `.sql` file, in its order. Above each is a line `-- name: …`, by which code
+ * asks for it. Placeholders are those of psql: `:"role"` becomes a quoted identifier, `:'role'` a
+ * quoted literal.
+ */
+export class SqlFile {
+  readonly #statements = new Map<string, string>();
+
+  constructor(file: URL) {
+    const [, ...sections] = readFileSync(file, 'utf8').split(/^-- name: /m);
+    for (const section of sections) {
+      const [name = '', ...lines] = section.split('\n');
+      const text = lines.join('\n').replace(/^(?:--.*\n)*/, '');
+      this.#statements.set(name, text.trimEnd().replace(/;$/, ''));
+    }
+  }
+
+  get names(): readonly string[] {
+    return [...this.#statements.keys()];
+  }
+
+  /** All statements in their order. */
+  all(values?: Readonly<Record<string, string>>): readonly string[] {
+    return this.names.map((name) => this.get(name, values));
+  }
+
+  /** One statement with its placeholders filled in; `values` may have more than it names. */
+  get(name: string, values: Readonly<Record<string, string>> = {}): string {
+    const text = this.#statements.get(name);
+    invariant(text !== undefined, `there is a statement ${name}`);
+    return text.replace(PLACEHOLDER, (_, identifier?: string, literal?: string) => {
+      const key = identifier ?? literal ?? '';
+      const value = values[key];
+      invariant(value !== undefined, `statement ${name} is given a value for ${key}`);
+      if (value.includes(DOLLAR_QUOTE)) {
+        const what = `postgres: a name or password contains ${DOLLAR_QUOTE}`;
+        throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what);
+      }
+      return identifier === undefined ? quoteLiteral(value) : quoteName(value);
+    });
+  }
+}
+
+const PLACEHOLDER = /(?<!:):(?:"(\w+)"|'(\w+)')/g;
