@@ -24,7 +24,7 @@ before(() => {
 after(() => pool.close());
 
 /**
- * A installation of its own with this many operations. `append` matches however often it runs: only the
+ * An installation of its own with this many operations. `append` matches however often it runs: only the
  * marker is in the way.
  */
 async function withInstallation(

@@ -31,7 +31,7 @@ export interface Facts {
   readonly releases: readonly number[];
 }
 
-/** Reads everything that a verdict about a installation depends on. */
+/** Reads everything that a verdict about an installation depends on. */
 export async function readFacts(
   installation: Installation,
   ledgers: readonly string[] = [installation.site.ledger],

@@ -75,6 +75,16 @@ export class Installation implements AsyncDisposable {
     return copy;
   }
 
+  /** One more installation in the same state; only where all of its data is in its folder. */
+  copy(): Installation {
+    if (this.backend.outside !== undefined) throw new Error('its data is outside its folder');
+    const folder = mkdtempSync(`${this.folder}-copy-`);
+    cpSync(this.folder, folder, { recursive: true, verbatimSymlinks: true });
+    const { operations } = this;
+    const { issuerKey } = this.site;
+    return new Installation(this.backend, folder, { folder, issuerKey, operations }, () => {});
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     rmSync(this.folder, { recursive: true, force: true });
     this.#release();
@@ -89,7 +99,7 @@ interface Original {
 }
 
 /**
- * A installation in which nothing has happened yet, to be copied for every case: signing once keeps a case
+ * An installation in which nothing has happened yet, to be copied for every case: signing once keeps a case
  * short. Where the data is outside the folder, a copy takes an original for itself, and there are
  * as many as cases at once.
  */

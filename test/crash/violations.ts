@@ -17,7 +17,7 @@ export interface Expectation {
 }
 
 /**
- * Everything in a installation that must not be: a wrong or double effect, a lost or contradicted verdict,
+ * Everything in an installation that must not be: a wrong or double effect, a lost or contradicted verdict,
  * an occurrence left for a person, work released wrongly or twice. Empty means that the installation is
  * sound.
  */

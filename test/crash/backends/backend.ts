@@ -12,7 +12,7 @@ export const OPERATION_KINDS = ['append', 'derive', 'bulk', 'surprise', 'failing
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
 /**
- * The operations of a installation, in the order in which a stream of them runs: mostly honest ones, every
+ * The operations of an installation, in the order in which a stream of them runs: mostly honest ones, every
  * kind among them.
  */
 export const WORLD_KINDS: readonly OperationKind[] = [
@@ -36,7 +36,7 @@ export function isApproved(kind: OperationKind): boolean {
   return kind === 'append' || kind === 'derive' || kind === 'bulk';
 }
 
-/** One operation of a installation: its number makes its rows its own. */
+/** One operation of an installation: its number makes its rows its own. */
 export interface OperationShape {
   readonly n: number;
   readonly kind: OperationKind;
