@@ -11,11 +11,11 @@ import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Basis, type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
-import { readAction } from './action.ts';
 import {
   type Attempt,
   observedDigest,
   type Refusal,
+  readAction,
   recordedOutcome,
   storableFault,
 } from './attempt.ts';

@@ -9,7 +9,7 @@ import type { OperationKind } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
 import type { Operation, Site } from './commands.ts';
 import { readFacts } from './facts.ts';
-import { createTemplate, type Installation, taskOf } from './installation.ts';
+import { createTemplate, type Installation, type Template, taskOf } from './installation.ts';
 import { type Child, Pool } from './pool.ts';
 import { Scene } from './scene.ts';
 import { findViolations } from './violations.ts';
@@ -24,7 +24,7 @@ before(() => {
 after(() => pool.close());
 
 /**
- * An installation of its own with this many operations. `append` matches however often it runs: only the
+ * A separate installation with this many operations. `append` matches however often it runs: only the
  * marker is in the way.
  */
 async function withInstallation(
@@ -36,6 +36,13 @@ async function withInstallation(
     backend,
     Array.from({ length: count }, (): OperationKind => 'append'),
   );
+  await withCopy(template, use);
+}
+
+async function withCopy(
+  template: Template,
+  use: (scene: Scene, installation: Installation) => Promise<void>,
+): Promise<void> {
   await using installation = await template.copy();
   await using scene = new Scene(pool, installation);
   await use(scene, installation);
@@ -202,13 +209,14 @@ test('a machine that died with its claim is recovered as rejected when another m
 
 test('a ledger restored from before the claim cannot buy a second effect', async () => {
   for (const backend of BACKENDS) {
+    await using template = await createTemplate(backend, ['append']);
     for (const died of [
       undefined,
       'adapter:commit-returned',
       'path:promoted',
       'path:terminal-recorded',
     ] as const) {
-      await withInstallation(backend, 1, async (scene, installation) => {
+      await withCopy(template, async (scene, installation) => {
         const operation = installation.operationOf('append');
         const { releases } = installation;
         const backup = installation.saveLedger('backup');
