@@ -49,7 +49,7 @@ const REQUEST: OptionNames<PrepareRequest> = {
 };
 
 /** What a source of approvals adds to a request that an application wrote itself. */
-export interface Origin {
+interface Origin {
   readonly source: Source;
   /** The operation whose contract computed the effects. */
   readonly operation?: string;

@@ -41,7 +41,7 @@ export function declarationTests(kit: AdapterKit): void {
     }
   });
 
-  test('an action with a field that nobody knows is refused', async (context) => {
+  test('an action with an unknown field is refused', async (context) => {
     await using bench = await openBench(kit);
     const { action } = bench.specimen.effect;
     if (typeof action !== 'object') return context.skip('actions of this adapter are not objects');
