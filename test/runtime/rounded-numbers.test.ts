@@ -26,8 +26,8 @@ import {
 } from '../../src/protocol/draft.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
-import { ofKind } from './deploy.ts';
 import { toolModule } from '../adapters/snapshot/tool-module.ts';
+import { ofKind } from './deploy.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-rounded-'));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -15,9 +15,9 @@ import { canonical } from '../../src/protocol/canon.ts';
 import { matches, update } from '../../src/protocol/draft.ts';
 import type { PermitRecord } from '../../src/protocol/permit.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
+import { toolModule } from '../adapters/snapshot/tool-module.ts';
 import { overlayAdapter, remoteAdapter } from '../world/world.ts';
 import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
-import { toolModule } from '../adapters/snapshot/tool-module.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-digests-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
