@@ -1,30 +1,52 @@
 // Removes every check of the execution path, one at a time, and reports the removals that no test
-// notices.
-// npm run mutate -- [--only <file part>]... [--tests <file part>]... [--jobs <n>] [--list] [--json]
-//                     [--since <git ref> [--changed-lines]]
-// Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if one listed there is killed.
+// notices: see USAGE.
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { changedLines } from './mutate/changed.mjs';
+import { readEquivalent } from './mutate/equivalent.mjs';
 import { findMutants } from './mutate/mutants.mjs';
 import { TARGETS, testsFor } from './mutate/targets.mjs';
 import { openWorkshop, readCoverage, stopAll } from './mutate/workshop.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
-const { values: options } = parseArgs({
+const USAGE = `usage: npm run mutate -- [options]
+
+Removes every check of the execution path, one at a time, in private copies of the project, and runs the tests that run
+its place until one fails. CONTRIBUTING.md says which changes are tried.
+
+  --only <part>      only source files whose path contains this; may be repeated
+  --mutant <part>    only mutants whose id, as --list prints it, contains this; may be repeated
+  --tests <part>     only test files whose path contains this; may be repeated
+  --since <git ref>  only files that changed since the branch left this ref
+  --changed-lines    with --since: only mutants on lines that changed, committed or not
+  --jobs <n>         how many copies work at the same time (default: one per core)
+  --list             print the mutants instead of trying them
+  --json             print the results, or with --list the mutants, as JSON
+  --help             print this
+
+Exits with 1 if a mutant survives that is not in scripts/mutate/equivalent.json, or if an entry of it is killed or
+names nothing that is there; with 2 if the options are wrong.`;
+
+const { values: options } = parseOptions({
   options: {
     only: { type: 'string', multiple: true, default: [''] },
+    mutant: { type: 'string', multiple: true, default: [''] },
     tests: { type: 'string', multiple: true, default: [''] },
     jobs: { type: 'string', default: String(availableParallelism()) },
     since: { type: 'string' },
     'changed-lines': { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 });
 
+if (options.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
 if (options['changed-lines'] && options.since === undefined) {
   console.error('--changed-lines needs --since <git ref>');
   process.exit(2);
@@ -38,6 +60,15 @@ const sources = new Map(
 );
 const mutants = [...sources.values()].flatMap((source) => source.mutants).filter(isWanted);
 
+function parseOptions(config) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    console.error(`${error.message}\n\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
 function readChanges(ref) {
   try {
     return changedLines(ref);
@@ -48,23 +79,16 @@ function readChanges(ref) {
 }
 
 /** With --changed-lines: a mutant of which a line was touched. */
-function isWanted({ file, firstLine, lastLine }) {
+function isWanted({ id, file, firstLine, lastLine }) {
+  if (!isNamed(options.mutant, id)) return false;
   if (!options['changed-lines']) return true;
   for (let line = firstLine; line <= lastLine; line += 1)
     if (changed.get(file).has(line)) return true;
   return false;
 }
 
-/**
- * Listed by the text of the line, not by its number, so that the list outlives edits elsewhere in a
- * file.
- */
-const nameOf = ({ file, kind, line, original }) => [file, kind, line, original].join('\n');
-const equivalent = new Map(
-  JSON.parse(readFileSync('scripts/mutate/equivalent.json', 'utf8')).map((entry) => [
-    nameOf(entry),
-    entry,
-  ]),
+const { entries, entryOf } = readEquivalent(
+  new Map([...sources].map(([file, { source }]) => [file, source])),
 );
 
 if (options.list) list();
@@ -72,7 +96,11 @@ else await main();
 
 function list() {
   if (options.json) {
-    console.log(JSON.stringify(mutants, null, 2));
+    const listed = mutants.map((mutant) => ({
+      ...mutant,
+      entry: entries.indexOf(entryOf(mutant)),
+    }));
+    console.log(JSON.stringify(listed, null, 2));
     return;
   }
   for (const { id, original, replacement } of mutants)
@@ -172,13 +200,13 @@ function expectedKills(file, test) {
 }
 
 function report(results) {
-  const isListed = (result) => equivalent.has(nameOf(result));
+  const isListed = (result) => entryOf(result) !== undefined;
   const survived = results.filter(({ killedBy }) => killedBy === undefined);
   const unexplained = survived.filter((result) => !isListed(result));
-  const killed = new Set(results.filter(({ killedBy }) => killedBy !== undefined).map(nameOf));
-  const existing = new Set([...sources.values()].flatMap((source) => source.mutants.map(nameOf)));
-  const stale = [...equivalent.entries()].filter(
-    ([name, { file }]) => sources.has(file) && (killed.has(name) || !existing.has(name)),
+  const killed = new Set(results.filter(({ killedBy }) => killedBy !== undefined).map(entryOf));
+  const existing = new Set([...sources.values()].flatMap((source) => source.mutants.map(entryOf)));
+  const stale = entries.filter(
+    (entry) => sources.has(entry.file) && (killed.has(entry) || !existing.has(entry)),
   );
   if (options.json) {
     console.log(
@@ -197,7 +225,7 @@ function report(results) {
         `survived: ${id}\n  ${original}  ->  ${replacement || '(nothing)'}  (${tried} test files run this place)`,
       );
     }
-    for (const [, { file, line }] of stale)
+    for (const { file, line } of stale)
       console.log(`listed as equivalent, but killed or gone: ${file}\n  ${line}`);
     const timeouts = results.filter(({ killedBy }) => killedBy?.endsWith('(timeout)')).length;
     console.log(

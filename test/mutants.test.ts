@@ -14,8 +14,10 @@ interface Mutant {
   readonly kind: string;
   readonly line: string;
   readonly original: string;
+  /** Its place in the list of exceptions, or -1. */
+  readonly entry: number;
 }
-type Exception = Omit<Mutant, 'id'> & { readonly reason: string };
+type Exception = Omit<Mutant, 'id' | 'entry'> & { readonly reason: string };
 
 const listed = spawnSync(process.execPath, ['scripts/mutate.mjs', '--list', '--json'], {
   encoding: 'utf8',
@@ -73,16 +75,12 @@ test('every exception is a mutant that exists, once, with a reason', () => {
   const exceptions: readonly Exception[] = JSON.parse(
     readFileSync('scripts/mutate/equivalent.json', 'utf8'),
   );
-  const nameOf = ({ file, kind, line, original }: Exception | Mutant) =>
-    [file, kind, line, original].join('\n');
-  const names = exceptions.map(nameOf);
-  assert.equal(new Set(names).size, names.length);
-  for (const exception of exceptions) {
-    assert.equal(
-      mutants.filter((mutant) => nameOf(mutant) === nameOf(exception)).length,
-      1,
-      exception.line,
-    );
+  assert.equal(
+    new Set(exceptions.map((exception) => JSON.stringify(exception))).size,
+    exceptions.length,
+  );
+  for (const [index, exception] of exceptions.entries()) {
+    assert.equal(mutants.filter(({ entry }) => entry === index).length, 1, exception.line);
     assert.match(exception.reason, /^[A-Z`].{20,}\.$/);
   }
 });
@@ -155,4 +153,31 @@ test('an unknown ref, or --changed-lines without one, is refused clearly', () =>
     assert.match(stderr, says);
     assert.doesNotMatch(stderr, /\n\s+at /);
   }
+});
+
+test('--help says what can be asked for, and an unknown option is answered with it', () => {
+  const run = (option: string) =>
+    spawnSync(process.execPath, ['scripts/mutate.mjs', option], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+  const help = run('--help');
+  assert.equal(help.status, 0);
+  for (const option of [
+    'only',
+    'mutant',
+    'tests',
+    'since',
+    'changed-lines',
+    'jobs',
+    'list',
+    'json',
+    'help',
+  ]) {
+    assert.match(help.stdout, new RegExp(`^  --${option} `, 'm'));
+  }
+  const unknown = run('--ony');
+  assert.equal(unknown.status, 2);
+  assert.match(unknown.stderr, /'--ony'/);
+  assert.ok(unknown.stderr.includes(help.stdout.trim()));
 });

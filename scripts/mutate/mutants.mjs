@@ -73,7 +73,7 @@ export function findMutants(file, source) {
     if (ranges.has(`${tokens[first].start}:${tokens[last].end}`)) return;
     if (tokens[first - 2]?.value !== 'invariant') force('compare', [first, last]);
   });
-  return { text, mutants: [...mutants.values()].sort((a, b) => a.start - b.start) };
+  return { source, text, mutants: [...mutants.values()].sort((a, b) => a.start - b.start) };
 }
 
 function describe(file, source, mutant) {

@@ -18,6 +18,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE:
     'check that the backend can be reached and is not locked, then run the command again',
+  ERR_EM_ATTEMPT_OPEN: 'run the command again later: it returns the verdict once there is one',
   ERR_EM_BOUNDARY_OPEN: 'run `effectmatch doctor`, close what it lists, and try again',
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID:

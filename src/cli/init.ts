@@ -10,7 +10,7 @@ import { configNameIn } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type ConfigPlan, configText, describeTable, literal } from './init/config-text.ts';
-import { inspect, readSource } from './init/inspect.ts';
+import { inspect, readAddress } from './init/inspect.ts';
 import { loginsOf, readServer } from './init/logins.ts';
 import {
   chooseRelations,
@@ -31,11 +31,11 @@ const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 export const init: Verb = {
   name: 'init',
   summary: 'look at a database and write a configuration for it',
-  about: `Reads the tables, keys, triggers, functions and foreign keys of an SQLite file or a PostgreSQL database and
-writes ${CONFIG}: the tables that operations may write, columns that a trigger sets to the time as volatile, what
-is compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The database is only
-read. On a terminal it asks; with --yes or in a script it takes what it finds. It overwrites the configuration only with
---force or after you agree, and never overwrites keys.`,
+  about: `Reads the schema of an SQLite file or a PostgreSQL database and writes ${CONFIG}: the
+tables that operations may write, columns that a trigger sets to the time as volatile, what is
+compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
+database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
+replaces a configuration only with --force or after you agree, and never replaces keys.`,
   optional: ['database'],
   flags: {
     approver: {
@@ -70,7 +70,7 @@ read. On a terminal it asks; with --yes or in a script it takes what it finds. I
     const asks = canAsk(output) && !args.has('yes');
     await assertReplaceable(file, args, asks);
     assertWritable(folder);
-    const source = readSource(args);
+    const source = readAddress(args);
     const server = source.kind === 'server' ? readServer(args, source.address) : undefined;
     const schema = await inspect(source);
     if (usableTables(schema).length === 0) throw nothingUsable(schema);

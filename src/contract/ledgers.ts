@@ -152,6 +152,11 @@ export interface ClaimRequest {
   readonly license: License;
   /** The claim, which is sealed, names its digest. */
   readonly binding: Binding;
+  /**
+   * The only occurrence that may be spent. `spent` where it was, `out-of-turn` where one before it
+   * was not.
+   */
+  readonly only?: OccurrenceId;
   readonly leaseMs: number;
   readonly claim: (occurrence: OccurrenceId) => Sealed<ClaimRecord>;
   /**
@@ -180,7 +185,7 @@ export type ClaimResult =
   | { readonly kind: 'claimed'; readonly claim: Sealed<ClaimRecord> }
   | {
       readonly kind: 'refused';
-      readonly reason: 'spent' | 'nonce-reused' | 'plan-superseded';
+      readonly reason: 'spent' | 'out-of-turn' | 'nonce-reused' | 'plan-superseded';
       readonly detail: string;
     };
 

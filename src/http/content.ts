@@ -66,7 +66,14 @@ export function buildContent(
   }
   const path = fillPath(fixed.path, parts.parameters, parts.query);
   try {
-    return JSON.parse(canonical({ ...fixed, path, headers, body: parts.body ?? null })) as Content;
+    return JSON.parse(
+      canonical({
+        ...fixed,
+        path,
+        headers,
+        body: parts.body ?? null,
+      }),
+    ) as Content;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : '';
     throw invalid(`operation "${operation}" cannot be requested as approved: ${why}`, { cause });
@@ -91,8 +98,8 @@ export function fillPath(
   query: Readonly<Record<string, string | number>> = {},
 ): string {
   const path = template.replace(/\{([A-Za-z0-9_]+)\}/g, (_, name: string) => {
-    const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
-    const scalar = value === undefined ? undefined : (digitsOf(value) ?? value);
+    const value = (Object.hasOwn(parameters, name) ? parameters[name] : undefined) ?? null;
+    const scalar = digitsOf(value) ?? value;
     if (!isTextOrNumber(scalar)) throw invalid(`"${name}" in ${template} has no value`);
     const text = String(scalar);
     if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {

@@ -17,7 +17,8 @@ export function encodeNumber(source: string): Value | undefined {
   const minus = sign < 0 ? '-' : '';
   if (scale >= digits.length) return encodeWhole(`${minus}${digits.padEnd(scale, '0')}`);
   const double = Number(source);
-  if (isShortestText(double, { digits, scale })) return double;
+  // The double next to a number cannot have its digits and stand ten times above or below it.
+  if (readDecimal(String(double)).digits === digits) return double;
   const whole = scale > 0 ? digits.slice(0, scale) : '0';
   const fraction = scale > 0 ? digits.slice(scale) : `${'0'.repeat(-scale)}${digits}`;
   return { $dec: `${minus}${whole}.${fraction}` };
@@ -34,14 +35,6 @@ function encodeWhole(text: string): Value {
   return text.length > SAFE_LENGTH_MAX ? { $int: text } : encodeInteger(BigInt(text));
 }
 
-function isShortestText(
-  double: number,
-  said: { readonly digits: string; readonly scale: number },
-): boolean {
-  const { digits, scale } = readDecimal(String(double));
-  return digits === said.digits && scale === said.scale;
-}
-
 /**
  * A value as it would come back in JSON: numbers of every kind in the form that {@link
  * encodeNumber} gives them, so that what was approved and what is read are compared as numbers.
@@ -51,7 +44,7 @@ export function normaliseNumbers(value: Value): Value {
   if (typeof value === 'number')
     return Number.isFinite(value) ? (encodeNumber(String(value)) ?? value) : value;
   if (Array.isArray(value)) return (value as readonly Value[]).map(normaliseNumbers);
-  if (typeof value !== 'object' || value === null || !isObject(value)) return value;
+  if (!isObject(value)) return value;
   const tagged = readTag(value);
   if (tagged === undefined) return normaliseRow(value);
   const isNumber =

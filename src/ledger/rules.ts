@@ -285,3 +285,19 @@ export function spent(license: License): Refused {
       : `all ${license.occurrences} occurrences of the license have been used; doing it again needs a new license`;
   return { kind: 'refused', reason: 'spent', detail };
 }
+
+/** The execution that was asked for is not the next one: it was spent, or one before it was not. */
+export function notNext(
+  occurrences: readonly OccurrenceId[],
+  wanted: OccurrenceId,
+  next: OccurrenceId,
+): Refused {
+  const at = occurrences.indexOf(wanted);
+  const turn = occurrences.indexOf(next);
+  if (at < turn) {
+    const detail = `execution ${at + 1} of the license has been used; the journal says with what result`;
+    return { kind: 'refused', reason: 'spent', detail };
+  }
+  const detail = `execution ${at + 1} of the license was asked for, and ${turn + 1} comes first`;
+  return { kind: 'refused', reason: 'out-of-turn', detail };
+}

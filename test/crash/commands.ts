@@ -2,6 +2,7 @@ import type { JournalVerdict } from '../../src/contract/ledgers.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
+import type { Ensured } from '../../src/runtime/ensure.ts';
 import type { Recovered } from '../../src/runtime/recover.ts';
 import type { OperationShape } from './backends/backend.ts';
 
@@ -45,6 +46,10 @@ export interface Commands {
   readonly execute: {
     readonly asks: { readonly operation: Operation };
     readonly answers: Terminal;
+  };
+  readonly ensure: {
+    readonly asks: { readonly operation: Operation };
+    readonly answers: Ensured;
   };
   readonly stream: {
     readonly asks: { readonly operations: readonly Operation[]; readonly releases: string };

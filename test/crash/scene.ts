@@ -63,9 +63,10 @@ export class Scene implements AsyncDisposable {
     step: Step,
     name: Name,
     asks: Commands[Name]['asks'],
+    site: Site = this.world.site,
   ): Promise<boolean> {
     const { deaths } = this.world;
-    const child = await this.fresh({ toDie: true });
+    const child = await this.fresh({ toDie: true, site });
     await child.ask('arm', { arming: { step, signal: 'SIGKILL', log: deaths } });
     const before = readLines(deaths).length;
     const died = this.buried(await child.call(name, asks));

@@ -99,6 +99,8 @@ async function answer(request: Request): Promise<unknown> {
       return null;
     case 'execute':
       return current().execute(request.operation.license, request.operation.action);
+    case 'ensure':
+      return current().ensure(request.operation.license, request.operation.action);
     case 'stream':
       return stream(request.id, request.operations, request.releases);
     case 'load':

@@ -109,3 +109,10 @@ test('no number keeps a reader busy', () => {
   // A reader that tries every zero again needs minutes for the first of these alone.
   assert.ok(process.cpuUsage(started).user < 20_000_000);
 });
+
+test('a number that is too long makes the whole text no answer, wherever it stands', () => {
+  const long = `1.${'0'.repeat(999)}`;
+  for (const text of [long, `[1,${long}]`, `{"a":1,"b":{"c":${long}}}`])
+    assert.equal(parse(text), undefined);
+  assert.deepEqual(parse(`[1,1.${'0'.repeat(998)}]`), [1, 1], 'a thousand characters are read');
+});

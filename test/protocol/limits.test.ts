@@ -287,3 +287,10 @@ test('property: no number that an accepted cell admits is above the limit', () =
   );
   assert.ok(accepted > 300, `only ${accepted} cells were accepted`);
 });
+
+test('amounts: an amount that is not compared is named as that, also where values are not stored', () => {
+  const registration: Registration = { ...REGISTRATION, values: 'digest' };
+  const effects = [writes('update', 'invoice', 1)];
+  const found = findExceeded(AMOUNT, { occurrences: 1 }, { effects, registration });
+  assertExceeds(found, 'limit-amount', 'an amount that is not compared');
+});

@@ -305,3 +305,11 @@ test('records that contradict the registration are a fault, not a gap', () => {
     code: 'ERR_EM_INVARIANT',
   });
 });
+
+test('a gap quotes what a channel saw only where values are stored', () => {
+  const moved = withReport('schema', { ...reports.schema, before: 'pin 1234', after: 'pin 4321' });
+  const gaps = (values: Registration['values']) =>
+    gapsOf(establish(moved, { ...registration, values }, required)).join();
+  assert.match(gaps('plain'), /"schema" changed .*: "pin 1234" became "pin 4321"\./);
+  assert.match(gaps('digest'), /"schema" changed while the operation ran\.$/);
+});

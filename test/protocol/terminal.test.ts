@@ -172,3 +172,15 @@ test('a match of registered fields releases only work that is content with it; a
   assert.deepEqual(ask(fields, ['notify']), { kind: 'release', terminal: fields });
   assert.equal(ask(terminalOf('committed'), ['reconcile']).kind, 'release');
 });
+
+test('an indeterminate terminal states a permit with the time of its consumption, or neither', () => {
+  const { claim, permit, consumedAt } = consumed;
+  const stated = (facts: object) =>
+    terminalRecord.parse({ ...base, kind: 'indeterminate', gap: 'lost', claim, ...facts });
+  assertAssured(stated({ permit, consumedAt }));
+  assertAssured(stated({}));
+  for (const half of [{ permit }, { consumedAt }]) {
+    const broken = { code: 'ERR_EM_INVARIANT', message: /stated together/ };
+    assert.throws(() => assertAssured(stated(half)), broken, Object.keys(half)[0]);
+  }
+});

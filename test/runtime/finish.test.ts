@@ -119,3 +119,35 @@ test('an uncertainty keeps its reason, and says so where none was given', () => 
   );
   assert.equal(uncertainty(deployment({}), attempt, consumed, '').gap, 'no reason was given');
 });
+
+test('a commit takes the same commit that stands already, and no other verdict', async () => {
+  const committed = terminalOf('committed');
+  const same = terminalOf('committed', { observed: fixtureDigest('volatile columns differ') });
+  assert.deepEqual(await meet(conflict, same, committed), same);
+  for (const change of [{ claim: fixtureDigest('other') }, { permit: fixtureDigest('other') }]) {
+    await assert.rejects(meet(conflict, terminalOf('committed', change), committed), conflict);
+  }
+  const { claim: claimed, permit } = committed as Terminal & { readonly kind: 'committed' };
+  await assert.rejects(
+    meet(conflict, terminalOf('diverged', { claim: claimed, permit }), committed),
+    conflict,
+  );
+});
+
+test('an uncertainty states a permit with the time of its consumption, or neither', () => {
+  const known = { claim: fixtureDigest('claim') };
+  const permit = fixtureDigest('permit');
+  const consumedAt = '2026-01-01T10:00:01.000Z';
+  const partsOf = (more: object) => {
+    const { permit: stated, consumedAt: at } = uncertainty(
+      deployment({}),
+      attempt,
+      { ...known, ...more },
+      'lost',
+    );
+    return [stated, at];
+  };
+  assert.deepEqual(partsOf({ permit, consumedAt }), [permit, consumedAt]);
+  for (const half of [{}, { permit }, { consumedAt }])
+    assert.deepEqual(partsOf(half), [undefined, undefined]);
+});

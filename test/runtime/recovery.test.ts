@@ -539,3 +539,19 @@ async function settledTerminal(deployed: Deployed) {
   assert.deepEqual(await deployed.runtime.terminal(occurrence), recovered.terminal);
   return recovered.terminal;
 }
+
+test('a recovery that cannot know takes the verdict that another one has recorded meanwhile', async () => {
+  let right: Deployed | undefined;
+  const world = invoiceWorld({
+    pause: once('ledgers.record', async () => void (await right?.runtime.recover())),
+  });
+  await interrupt(world, diesAt('path:promoted'));
+  const { adapters } = world.start().config;
+  const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, ({ identity }) => ({
+    identity: { ...identity, backend: 'books-2' },
+  }));
+  await using replaced = await succeed(world, { adapters: { ...adapters, books } });
+  right = await deploy(world);
+  ofKind('committed', await settledTerminal(replaced));
+  await right.runtime.close();
+});

@@ -2,7 +2,7 @@ import { type Connection, sqlState } from '../../postgres/connection.ts';
 import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+import type { Row } from '../../protocol/value.ts';
 import { assignedBy } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
 import type { Relation } from './relation.ts';
@@ -42,12 +42,13 @@ export async function freshIdentifiers(
   const evidence = columns.map(async (random): Promise<Assigned> => {
     const { column, isKey, relation } = random;
     const { target } = relation;
-    const inserted = records.flatMap(({ op, target: written, after }): readonly Value[] =>
-      written === target && op === 'insert' ? [after?.[column] ?? null] : [],
+    const inserted = records.filter(
+      ({ op, target: written }) => written === target && op === 'insert',
     );
-    const identifiers = inserted.filter((value) => typeof value === 'string');
-    const added: ReadonlySet<Value> =
-      isKey && inserted.length > 0 ? addedKeys(random, records) : new Set();
+    const identifiers = inserted
+      .map(({ after }) => after?.[column])
+      .filter((value) => typeof value === 'string');
+    const added = isKey ? addedKeys(random, records) : new Set();
     const doubtful = identifiers.filter((identifier) => !added.has(identifier));
     const used = await findUsed(random, doubtful);
     return { target, column, fresh: identifiers.filter((identifier) => !used.has(identifier)) };
@@ -59,10 +60,10 @@ export async function freshIdentifiers(
 function addedKeys(
   { relation, column }: RandomColumn,
   records: readonly ChangeRecord[],
-): ReadonlySet<Value> {
-  const balance = new Map<Value, number>();
+): ReadonlySet<unknown> {
+  const balance = new Map<unknown, number>();
   const count = (row: Row | null, by: number) => {
-    const key = row?.[column] ?? null;
+    const key = row?.[column];
     balance.set(key, (balance.get(key) ?? 0) + by);
   };
   for (const { target, before, after } of records) {

@@ -77,6 +77,6 @@ const KEYWORDS: Readonly<Record<string, string>> = {
 };
 
 function spellOut(type: string): string {
-  const [, element = type, list = ''] = /^(.*?)(\[\])?$/s.exec(type) ?? [];
-  return `${Object.hasOwn(KEYWORDS, element) ? KEYWORDS[element] : element}${list}`;
+  const element = type.replace(/\[\]$/, '');
+  return `${Object.hasOwn(KEYWORDS, element) ? KEYWORDS[element] : element}${type.slice(element.length)}`;
 }

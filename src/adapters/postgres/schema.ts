@@ -1,5 +1,6 @@
 import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
 import { nameTarget, parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { canonical } from '../../protocol/canon.ts';
 import { UNUSED } from '../../protocol/drawn.ts';
 import type { ApprovedEffect, Cell, Op, StateRead } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -111,28 +112,23 @@ function findSequence({ targets }: Registration, stated: string): string | undef
   return targets.find(({ name: target }) => target === (name && nameTarget(name)))?.name;
 }
 
+/** What `unused(...)` states, apart from the sequence and the numbers. */
+const UNUSED_SHAPE = canonical({ op: 'update', before: { [UNUSED]: { is: 0 } }, count: 1 });
+
 /** Numbers that no row has: the one thing that can be stated about a sequence. */
 function normaliseUnused(target: string, effect: ApprovedEffect, where: string): ApprovedEffect {
-  const { op, key, before, after, count } = effect;
-  const [cells, was] = [after?.[UNUSED], before?.[UNUSED]];
-  const isWhole = (value: Value) => Number.isSafeInteger(value) && Number(value) > 0;
-  const stated =
-    cells === undefined ? [] : 'is' in cells ? [cells.is] : 'oneOf' in cells ? cells.oneOf : [1];
-  const says = [after, before].every((side) => Object.keys(side ?? {}).join() === UNUSED);
-  const fits = cells !== undefined && !('generated' in cells) && stated.every(isWhole);
-  if (
-    op === 'update' &&
-    key === undefined &&
-    says &&
-    fits &&
-    count === 1 &&
-    was &&
-    'is' in was &&
-    was.is === 0
-  )
-    return { op, target, before: { [UNUSED]: { is: 0 } }, after: { [UNUSED]: cells }, count };
+  const { target: _, after = {}, ...shape } = effect;
+  const [stated, ...more] = Object.entries(after);
+  const isUnused = more.length === 0 && canonical(shape) === UNUSED_SHAPE;
+  if (isUnused && stated?.[0] === UNUSED && isPositive(stated[1])) return { ...effect, target };
   throw invalid(
     where,
     `"${target}" is a sequence; write unused('${target}', 3) for numbers that no row has`,
   );
+}
+
+function isPositive(cell: Cell): boolean {
+  if ('generated' in cell) return false;
+  const values = 'is' in cell ? [cell.is] : 'oneOf' in cell ? cell.oneOf : [1];
+  return values.every((value) => Number.isSafeInteger(value) && Number(value) > 0);
 }

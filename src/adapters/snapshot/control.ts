@@ -31,7 +31,6 @@ const TABLES: { readonly [name: string]: string } = {
 /** The marker table next to the document. A promotion is short, and one that hangs is left alone. */
 export const { insertMarker, markersOf } = markerTable({
   table: MARKER_TABLE,
-  subject: 'the snapshot file',
   voidDeadlineMs: 250,
 });
 

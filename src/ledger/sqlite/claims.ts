@@ -9,6 +9,7 @@ import {
   checkRequest,
   makeClaim,
   nonceReused,
+  notNext,
   planSuperseded,
   spent,
 } from '../rules.ts';
@@ -124,6 +125,8 @@ function claimOccurrence(
   const occurrence =
     issued === undefined ? occurrences[0] : nextUnclaimed(session, occurrences, issued.claimed);
   if (occurrence === undefined) return spent(license);
+  if (request.only !== undefined && request.only !== occurrence)
+    return notNext(occurrences, request.only, occurrence);
   const untouched = issued === undefined && traces === 0;
   if (!untouched) requireUnclaimed(session, occurrence);
 

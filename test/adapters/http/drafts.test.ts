@@ -82,3 +82,55 @@ test('a voided occurrence is never published, however late its process wakes up'
   assert.equal(rig.account.payments.size, verdict?.kind === 'committed' ? 1 : 0);
   assert.equal(terminal.kind, verdict?.kind);
 });
+
+test('a draft that is gone, or that cannot be read, when it is observed is no outcome, and the verdict says so', async () => {
+  for (const [says, harm] of [
+    [/the draft is gone/, (rig: Rig) => rig.account.drafts.clear()],
+    [/answered 503/, (rig: Rig) => Object.assign(rig.faults, { readsUnavailable: true })],
+  ] as const) {
+    await using rig = await openRig();
+    const runtime = await start(rig, (step) => {
+      if (step === 'path:staged') harm(rig);
+    });
+    const terminal = await runtime.execute(await rig.approve(runtime, REQUEST), ACTION);
+    assert.equal(terminal.kind, 'rejected');
+    assert.match(renderTerminal(terminal), says);
+    assert.equal(rig.account.payments.size, 0);
+  }
+});
+
+test('an order whose number JavaScript may have rounded is refused, and costs no license', async () => {
+  await using rig = await openRig();
+  const runtime = await start(rig);
+  const license = await rig.approve(runtime, REQUEST);
+  const rounded = { input: { orders: [{ ...ORDER, amount: 2 ** 53 }] } };
+  const refused = await runtime.execute(license, rounded);
+  assert.equal(refused.kind === 'rejected' && refused.reason, 'action-invalid');
+  assert.match(renderTerminal(refused), /beyond 2\^53/);
+  assert.equal((await runtime.execute(license, ACTION)).kind, 'committed');
+});
+
+test('a draft that was not even sent is told apart from one that the service refused', async () => {
+  await using rig = await openRig();
+  let account = 'main';
+  const place = { origin: rig.service.origin, token: rig.service.token, account };
+  const { service, ...options } = draftPaymentOptions(place);
+  const value = () => `${rig.service.token}.${account}`;
+  const bank = draftHttp({
+    ...options,
+    service: { ...service, credential: { header: 'Authorization', value } },
+  });
+  const reached = (step: Step) => {
+    if (step === 'adapter:stage-opened') account = 'other';
+  };
+  const runtime = await rig.start({ adapters: { bank } });
+  const license = await rig.approve(runtime, REQUEST);
+  await runtime.close();
+  const watched = await rig.open({ adapters: { bank } }, { reached });
+  const terminal = await watched.execute(license, ACTION);
+  assert.equal(
+    terminal.kind === 'rejected' && terminal.reason,
+    'not-sent',
+    renderTerminal(terminal),
+  );
+});

@@ -8,6 +8,8 @@ export interface EchoService extends LoopbackServer {
   readonly arrivals: { readonly credential: string; readonly key: string }[];
   /** `open`: it needs no credential. `silent`: it closes every connection. */
   trouble: 'none' | 'open' | 'silent';
+  /** The statuses of the next answers to requests that change something. */
+  readonly statuses: number[];
 }
 
 /** Starts it on loopback. The credential is in `x-key`, the idempotency key in `key`. */
@@ -16,6 +18,7 @@ export async function startEchoService(
 ): Promise<EchoService> {
   const answers = new Map<string, string>();
   const arrivals: { readonly credential: string; readonly key: string }[] = [];
+  const statuses: number[] = [];
   const state: Pick<EchoService, 'trouble'> = { trouble: 'none' };
   const server = await startLoopback((request, response, bytes) => {
     const reply = (status: number, text: string) =>
@@ -30,12 +33,13 @@ export async function startEchoService(
     arrivals.push({ credential, key });
     const spelt = bytes.toString('utf8').replace(/(?<=[:[,])-?\d[\d.eE+-]*/g, spell);
     answers.set(`/requests/${key}`, spelt);
-    return reply(201, `{"id":"${key}"}`);
+    return reply(statuses.shift() ?? 201, `{"id":"${key}"}`);
   });
   return {
     ...server,
     answers,
     arrivals,
+    statuses,
     get trouble() {
       return state.trouble;
     },

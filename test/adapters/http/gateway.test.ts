@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { paymentOptions } from '../../../examples/payment-service/adapter.ts';
 import { FAULTS } from '../../../examples/payment-service/faults.ts';
 import { mediatedHttp } from '../../../src/adapters/http/index.ts';
-import { systemClock } from '../../../src/contract/clock.ts';
+import { deadlineIn, systemClock } from '../../../src/contract/clock.ts';
 import { fillPath } from '../../../src/http/content.ts';
 import { Gateway } from '../../../src/http/gateway.ts';
 import { RawServer } from '../../http/raw-server.ts';
@@ -178,4 +178,67 @@ test('the credential is in no stored byte, no receipt, no rendering and no error
       assert.ok(!bytes.includes(form), `${file} contains the credential`);
     }
   }
+});
+
+test('a request that may have left is followed by the step of its response, and no other request is', async () => {
+  await using server = await RawServer.start((socket) =>
+    socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'),
+  );
+  const steps: string[] = [];
+  const service = { url: server.origin, backend: 'test', credential, timeoutMs: 2000 };
+  const gateway = new Gateway(service, { ...context, reached: (step) => void steps.push(step) });
+  const content = {
+    operation: 'x',
+    method: 'POST',
+    path: '/x',
+    headers: {},
+    body: {},
+    idempotency: null,
+  };
+  const stepsOf = async (options: Parameters<Gateway['send']>[2]) => {
+    steps.length = 0;
+    await gateway.send(content, 'key', options);
+    return [...steps];
+  };
+  const warrant = { credentials: gateway.fingerprint() };
+  assert.deepEqual(await stepsOf({ warrant }), ['adapter:connected', 'adapter:response-read']);
+  assert.deepEqual(
+    await stepsOf({ bare: true }),
+    [],
+    'a request without the credential changes nothing',
+  );
+  assert.deepEqual(await stepsOf({ warrant: { credentials: 'another' } }), []);
+  const over = { ...warrant, deadline: deadlineIn(systemClock, 0) };
+  assert.deepEqual(await stepsOf({ warrant: over }), ['adapter:connected']);
+  assert.equal(server.received.filter((text) => text !== '').length, 2);
+});
+
+test('a credential that cannot be had is a fault, and for a request of an attempt the proof that nothing left', async () => {
+  let closed = false;
+  const value = () => {
+    if (closed) throw new Error('very-secret-token');
+    return credential.value;
+  };
+  const service = {
+    url: 'http://127.0.0.1:9',
+    backend: 'test',
+    credential: { header: 'authorization', value },
+  };
+  const gateway = new Gateway(service, context);
+  const warrant = { credentials: gateway.fingerprint() };
+  const content = {
+    operation: 'x',
+    method: 'POST',
+    path: '/x',
+    headers: {},
+    body: {},
+    idempotency: null,
+  };
+  closed = true;
+  const why = 'http: the function that returns the credential threw (fault)';
+  assert.deepEqual(await gateway.send(content, 'key', { warrant }), { kind: 'not-sent', why });
+  await assert.rejects(gateway.send(content, 'key'), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+    message: why,
+  });
 });

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';
+import { normaliseRecord } from '../../../src/adapters/http/service.ts';
 import { fillPath } from '../../../src/http/content.ts';
 import { insert, read, row, update } from '../../../src/protocol/draft.ts';
 import type { ChangeRecord, Value } from '../../../src/protocol/index.ts';
@@ -183,4 +184,21 @@ test('a required number is compared as a number, and a key beyond 2^53 can be re
     watch: [read('place', { id })],
   });
   assert.match(proposal.rendering, /9007199254740993/);
+});
+
+test('the numbers of a record are compared as numbers in each of its sides, and a side that is absent stays so', () => {
+  const calculated = { amount: { $real: '35' } };
+  const plain = { amount: 35 };
+  const record = {
+    op: 'update',
+    target: 'place',
+    key: calculated,
+    before: calculated,
+    after: calculated,
+  } as const;
+  const told: ChangeRecord = { ...record, key: plain, before: plain, after: plain };
+  assert.deepEqual(normaliseRecord(record), told);
+  for (const side of ['key', 'before', 'after']) {
+    assert.deepEqual(normaliseRecord({ ...record, [side]: null }), { ...told, [side]: null });
+  }
 });

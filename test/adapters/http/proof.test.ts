@@ -194,3 +194,23 @@ test('a service with drafts keeps none of a runtime that is only opened, and is 
   assert.equal((await second.execute(next, { input: { orders: [again] } })).kind, 'committed');
   assert.equal(created, tried + 1);
 });
+
+for (const [statuses, says] of [
+  [[401], /answered 401 to the sample of operation "put"; check the credential$/],
+  [[403], /answered 403 to the sample of operation "put"; check the credential$/],
+  [
+    [422],
+    /answered 422 to the sample of operation "put"; its sample must be a request that the service accepts$/,
+  ],
+  [[300], /answered 300 to the sample/],
+  [[201, 409], /failed the admission probe idempotent-service: (?!the service answered)/],
+] as const) {
+  test(`a service that answers the same sample with ${statuses.join(' and then ')} is unproven for that reason`, async () => {
+    await using rig = await openRig();
+    await using service = await startEchoService();
+    service.statuses.push(...statuses);
+    const runtime = await rig.open({ adapters: { bank: putAt(service) } });
+    const proof = await runtime.prove('bank');
+    assert.match(proof.kind === 'unproven' ? proof.why : proof.kind, says);
+  });
+}

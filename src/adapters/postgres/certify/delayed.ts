@@ -76,22 +76,13 @@ function storedExpressions(
     const table = index.relation.get(relation);
     // The check of a domain has no table; whatever has the domain is looked through when it is
     // validated.
-    if (relation !== 0 && (table === undefined || !tables.has(relation))) return [];
+    if (relation !== 0 && !tables.has(relation)) return [];
     const uses = catalog.uses.filter((use) => use.object === oid && STORED.has(use.class));
     const called = uses.map((use) => use.function);
     const why = purity.ofExpression(definition, called, table);
     const needs = `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`;
-    return [
-      {
-        what,
-        object: table?.object ?? what,
-        needs,
-        by,
-        why,
-        uses,
-        close: close(table?.object ?? ''),
-      },
-    ];
+    const object = table?.object ?? what;
+    return [{ what, object, needs, by, why, uses, close: close(object) }];
   });
 }
 
@@ -190,7 +181,7 @@ function readsReached({ catalog, index, reach }: Parts, view: RelationRow): bool
     ...catalog.uses.filter((use) => use.type !== 0).map((use) => use.function),
   ];
   const namesOf = (functions: readonly number[]) =>
-    functions.flatMap((oid) => index.function.get(oid)?.name ?? []);
+    functions.flatMap((oid) => index.function.get(oid) ?? []).map((row) => row.name);
   const operatorsIn = (text: string) =>
     namesOf(catalog.operators.filter((row) => text.includes(row.name)).map((row) => row.function));
   const byFunctionName = Map.groupBy(catalog.functions, (row) => row.name);

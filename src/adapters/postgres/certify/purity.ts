@@ -135,10 +135,9 @@ export class Purity {
   ofRelation(row: RelationRow): string | undefined {
     return this.#once(row, () => {
       if (row.kind === 'f') return `${row.object} is a foreign table`;
-      const uses = this.#catalog.uses.filter(({ relation }) => relation === row.oid);
-      const called = uses.filter(({ class: kind }) =>
-        kind === 'pg_rewrite' ? row.kind === 'v' : kind !== 'pg_attrdef',
-      );
+      // Defaults are evaluated by writes, and queries are judged as such.
+      const uses = this.#catalog.uses.filter((use) => use.relation === row.oid);
+      const called = uses.filter((use) => !['pg_attrdef', 'pg_rewrite'].includes(use.class));
       const children = this.#catalog.relations.filter(({ parents }) => parents.includes(row.oid));
       return (
         this.ofFunctions(called.map((use) => use.function)) ??
@@ -242,18 +241,18 @@ export class Purity {
 }
 
 /**
- * Names that stand where a function does: before a parenthesis, or after a dot, where `row.f` means
+ * What stands where a function does: before a parenthesis, or after a dot, where `row.f` means
  * `f(row)`.
  */
 function callsIn(text: string): ReadonlySet<string> {
   const tokens = tokenize(text);
-  const names = tokens.filter(
-    ({ kind }, at) =>
-      (kind === 'word' || kind === 'quoted') &&
-      (tokens[at + 1]?.text === '(' || tokens[at - 1]?.text === '.'),
+  const called = tokens.filter(
+    (_, at) => tokens[at + 1]?.text === '(' || tokens[at - 1]?.text === '.',
   );
   return new Set(
-    names.flatMap(({ kind, text: name }) => [...namesIn(kind === 'word' ? name : quoteName(name))]),
+    called.flatMap(({ kind, text: name }) => [
+      ...namesIn(kind === 'word' ? name : quoteName(name)),
+    ]),
   );
 }
 

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deadlineIn, isOver } from '../contract/clock.ts';
+import type { ClaimEntry } from '../contract/ledgers.ts';
+import { digestRecord, occurrenceId } from '../crypto/digest.ts';
+import { parseSignedLicense } from '../crypto/signature.ts';
+import { EffectMatchError } from '../errors.ts';
+import { type License, licenseRecord } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import type { Deployment } from './deployment.ts';
+import { type ExecuteOptions, executeSigned } from './execute.ts';
+import { recoverTraced } from './recover.ts';
+
+/** What `ensure` may be told besides license and action. */
+export interface EnsureOptions extends ExecuteOptions {
+  /** Which execution of the license, counted from 1. Needed where it is for more than one. */
+  readonly use?: number;
+  /** How long to wait for an attempt that runs elsewhere; one minute by default. */
+  readonly waitMs?: number;
+  /** Ends the waiting. The attempt that is waited for is not affected. */
+  readonly signal?: AbortSignal;
+}
+
+/** The verdict about one execution of a license. */
+export type Ensured = Terminal & {
+  /** Whether the verdict was there before this call, or was made by another process. */
+  readonly earlier: boolean;
+};
+
+const WAIT_MS = 60_000;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 500;
+
+/**
+ * Executes the license if it is unused. Otherwise waits for the attempt that holds it, recovers
+ * that attempt once its lease has run out, or returns the verdict that is recorded. However often
+ * and from however many processes it is called, there is one effect and one verdict.
+ */
+export async function ensure(
+  deployment: Deployment,
+  license: unknown,
+  action: unknown,
+  options: EnsureOptions = {},
+): Promise<Ensured> {
+  const signed = parseSignedLicense(license);
+  const occurrence = occurrenceOf(signed.license, options.use);
+  const { waitMs = WAIT_MS, signal, revision } = options;
+  const waitUntil = deadlineIn(deployment.clock, waitMs);
+  const once = { occurrence, ...(revision !== undefined && { revision }) };
+  let pauseMs = FIRST_PAUSE_MS;
+  for (;;) {
+    const holder = await deployment.ledgers.holder(occurrence);
+    if (holder === undefined) {
+      const terminal = await executeSigned(deployment, signed, action, once);
+      if (!isTaken(terminal)) return { ...terminal, earlier: false };
+    } else {
+      const found = await findVerdict(deployment, holder);
+      if (found.kind === 'ended') return { ...found.terminal, earlier: true };
+      if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
+    }
+    await sleep(pauseMs, undefined, { ...(signal && { signal }) });
+    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+  }
+}
+
+function occurrenceOf(license: License, use: number | undefined): OccurrenceId {
+  const { issuer, nonce, occurrences } = license;
+  const wanted = use ?? (occurrences === 1 ? 1 : undefined);
+  if (wanted === undefined || !Number.isInteger(wanted) || wanted < 1 || wanted > occurrences) {
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      `this license is for ${occurrences} executions: say which one, as use: 1 to ${occurrences}`,
+    );
+  }
+  const digest = digestRecord(licenseRecord, license);
+  return occurrenceId({ issuer, nonce, license: digest, index: wanted - 1 });
+}
+
+/** Whether another process claimed the execution first. Its verdict is the one to return. */
+function isTaken(terminal: Terminal): boolean {
+  return terminal.kind === 'rejected' && terminal.reason === 'spent';
+}
+
+type Found =
+  | { readonly kind: 'ended'; readonly terminal: Terminal }
+  | { readonly kind: 'open'; readonly why: string };
+
+/** The verdict about a claimed execution, recovered where its lease has run out. */
+async function findVerdict(deployment: Deployment, holder: ClaimEntry): Promise<Found> {
+  const { occurrence, license } = holder.claim.record;
+  const recorded = await deployment.ledgers.terminal(occurrence);
+  if (recorded !== undefined && recorded.kind !== 'indeterminate')
+    return { kind: 'ended', terminal: recorded };
+  if (!holder.leaseExpired) return { kind: 'open', why: 'another process is executing it' };
+  const results = await recoverTraced(deployment, { license });
+  const result = results.find((recovered) => recovered.occurrence === occurrence);
+  if (result?.kind === 'settled') return { kind: 'ended', terminal: result.terminal };
+  const left = await deployment.ledgers.terminal(occurrence);
+  if (left !== undefined) return { kind: 'ended', terminal: left };
+  return { kind: 'open', why: result?.why ?? 'its recovery has not ended' };
+}
+
+function stillOpen(occurrence: OccurrenceId, why: string): EffectMatchError<'ERR_EM_ATTEMPT_OPEN'> {
+  return new EffectMatchError(
+    'ERR_EM_ATTEMPT_OPEN',
+    `${occurrence} has no verdict yet: ${why}. Call ensure again later; it never runs twice`,
+  );
+}

@@ -1,0 +1,104 @@
+// Goal: options and manifests are refused for what can be seen without a server, and nothing is
+// asked of it in vain. Method: options and manifests written by hand; sessions that count what they
+// are asked.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type NormaliseTools,
+  normaliseManifest,
+} from '../../../src/adapters/postgres/normalise.ts';
+import { type PostgresOptions, readOptions } from '../../../src/adapters/postgres/options.ts';
+import type { Relation } from '../../../src/adapters/postgres/relation.ts';
+import { absent, draftManifest, row, update } from '../../../src/protocol/draft.ts';
+
+const OPTIONS: PostgresOptions = {
+  control: 'postgres://c',
+  execution: 'postgres://e',
+  relations: ['invoice'],
+};
+
+test('views and entry points are read as SQL names them, and are none unless they are named', () => {
+  const { views, entryPoints } = readOptions(OPTIONS);
+  assert.deepEqual([views, entryPoints], [[], []]);
+  const named = readOptions({
+    ...OPTIONS,
+    views: ['app.pending'],
+    entryPoints: ['app.pay(int)', 'move'],
+  });
+  assert.deepEqual(named.views, [{ schema: 'app', name: 'pending' }]);
+  assert.deepEqual(named.entryPoints, [
+    { schema: 'app', name: 'pay', signature: ['integer'] },
+    { schema: 'public', name: 'move' },
+  ]);
+  assert.throws(() => readOptions({ ...OPTIONS, entryPoints: ['pay('] }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+    message:
+      /"pay\(" is not a name; write it as SQL does: schema\.name or schema\.name\(type, type\)/,
+  });
+});
+
+const type = {
+  ...{ oid: 23, text: 'integer', domain: false, base: 'int4', baseSchema: 'pg_catalog', kind: 'b' },
+  reading: { kind: 'built-in', text: 'integer' },
+};
+const column = (name: string) => ({ name, type, notNull: false, defaultBuiltIn: true, draws: [] });
+const INVOICE = {
+  ...{
+    schema: 'public',
+    name: 'invoice',
+    oid: 1,
+    target: 'invoice',
+    key: ['id'],
+    leaves: [],
+    partitioned: false,
+  },
+  columns: [column('id'), column('amount')],
+} as unknown as Relation;
+
+function toolsOf(isolation: NormaliseTools['isolation'], asked: string[] = []): NormaliseTools {
+  const target = { name: 'invoice', columns: ['id', 'amount'], key: ['id'], volatile: [] };
+  const answer = async (_: string, values: readonly unknown[] = []) => {
+    asked.push('cast');
+    const [indexes, texts] = values as readonly (readonly string[])[];
+    return { rows: (indexes ?? []).map((index, at) => [index, texts?.[at] ?? '']) };
+  };
+  return {
+    registration: { profile: 'net-state', values: 'plain', targets: [target] },
+    relations: new Map([['invoice', INVOICE]]),
+    isolation,
+    withExecution: (use) => use({ query: answer, script: async () => {} } as never),
+    read: async (reads) => reads.map(({ target: name, key }) => ({ target: name, key, row: null })),
+  };
+}
+
+const stated = (more: object = {}) =>
+  draftManifest({ adapter: 'books', task: 'pay', planRevision: 1, effects: [], ...more });
+
+test('under read committed no row can be required to be absent, under serializable it can', async () => {
+  const requires = [row('invoice', { id: 1 }, { amount: 5 }), absent('invoice', { id: 2 })];
+  await assert.rejects(normaliseManifest(toolsOf('read committed'), stated({ requires })), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+    message: /requires\[1\] \(invoice\).*cannot be locked.*isolation: 'serializable'/,
+  });
+  const { requires: kept } = await normaliseManifest(toolsOf('serializable'), stated({ requires }));
+  assert.equal(kept.length, 2);
+  const [present] = requires;
+  assert.equal(
+    (await normaliseManifest(toolsOf('read committed'), stated({ requires: [present] }))).requires
+      .length,
+    1,
+  );
+});
+
+test('values are cast in one round trip, and where there are none the server is not asked', async () => {
+  const asked: string[] = [];
+  const effects = [update('invoice', { id: '1' }, { amount: ['5', '6'] })];
+  const { effects: cast } = await normaliseManifest(
+    toolsOf('read committed', asked),
+    stated({ effects }),
+  );
+  assert.deepEqual(cast[0]?.after, { amount: { is: 6 } });
+  assert.deepEqual(asked, ['cast']);
+  await normaliseManifest(toolsOf('read committed', asked), stated());
+  assert.deepEqual(asked, ['cast']);
+});
