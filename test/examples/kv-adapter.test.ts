@@ -25,7 +25,12 @@ import {
   update,
 } from '../../src/index.ts';
 import { createRuntime as createRuntimeWith } from '../../src/runtime/runtime.ts';
-import { type AdapterKit, adapterConformance, mintProofs } from '../../src/testing/index.ts';
+import {
+  type AdapterKit,
+  adapterConformance,
+  killAtEveryStep,
+  mintProofs,
+} from '../../src/testing/index.ts';
 import { LIARS } from '../adapters/liars.ts';
 
 const readText = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
@@ -71,7 +76,7 @@ const changesIn = (file: string) =>
     .filter((line) => line.includes('"set"') && !line.includes('effectmatch-probe'))
     .map((line) => JSON.parse(line.slice(65)).set);
 
-const kit: AdapterKit = {
+const kit = {
   async fresh() {
     const { file, [Symbol.dispose]: remove } = freshFile();
     const first = await open(file);
@@ -80,6 +85,7 @@ const kit: AdapterKit = {
     const reader = await open(file);
     const keys = ['greeting', 'name', 'another'].map((key) => read('entry', { key }));
     return {
+      place: file,
       factory: keyValue({ file }),
       readDurable: () => reader.read(keys),
       effect: {
@@ -96,9 +102,17 @@ const kit: AdapterKit = {
       close: async () => remove(),
     };
   },
-};
+} satisfies AdapterKit;
 
 adapterConformance('key-value example', kit);
+
+killAtEveryStep('key-value example', {
+  module: new URL('kv-module.ts', import.meta.url),
+  async fresh() {
+    const { effect, place, readDurable, close } = await kit.fresh();
+    return { place, action: effect.action, readDurable, close };
+  },
+});
 
 describe('key-value example', () => {
   test('has fewer than 250 lines', () => {
