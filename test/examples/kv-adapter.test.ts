@@ -34,6 +34,11 @@ import {
 import { LIARS } from '../adapters/liars.ts';
 
 const readText = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const QUOTED = [
+  'examples/kv-adapter/adapter.ts',
+  'test/examples/kv-adapter.test.ts',
+  'test/examples/kv-module.ts',
+];
 const unindent = (text: string) => text.replace(/^ +/gm, '');
 
 function freshFile(): { readonly file: string; readonly folder: string } & Disposable {
@@ -121,11 +126,9 @@ describe('key-value example', () => {
 
   test('what the guide quotes is in the example or here, and it names every mistake that the suite is tried on', () => {
     const guide = readText('docs/adapters/writing.md');
-    const quotable = ['examples/kv-adapter/adapter.ts', 'test/examples/kv-adapter.test.ts']
-      .map((file) =>
-        unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')),
-      )
-      .join('\n');
+    const quotable = QUOTED.map((file) =>
+      unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')),
+    ).join('\n');
     const blocks = [...guide.matchAll(/^```ts\n([\s\S]*?)\n```$/gm)].map((match) => match[1] ?? '');
     assert.ok(blocks.length >= 8);
     for (const block of blocks) assert.ok(quotable.includes(unindent(block)), block);
