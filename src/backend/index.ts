@@ -4,6 +4,14 @@
  * @module
  */
 export {
+  type Fields,
+  readFields,
+  refuseAction,
+  refuseUnknown,
+} from '../contract/action-input.ts';
+export { misnamedOption, type OptionNames } from '../contract/options.ts';
+export { readItems, readUntrusted } from './action.ts';
+export {
   type Applied,
   alreadyDecided,
   type Backend,
@@ -27,3 +35,11 @@ export {
 export { normaliseManifest, normaliseRead } from './normalise.ts';
 export { PermitCheck, type StagedUnder } from './permit-check.ts';
 export { adapterFault, promotable } from './promotable.ts';
+export {
+  type AdapterRefusal,
+  adapterCode,
+  deniedOutlets,
+  fingerprint,
+  openOutlet,
+  refusalsOf,
+} from './setup.ts';

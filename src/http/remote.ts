@@ -193,7 +193,12 @@ function hasTime({ effects }: Approval): boolean {
 /** Evidence in which nothing is claimed. */
 function silence(channels: readonly string[], why: string) {
   const silent = channels.map((channel) => ({ channel, kind: 'silent' as const, why }));
-  return { evidence: 'none', records: [], channels: silent, assigned: [] };
+  return {
+    evidence: 'none',
+    records: [],
+    channels: silent,
+    assigned: [],
+  };
 }
 
 /** Reads registered entries in the order asked, with `readRow` for one of them. */

@@ -1,19 +1,16 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import { storableFault } from './attempt.ts';
-import type { Refusal } from './authority.ts';
+import { type Refused, storableFault } from './attempt.ts';
 import type { Admitted } from './deployment.ts';
-
-/** An action as its adapter understands it, or why it is none. */
-export type ReadAction =
-  | { readonly kind: 'read'; readonly action: unknown }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
  * Has the adapter read an untrusted action. What it does not understand is a refusal, with what was
  * tried.
  */
-export function readAction(admitted: Admitted, untrusted: unknown): ReadAction {
+export function readAction(
+  admitted: Admitted,
+  untrusted: unknown,
+): { readonly kind: 'read'; readonly action: unknown } | Refused {
   try {
     return { kind: 'read', action: admitted.adapter.parseAction(untrusted) };
   } catch (error) {

@@ -9,8 +9,19 @@ import { boundDiff, cutDiff, type DigestValue, redactDiff } from '../protocol/re
 import type { RecordedOutcome } from '../protocol/terminal.ts';
 import type { Value } from '../protocol/value.ts';
 import { comparedEffects } from '../protocol/volatile.ts';
-import type { Refusal } from './authority.ts';
 import type { Admitted, Deployment } from './deployment.ts';
+
+/** Why something was refused: a stable reason and a sentence that says what to do. */
+export interface Refusal {
+  readonly reason: string;
+  readonly detail: string;
+}
+
+/** A step that was refused. */
+export interface Refused {
+  readonly kind: 'refused';
+  readonly refusal: Refusal;
+}
 
 /** One try at one occurrence under one license, as far as its terminal names it. */
 export interface AttemptFacts {

@@ -9,8 +9,7 @@ import {
   type TerminalOf,
   terminalRecord,
 } from '../protocol/terminal.ts';
-import { type AttemptFacts, recordedOutcome } from './attempt.ts';
-import type { Refusal } from './authority.ts';
+import { type AttemptFacts, type Refusal, recordedOutcome } from './attempt.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 
 /**

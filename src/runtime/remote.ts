@@ -13,10 +13,11 @@ import {
   type AttemptFacts,
   faultOf,
   observedDigest,
+  type Refusal,
+  type Refused,
   storableFault,
   storableText,
 } from './attempt.ts';
-import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
 import { type Established, passRequestGate } from './gate.ts';
@@ -114,9 +115,7 @@ async function dispatchOnce(
   }
 }
 
-type Built =
-  | { readonly kind: 'built'; readonly request: RemoteRequest }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+type Built = { readonly kind: 'built'; readonly request: RemoteRequest } | Refused;
 
 /** What an adapter refuses to build was never sent. Anything else that it throws is a fault. */
 function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unknown): Built {

@@ -1,7 +1,6 @@
 import type { Proof } from '../contract/proof.ts';
 import type { SignedLicense } from '../protocol/license.ts';
-import type { Attempt } from './attempt.ts';
-import type { Refusal } from './authority.ts';
+import type { Attempt, Refusal, Refused } from './attempt.ts';
 import type { Deployment } from './deployment.ts';
 
 /** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
@@ -14,9 +13,7 @@ export type SignedAttempt = Proof<'signed', Attempt>;
 export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,
-):
-  | { readonly kind: 'signed'; readonly attempt: SignedAttempt }
-  | { readonly kind: 'refused'; readonly refusal: Refusal } {
+): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
   const refusal = checkSignature(deployment, attempt.signed);
   return refusal === undefined
     ? { kind: 'signed', attempt: attempt as SignedAttempt }
@@ -28,12 +25,10 @@ export function checkSignature(deployment: Deployment, signed: SignedLicense): R
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
   if (keys === undefined) {
-    return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
+    const detail = `"${issuer}" is not a designated issuer of this deployment`;
+    return { reason: 'issuer-unknown', detail };
   }
-  if (!deployment.verifyLicense(keys, signed)) {
-    return refuse('signature-invalid', `the signature is not by a registered key of "${issuer}"`);
-  }
-  return undefined;
+  if (deployment.verifyLicense(keys, signed)) return undefined;
+  const detail = `the signature is not by a registered key of "${issuer}"`;
+  return { reason: 'signature-invalid', detail };
 }
-
-const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });

@@ -1,13 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { AdapterContext, Markers, VoidResult } from '../contract/adapter.ts';
+import { adapterFault } from '../backend/promotable.ts';
+import type { Markers, VoidResult } from '../contract/adapter.ts';
 import type { MarkerText } from '../contract/proof.ts';
+import type { Reached } from '../contract/steps.ts';
 import { EffectMatchError } from '../errors.ts';
-import { asFault, immediate, pinDurability, retryWhileBusy, statement } from './connection.ts';
+import { isBusyFault } from './commit.ts';
+import { immediate, pinDurability, retryWhileBusy, statement } from './connection.ts';
 
-/** What the marker table needs beside its connection. */
-export interface MarkerTools {
+/** What the port to a marker table needs besides its connection. */
+export interface MarkerTableTools {
   readonly busyTimeoutMs: number;
-  readonly reached: AdapterContext['reached'];
+  readonly reached: Reached;
   /**
    * What a committed marker entails and a dead process may have left undone; repeated whenever one
    * is found.
@@ -16,128 +19,92 @@ export interface MarkerTools {
 }
 
 /** The markers of a backend whose commit point is a SQLite transaction. */
-export interface MarkerTable {
-  /** The marker of an occurrence as this connection sees it. */
-  findMarker(db: DatabaseSync, occurrence: string): MarkerText | undefined;
-  /** Adds a marker inside the open transaction; the primary key refuses a second one. */
-  insertMarker(db: DatabaseSync, marker: MarkerText): void;
-  /** The table as a port, through a trusted connection. */
-  markersOf(db: DatabaseSync, tools: MarkerTools): Markers;
-  /**
-   * Faults of the file under the adapter's code; faults that already say what is wrong stay as they
-   * are.
-   */
-  faultOf(error: unknown): unknown;
-  /** The same for work that is waited for. */
-  asUnavailable<T>(work: () => T | Promise<T>): Promise<T>;
-}
+export type MarkerTable = ReturnType<typeof markerTable>;
 
 /**
- * The functions for one marker table. `subject` names what could not be used; `voidDeadlineMs` is
- * how long a void marker waits for other writers before it leaves the occurrence alone.
+ * The functions for one marker table. `voidDeadlineMs` is how long a void marker waits for other
+ * writers before it leaves the occurrence alone.
  */
-export function markerTable(options: {
-  readonly table: string;
-  readonly subject: string;
-  readonly voidDeadlineMs: number;
-}): MarkerTable {
-  const { table, subject, voidDeadlineMs } = options;
-  const find = `select occurrence, disposition, text, seal_key, seal_mac from main.${table} where occurrence = ?`;
-  const insert = `insert into main.${table} (occurrence, disposition, text, seal_key, seal_mac) values (?, ?, ?, ?, ?)`;
-  const remove = `delete from main.${table} where occurrence = ?`;
+export function markerTable(options: { readonly table: string; readonly voidDeadlineMs: number }) {
+  const { table, voidDeadlineMs } = options;
+  const columns = 'occurrence, disposition, text, seal_key, seal_mac';
 
+  /** The marker of an occurrence as this connection sees it. */
   function findMarker(db: DatabaseSync, occurrence: string): MarkerText | undefined {
-    const row = statement(db, find).get(occurrence);
-    if (row === undefined) return undefined;
-    const { disposition } = row;
-    if (disposition !== 'committed' && disposition !== 'void') {
-      throw new EffectMatchError(
-        'ERR_EM_MARKER_CONFLICT',
-        `the marker of ${occurrence} is neither committed nor void`,
-      );
-    }
-    return {
-      occurrence: String(row.occurrence),
-      disposition,
-      text: String(row.text),
-      sealKey: String(row.seal_key),
-      sealMac: String(row.seal_mac),
-    };
+    const sql = `select ${columns} from main.${table} where occurrence = ?`;
+    const row = statement(db, sql).get(occurrence);
+    return row && readMarker(row);
   }
 
+  /** Adds a marker inside the open transaction; the primary key refuses a second one. */
   function insertMarker(db: DatabaseSync, marker: MarkerText): void {
     const { occurrence, disposition, text, sealKey, sealMac } = marker;
-    statement(db, insert).run(occurrence, disposition, text, sealKey, sealMac);
+    const sql = `insert into main.${table} (${columns}) values (?, ?, ?, ?, ?)`;
+    statement(db, sql).run(occurrence, disposition, text, sealKey, sealMac);
   }
 
-  function markersOf(db: DatabaseSync, { busyTimeoutMs, reached, redo }: MarkerTools): Markers {
-    const deadline = { deadlineMs: busyTimeoutMs };
-    const redone = async (found: MarkerText | undefined): Promise<MarkerText | undefined> => {
-      if (found?.disposition === 'committed') await redo?.();
-      return found;
-    };
-    return {
-      find: (occurrence) =>
-        asUnavailable(
-          async () =>
-            await redone(await retryWhileBusy(() => findMarker(db, occurrence), deadline)),
-        ),
-      void: (marker) =>
-        asUnavailable(async () => await voidOccurrence(db, marker, { reached, redone })),
-      forget: (occurrence) =>
-        asUnavailable(async () => {
-          await immediate(db, () => statement(db, remove).run(occurrence), deadline);
-        }),
-    };
+  /** Returns the marker that was first; undefined if this one is. */
+  function writeFirst(db: DatabaseSync, marker: MarkerText, reached: Reached) {
+    const existing = findMarker(db, marker.occurrence);
+    if (existing !== undefined) return existing;
+    insertMarker(db, marker);
+    reached('adapter:void-written');
+    return undefined;
   }
 
-  async function voidOccurrence(
+  /** The table as a port, through a trusted connection. */
+  function markersOf(
     db: DatabaseSync,
-    marker: MarkerText,
-    tools: {
-      readonly reached: AdapterContext['reached'];
-      readonly redone: (found: MarkerText | undefined) => Promise<MarkerText | undefined>;
-    },
-  ): Promise<VoidResult> {
-    const deadline = { deadlineMs: voidDeadlineMs };
-    const write = (): MarkerText | undefined => {
-      const existing = findMarker(db, marker.occurrence);
-      if (existing !== undefined) return existing;
-      insertMarker(db, marker);
-      tools.reached('adapter:void-written');
-      return undefined;
+    { busyTimeoutMs, reached, redo }: MarkerTableTools,
+  ): Markers {
+    const deadline = { deadlineMs: busyTimeoutMs };
+    const voidDeadline = { deadlineMs: voidDeadlineMs };
+    return {
+      async find(occurrence) {
+        const found = await retryWhileBusy(() => findMarker(db, occurrence), deadline);
+        if (found?.disposition === 'committed') await redo?.();
+        return found;
+      },
+      async void(marker): Promise<VoidResult> {
+        try {
+          // The journal mode, and with it what a flush takes, may have changed since it was opened.
+          await retryWhileBusy(() => pinDurability(db), voidDeadline);
+          const first = await immediate(db, () => writeFirst(db, marker, reached), voidDeadline);
+          if (first?.disposition === 'committed') await redo?.();
+          if (first !== undefined) return { kind: 'conflict', marker: first };
+        } catch (error) {
+          if (!isBusyFault(error)) throw error;
+          return { kind: 'busy', why: LOCKED };
+        }
+        reached('adapter:void-committed');
+        return { kind: 'inserted' };
+      },
+      async forget(occurrence) {
+        const sql = `delete from main.${table} where occurrence = ?`;
+        await immediate(db, () => statement(db, sql).run(occurrence), deadline);
+      },
     };
-    try {
-      // The journal mode may have changed since the connection was opened, and with it what a flush
-      // takes.
-      await retryWhileBusy(() => pinDurability(db), deadline);
-      const found = await tools.redone(await immediate(db, write, deadline));
-      if (found !== undefined) return { kind: 'conflict', marker: found };
-    } catch (error) {
-      if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
-      return {
-        kind: 'busy',
-        why: 'a writer holds the file; whether it is this attempt cannot be told from a lock',
-      };
-    }
-    tools.reached('adapter:void-committed');
-    return { kind: 'inserted' };
   }
 
-  function faultOf(error: unknown): unknown {
-    const stated = error instanceof EffectMatchError && !error.code.startsWith('ERR_EM_STORE_');
-    return stated
-      ? error
-      : asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', `${subject} could not be used`);
-  }
+  return { findMarker, insertMarker, markersOf, faultOf: adapterFault };
+}
 
-  async function asUnavailable<T>(work: () => T | Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw faultOf(error);
-    }
-  }
+const LOCKED = 'a writer holds the file; whether it is this attempt cannot be told from a lock';
 
-  return { findMarker, insertMarker, markersOf, faultOf, asUnavailable };
+function readMarker(row: Readonly<Record<string, unknown>>): MarkerText {
+  const { disposition } = row;
+  const occurrence = String(row.occurrence);
+  if (disposition !== 'committed' && disposition !== 'void') {
+    throw new EffectMatchError(
+      'ERR_EM_MARKER_CONFLICT',
+      `the marker of ${occurrence} is neither committed nor void`,
+    );
+  }
+  return {
+    occurrence,
+    disposition,
+    text: String(row.text),
+    sealKey: String(row.seal_key),
+    sealMac: String(row.seal_mac),
+  };
 }

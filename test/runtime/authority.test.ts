@@ -491,7 +491,9 @@ test('every refusal of authority has a case above', () => {
   const source = ['authority', 'signed']
     .map((name) => readFileSync(`src/runtime/${name}.ts`, 'utf8'))
     .join('\n');
-  const reasons = [...source.matchAll(/refuse\(\s*'([a-z-]+)'/g)].map(([, reason]) => reason);
+  const reasons = [...source.matchAll(/(?:refuse\(\s*|reason: )'([a-z-]+)'/g)].map(
+    ([, reason]) => reason,
+  );
   assert.ok(reasons.length > 10, 'the refusals were not found in the source');
   const others = AT_CLAIM.filter((reason) => reason in CASES);
   assert.deepEqual(new Set(Object.keys(CASES)), new Set([...reasons, ...others]));

@@ -1,4 +1,10 @@
-import { EffectMatchError } from '../../errors.ts';
+import { readItems, readUntrusted } from '../../backend/action.ts';
+import {
+  type Fields,
+  readFields,
+  refuseAction,
+  refuseUnknown,
+} from '../../contract/action-input.ts';
 import type { Value } from '../../protocol/value.ts';
 import { describeContent } from './content.ts';
 import { findLinkProblem, findPathProblem, RESERVED_PREFIX } from './paths.ts';
@@ -53,7 +59,7 @@ export type CheckedOperation =
  * An action that was checked completely: its own copy, which nothing the agent still holds can
  * change.
  */
-export interface CheckedAction {
+export interface CheckedFilesAction {
   readonly operations: readonly CheckedOperation[];
 }
 
@@ -69,33 +75,19 @@ const FIELDS = {
 } as const;
 
 /** Checks untrusted input completely and copies it. */
-export function parseAction(input: unknown): CheckedAction {
-  try {
+export function parseAction(input: unknown): CheckedFilesAction {
+  return readUntrusted(() => {
     const { operations } = readObject(input, ['operations'], 'the action');
-    if (
-      !Array.isArray(operations) ||
-      operations.length === 0 ||
-      operations.length > MAX_OPERATIONS
-    ) {
-      throw refuse(`operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
-    }
-    return {
-      operations: Array.from(operations, (item: unknown, index) =>
-        parseOperation(item, `operation ${index + 1}`),
-      ),
-    };
-  } catch (cause) {
-    if (cause instanceof EffectMatchError) throw cause;
-    // A proxy may throw anything it likes.
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
-  }
+    const limit = { name: 'operation', max: MAX_OPERATIONS };
+    return { operations: readItems(operations, limit, parseOperation) };
+  });
 }
 
 function parseOperation(input: unknown, where: string): CheckedOperation {
   const named = Object.entries(readObject(input, Object.keys(FIELDS), where));
   const [op, body] = named[0] ?? [];
   if (named.length !== 1 || op === undefined)
-    throw refuse(`${where} must be one of ${Object.keys(FIELDS).join(', ')}`);
+    throw refuseAction(`${where} must be one of ${Object.keys(FIELDS).join(', ')}`);
   const fields = readObject(body, FIELDS[op as keyof typeof FIELDS], `${where} (${op})`);
   const path = readPath(fields.path, `${where}: path`);
   switch (op) {
@@ -108,45 +100,46 @@ function parseOperation(input: unknown, where: string): CheckedOperation {
       };
     case 'remove':
       if (!['undefined', 'boolean'].includes(typeof fields.recursive))
-        throw refuse(`${where}: recursive is true or false`);
+        throw refuseAction(`${where}: recursive is true or false`);
       return { op, path, recursive: fields.recursive === true };
     case 'mkdir':
       return { op, path, mode: readMode(fields.mode, 0o700, 0o755, where) };
     case 'rename':
       return { op, path, to: readPath(fields.to, `${where}: to`) };
     case 'chmod':
-      if (fields.mode === undefined) throw refuse(`${where}: mode is missing`);
+      if (fields.mode === undefined) throw refuseAction(`${where}: mode is missing`);
       return { op, path, mode: readMode(fields.mode, 0o400, 0, where) };
     default: {
       const { target } = fields;
-      if (typeof target !== 'string') throw refuse(`${where}: target must be text`);
+      if (typeof target !== 'string') throw refuseAction(`${where}: target must be text`);
       const problem = findLinkProblem(path, target);
-      if (problem !== undefined) throw refuse(`${where}: ${problem}`);
+      if (problem !== undefined) throw refuseAction(`${where}: ${problem}`);
       return { op: 'symlink', path, target };
     }
   }
 }
 
 function readPath(path: unknown, where: string): string {
-  if (typeof path !== 'string') throw refuse(`${where} must be text`);
+  if (typeof path !== 'string') throw refuseAction(`${where} must be text`);
   const problem = findPathProblem(path);
-  if (problem !== undefined) throw refuse(`${where}: ${problem}`);
+  if (problem !== undefined) throw refuseAction(`${where}: ${problem}`);
   return path;
 }
 
-function readContent(fields: { readonly [name: string]: unknown }, where: string): Uint8Array {
+function readContent(fields: Fields, where: string): Uint8Array {
   const { text, base64 } = fields;
   if ((text === undefined) === (base64 === undefined))
-    throw refuse(`${where}: give either text or base64`);
+    throw refuseAction(`${where}: give either text or base64`);
   const given = text ?? base64;
   if (typeof given !== 'string' || !given.isWellFormed())
-    throw refuse(`${where}: content must be well-formed text`);
-  if (given.length > 2 * MAX_CONTENT_BYTES) throw refuse(`${where}: the content is too large`);
+    throw refuseAction(`${where}: content must be well-formed text`);
+  if (given.length > 2 * MAX_CONTENT_BYTES)
+    throw refuseAction(`${where}: the content is too large`);
   const bytes = Buffer.from(given, text === undefined ? 'base64' : 'utf8');
   if (text === undefined && bytes.toString('base64') !== given)
-    throw refuse(`${where}: base64 is not in its standard form`);
+    throw refuseAction(`${where}: base64 is not in its standard form`);
   if (bytes.length > MAX_CONTENT_BYTES)
-    throw refuse(`${where}: the content is larger than ${MAX_CONTENT_BYTES} bytes`);
+    throw refuseAction(`${where}: the content is larger than ${MAX_CONTENT_BYTES} bytes`);
   return bytes;
 }
 
@@ -163,9 +156,9 @@ function readMode<Default>(
   if (mode === undefined) return otherwise;
   const bits = parseMode(mode);
   if (bits === undefined)
-    throw refuse(`${where}: mode must be permission bits such as 0o644 or '0644'`);
+    throw refuseAction(`${where}: mode must be permission bits such as 0o644 or '0644'`);
   if ((bits & needed) !== needed) {
-    throw refuse(
+    throw refuseAction(
       `${where}: mode ${formatMode(bits)} would keep the owner out, so the result could not be observed`,
     );
   }
@@ -190,7 +183,7 @@ export function formatMode(mode: number): string {
 }
 
 /** The action as plain data, the same for every way of writing the same operations. */
-export function describeAction(action: CheckedAction): Value {
+export function describeAction(action: CheckedFilesAction): Value {
   return {
     operations: action.operations.map((operation): Value => {
       if (operation.op !== 'write') return { ...operation };
@@ -204,7 +197,7 @@ export function describeAction(action: CheckedAction): Value {
  * Every path that an action names: nothing else, and nothing that does not lie below one of them,
  * may change.
  */
-export function namedPaths(action: CheckedAction): ReadonlySet<string> {
+export function namedPaths(action: CheckedFilesAction): ReadonlySet<string> {
   return new Set(
     action.operations.flatMap((operation) => [
       operation.path,
@@ -219,7 +212,7 @@ export function probePath(token: string): string {
 }
 
 /** The action of the admission probe: an ordinary write to a place that only it can name. */
-export function probeAction(token: string): CheckedAction {
+export function probeAction(token: string): CheckedFilesAction {
   return {
     operations: [
       { op: 'write', path: probePath(token), bytes: Buffer.from(token), mode: undefined },
@@ -227,26 +220,9 @@ export function probeAction(token: string): CheckedAction {
   };
 }
 
-function readObject(
-  input: unknown,
-  known: readonly string[],
-  where: string,
-): { readonly [name: string]: unknown } {
-  const prototype: unknown =
-    typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
-  if (prototype !== Object.prototype && prototype !== null)
-    throw refuse(`${where} must be a plain object`);
-  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object)).filter(
-    ([, field]) => field.enumerable,
-  );
-  const accessor = fields.some(([, field]) => !('value' in field));
-  if (accessor) throw refuse(`${where} must be plain data, without accessors`);
-  const unknown = fields.find(([name]) => !known.includes(name))?.[0];
-  if (unknown !== undefined)
-    throw refuse(`${where} has an unknown field "${unknown}"; it may have ${known.join(', ')}`);
-  return Object.fromEntries(fields.map(([name, field]) => [name, field.value]));
-}
-
-function refuse(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
+/** The fields of an object; one that is not known is refused by name. */
+function readObject(input: unknown, known: readonly string[], where: string): Fields {
+  const fields = readFields(input, where);
+  refuseUnknown(fields, known, where);
+  return fields;
 }

@@ -1,54 +1,59 @@
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import {
+  type Backend,
+  type HoldRequest,
+  type HoldResult,
+  stageFailed,
+} from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
+import { adapterFault, promotable } from '../../backend/promotable.ts';
+import { adapterCode, readValuesOption } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
+  Markers,
   PromotableAdapter,
   PromotableProbe,
-  Stage,
-  Staged,
   Survey,
 } from '../../contract/adapter.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
-import type { Certificate, Claim } from '../../contract/proof.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
-import { EffectMatchError, invariant } from '../../errors.ts';
+import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
-import type { Manifest as Statement } from '../../protocol/manifest.ts';
+import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import type { Value } from '../../protocol/value.ts';
+import { isBusyFault } from '../../sqlite/commit.ts';
 import {
-  asFault,
   createPrivateFile,
   immediate,
   openDatabase,
   pinDurability,
 } from '../../sqlite/connection.ts';
 import {
-  type CheckedAction,
+  type CheckedFilesAction,
   describeAction,
   parseAction,
   probeAction,
   probePath,
 } from './action.ts';
-import { adoptFolder, demandPlainFolder, refused } from './adoption.ts';
+import { adoptFolder, demandPlainFolder, newFolderName, refused } from './adoption.ts';
+import { FilesCandidate, type FilesTools } from './candidate.ts';
 import {
   ensureControl,
-  type Manifest,
+  type FolderVersion,
   readCurrent,
-  readManifest,
-  type Version,
+  readEntries,
+  storeStamps,
+  type VersionEntries,
 } from './control.ts';
 import { CHANNELS, PROBE_TARGET } from './evidence.ts';
-import { type Layout, layoutOf, makePassage, showCurrent, treeOf } from './layout.ts';
-import { asUnavailable, markersOf } from './markers.ts';
+import { type FolderLayout, layoutOf, makePassage, showCurrent, treeOf } from './layout.ts';
+import { findMarker, markersOf } from './markers.ts';
 import { FilesSchema } from './normalise.ts';
 import { readState } from './reading.ts';
-import { openStage, storeStamps } from './stage.ts';
 import { identifyControl, surveyFolder } from './survey.ts';
-import { sweep } from './sweep.ts';
+import { registerStage, sweep } from './sweep.ts';
 import { systemCode } from './tree.ts';
 
 const BUSY_TIMEOUT_MS = 5000;
@@ -81,47 +86,38 @@ const OPTIONS: OptionNames<FilesOptions> = { root: true, control: true, adopt: t
 export async function openAdapter(
   options: FilesOptions,
   context: AdapterContext,
-): Promise<FilesAdapter> {
+): Promise<PromotableAdapter<CheckedFilesAction>> {
   if (process.platform === 'win32') throw refused('this adapter needs a POSIX file system');
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
   if (typeof options.root !== 'string' || options.root === '')
     throw refused('root must be the path of a folder');
-  const values = options.values ?? 'plain';
-  if (values !== 'plain' && values !== 'digest')
-    throw refused(`values "${String(values)}" is neither plain nor digest`);
+  const values = readValuesOption(options.values, refused);
   const layout = layoutOf(options);
   admitLayout(layout);
   // Before anything is written, so that a refused folder stays as it was.
   if (!existsSync(layout.database)) demandAdoption(layout, options);
   const db = openControl(layout);
   try {
-    return await asUnavailable(async () => {
-      const backend = await ensureControl(db, relative(layout.control, layout.root), DEADLINE);
-      pinDurability(db);
-      if (readCurrent(db) === undefined) {
-        demandAdoption(layout, options);
-        await adoptFolder(db, layout, DEADLINE);
-      }
-      await showCurrent(db, layout, DEADLINE);
-      await sweep(db, layout, { nowMs: context.clock.now(), ...DEADLINE });
-      return new FilesAdapter({
-        layout,
-        db,
-        backend,
-        values,
-        context,
-        identity: identifyControl(layout),
-      });
-    });
+    const backend = await ensureControl(db, relative(layout.control, layout.root), DEADLINE);
+    pinDurability(db);
+    if (readCurrent(db) === undefined) {
+      demandAdoption(layout, options);
+      await adoptFolder(db, layout, DEADLINE);
+    }
+    await showCurrent(db, layout, DEADLINE);
+    await sweep(db, layout, { nowMs: context.clock.now(), ...DEADLINE });
+    const identity = identifyControl(layout);
+    const opened = { layout, db, backend, values, context, identity };
+    return promotable(new FilesBackend(opened), context);
   } catch (error) {
     db.close();
-    throw error;
+    throw adapterFault(error);
   }
 }
 
 /** Whether the control folder can serve the root. */
-function admitLayout(layout: Layout): void {
+function admitLayout(layout: FolderLayout): void {
   const { root, control } = layout;
   if (`${control}/`.startsWith(`${root}/`) || `${root}/`.startsWith(`${control}/`)) {
     throw refused('the control folder and the root must not lie inside each other');
@@ -137,7 +133,7 @@ function admitLayout(layout: Layout): void {
   }
 }
 
-function demandAdoption(layout: Layout, { adopt }: FilesOptions): void {
+function demandAdoption(layout: FolderLayout, { adopt }: FilesOptions): void {
   demandPlainFolder(layout.root);
   if (adopt === true) return;
   throw refused(
@@ -149,7 +145,7 @@ function demandAdoption(layout: Layout, { adopt }: FilesOptions): void {
 /**
  * The control file is for its owner alone: it names every file, also those that others may not see.
  */
-function openControl(layout: Layout): DatabaseSync {
+function openControl(layout: FolderLayout): DatabaseSync {
   try {
     makePassage(layout.control);
     makePassage(layout.versions);
@@ -158,12 +154,12 @@ function openControl(layout: Layout): DatabaseSync {
     chmodSync(layout.database, 0o600);
     return db;
   } catch (error) {
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the control folder could not be opened');
+    throw adapterFault(error);
   }
 }
 
 interface Opened {
-  readonly layout: Layout;
+  readonly layout: FolderLayout;
   readonly db: DatabaseSync;
   readonly backend: string;
   readonly values: Registration['values'];
@@ -172,157 +168,105 @@ interface Opened {
 }
 
 /** One folder with versions behind a symbolic link. Reports; decides nothing. */
-export class FilesAdapter implements PromotableAdapter<CheckedAction> {
-  readonly capability = 'PROMOTABLE';
+class FilesBackend implements Backend<CheckedFilesAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;
   readonly identity: AdapterIdentity;
   readonly registration: Registration;
-  readonly markers: PromotableAdapter['markers'];
-  readonly probe: PromotableProbe<CheckedAction>;
+  readonly markers: Markers;
+  readonly probe: PromotableProbe<CheckedFilesAction>;
+  readonly parseAction = parseAction;
+  readonly describeAction = describeAction;
   readonly #opened: Opened;
   readonly #schema: FilesSchema;
-  readonly #stages = new Set<Stage>();
-  #known: { readonly folder: string; readonly manifest: Manifest } | undefined;
-  #survey: Survey | undefined;
+  #known: { readonly folder: string; readonly entries: VersionEntries } | undefined;
 
   constructor(opened: Opened) {
     const { db, layout, backend, values, context } = opened;
     this.#opened = opened;
-    this.identity = { kind: 'files', backend, code: adapterCode() };
+    const code = adapterCode(import.meta.url, '../../sqlite/');
+    this.identity = { kind: 'files', backend, code };
     this.#schema = new FilesSchema(values);
     this.registration = this.#schema.registration;
-    const redo = async () => await showCurrent(db, layout, DEADLINE);
-    this.markers = markersOf(db, {
-      busyTimeoutMs: BUSY_TIMEOUT_MS,
-      reached: context.reached,
-      redo,
-    });
+    // A committed marker that is found must be visible in the folder.
+    const redo = () => showCurrent(db, layout, DEADLINE);
+    const { reached } = context;
+    this.markers = markersOf(db, { busyTimeoutMs: BUSY_TIMEOUT_MS, reached, redo });
     const durable = async (token: string) => existsSync(join(layout.root, probePath(token)));
     this.probe = { action: probeAction, target: PROBE_TARGET, durable };
   }
 
-  async normalise(manifest: Statement): Promise<Statement> {
+  async normalise(manifest: Manifest): Promise<Manifest> {
     return normaliseManifest(this.#schema, manifest);
   }
 
-  /**
-   * A version that is replaced and removed while it is being read is read again as what replaced
-   * it.
-   */
+  /** A version that is replaced and removed while it is read is read again as its successor. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    return await asUnavailable(async () => {
-      await this.#redo();
-      for (;;) {
-        const version = this.#current();
-        try {
-          return readState(
-            treeOf(this.#opened.layout, version.folder),
-            this.#manifestOf(version),
-            reads,
-          );
-        } catch (error) {
-          if (systemCode(error) === undefined || this.#current().folder === version.folder)
-            throw error;
-        }
+    await this.#showCurrent();
+    for (;;) {
+      const version = this.#current();
+      const tree = treeOf(this.#opened.layout, version.folder);
+      try {
+        return readState(tree, this.#entriesOf(version), reads);
+      } catch (error) {
+        const isReplaced = this.#current().folder !== version.folder;
+        if (systemCode(error) === undefined || !isReplaced) throw error;
       }
-    });
-  }
-
-  parseAction(input: unknown): CheckedAction {
-    return parseAction(input);
-  }
-
-  describeAction(action: CheckedAction): Value {
-    return describeAction(action);
-  }
-
-  /** The same list, frozen, as long as nothing moved. */
-  async survey(): Promise<Survey> {
-    const survey = surveyFolder(this.#opened.layout, this.#opened);
-    if (JSON.stringify(this.#survey) !== JSON.stringify(survey)) this.#survey = survey;
-    return this.#survey ?? survey;
-  }
-
-  async stage(claim: Claim, certificate: Certificate, action: CheckedAction): Promise<Staged> {
-    const { db, layout, backend, context, values, identity } = this.#opened;
-    if (!db.isOpen)
-      throw new EffectMatchError(
-        'ERR_EM_ADAPTER_UNAVAILABLE',
-        'the adapter is closed; open it again',
-      );
-    if (identifyControl(layout) !== identity) {
-      return {
-        kind: 'failed',
-        reason: 'backend-replaced',
-        detail: 'the control folder is not the one that was opened',
-      };
     }
-    const tools = {
-      ...{
-        db,
-        layout,
-        backend,
-        context,
-        busyTimeoutMs: BUSY_TIMEOUT_MS,
-        quotesValues: values === 'plain',
+  }
+
+  async survey(): Promise<Survey> {
+    return surveyFolder(this.#opened.layout, this.#opened);
+  }
+
+  async hold({ occurrence }: HoldRequest): Promise<HoldResult<CheckedFilesAction>> {
+    const { db, layout, identity, context } = this.#opened;
+    if (identifyControl(layout) !== identity)
+      return stageFailed('backend-replaced', 'the control folder is not the one that was opened');
+    await this.#showCurrent();
+    const folder = newFolderName();
+    const candidate = new FilesCandidate(this.#candidateTools(), this.#current(), folder);
+    try {
+      await immediate(db, () => registerStage(db, folder, context.clock.now()), DEADLINE);
+    } catch (error) {
+      if (!isBusyFault(error)) throw error;
+      const detail = `other writers kept the control file locked for ${BUSY_TIMEOUT_MS} ms`;
+      return stageFailed('busy', detail);
+    }
+    return { kind: 'open', candidate, marker: findMarker(db, occurrence) };
+  }
+
+  #candidateTools(): FilesTools {
+    const { db, layout, backend, context, values } = this.#opened;
+    return {
+      ...{ db, layout, backend, context, busyTimeoutMs: BUSY_TIMEOUT_MS },
+      quotesValues: values === 'plain',
+      entriesOf: (version) => this.#entriesOf(version),
+      restamp: async (version, entries) => {
+        this.#known = { folder: version.folder, entries };
+        await immediate(db, () => storeStamps(db, version, entries), DEADLINE);
       },
-      manifestOf: (version: Version) => this.#manifestOf(version),
-      restamp: async (version: Version, manifest: Manifest) => {
-        this.#known = { folder: version.folder, manifest };
-        await immediate(db, () => storeStamps(db, version, manifest), DEADLINE);
-      },
-      onEnd: async (stage: Stage, promoted: boolean) => {
-        this.#stages.delete(stage);
-        if (promoted) await this.#sweep();
-      },
+      sweep: () => sweep(db, layout, { nowMs: context.clock.now(), deadlineMs: 100 }),
     };
-    return await asUnavailable(async () => {
-      await this.#redo();
-      const staged = await openStage(tools, { claim, certificate }, action);
-      if (staged.kind === 'held') this.#stages.add(staged.stage);
-      return staged;
-    });
   }
 
-  /** Ends every stage that is still held; nothing of them remains. */
   async close(): Promise<void> {
-    for (const stage of [...this.#stages]) await stage.discard();
-    if (this.#opened.db.isOpen) this.#opened.db.close();
+    this.#opened.db.close();
   }
 
-  #current(): Version {
+  #current(): FolderVersion {
     const version = readCurrent(this.#opened.db);
     invariant(version !== undefined, 'an open adapter has a version');
     return version;
   }
 
-  #manifestOf(version: Version): Manifest {
-    if (this.#known?.folder !== version.folder) {
-      this.#known = {
-        folder: version.folder,
-        manifest: readManifest(this.#opened.db, version.number),
-      };
-    }
-    return this.#known.manifest;
+  #entriesOf({ folder, number }: FolderVersion): VersionEntries {
+    if (this.#known?.folder !== folder)
+      this.#known = { folder, entries: readEntries(this.#opened.db, number) };
+    return this.#known.entries;
   }
 
-  async #redo(): Promise<void> {
-    await showCurrent(this.#opened.db, this.#opened.layout, DEADLINE);
+  #showCurrent(): Promise<void> {
+    return showCurrent(this.#opened.db, this.#opened.layout, DEADLINE);
   }
-
-  /**
-   * Tidying up never turns a promotion that is over into a failure; what it leaves the next sweep
-   * finds.
-   */
-  async #sweep(): Promise<void> {
-    const { db, layout, context } = this.#opened;
-    await sweep(db, layout, { nowMs: context.clock.now(), deadlineMs: 100 }).catch(() => {});
-  }
-}
-
-/** The adapter's own modules and those they stand on. */
-function adapterCode(): string {
-  const folders = ['.', '../../sqlite/', '../../backend/'];
-  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

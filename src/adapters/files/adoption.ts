@@ -2,13 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { EffectMatchError } from '../../errors.ts';
+import { refusalsOf } from '../../backend/setup.ts';
 import { immediate } from '../../sqlite/connection.ts';
 import { findTreeProblem } from './boundary.ts';
 import { hashFile } from './content.ts';
-import { type Entry, readCurrent, writeVersion } from './control.ts';
-import type { Layout } from './layout.ts';
-import { type Found, listTree, systemCode, systemWords } from './tree.ts';
+import { type FileEntry, readCurrent, writeVersion } from './control.ts';
+import type { FolderLayout } from './layout.ts';
+import { listTree, systemCode, systemWords, type TreeItem } from './tree.ts';
+
+/** A refusal to open the adapter. */
+export const refused = refusalsOf('files');
 
 /** A folder under a name that nobody can guess. */
 export function newFolderName(): string {
@@ -16,7 +19,7 @@ export function newFolderName(): string {
 }
 
 /** What a version keeps of something found; `digest` is that of a file. */
-export function entryOf(item: Found, digest: string | null): Entry {
+export function entryOf(item: TreeItem, digest: string | null): FileEntry {
   const { path, kind, mode, size, link, stamp } = item;
   if (kind === 'special') throw refused(`"${path}" is a device, pipe or socket`);
   const isFile = kind === 'file';
@@ -30,22 +33,22 @@ export function entryOf(item: Found, digest: string | null): Entry {
  */
 export async function adoptFolder(
   db: DatabaseSync,
-  layout: Layout,
+  layout: FolderLayout,
   deadline: { readonly deadlineMs: number },
 ): Promise<void> {
   await immediate(
     db,
     () => {
       if (readCurrent(db) !== undefined) return;
-      const entries = inspectFolder(layout.root);
-      const manifest = new Map(entries.map((entry) => [entry.path, entry]));
-      writeVersion(db, { number: 1, folder: newFolderName() }, new Map(), manifest);
+      const found = inspectFolder(layout.root);
+      const entries = new Map(found.map((entry) => [entry.path, entry]));
+      writeVersion(db, { number: 1, folder: newFolderName() }, new Map(), entries);
     },
     deadline,
   );
 }
 
-function inspectFolder(root: string): readonly Entry[] {
+function inspectFolder(root: string): readonly FileEntry[] {
   try {
     const found = listTree(root);
     const problem = findTreeProblem(found);
@@ -82,9 +85,4 @@ export function demandPlainFolder(root: string): void {
   const stats = lstatSync(root, { throwIfNoEntry: false });
   if (stats === undefined) throw refused(`there is no folder "${root}"; create it first`);
   if (!stats.isDirectory()) throw refused(`"${root}" is not a plain folder`);
-}
-
-/** A refusal to register, in words that say what to change. */
-export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `files: ${what}`, { cause });
 }

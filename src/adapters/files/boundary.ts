@@ -1,5 +1,5 @@
 import { findLinkProblem, findPathProblem, foldName, RESERVED_PREFIX } from './paths.ts';
-import type { Found } from './tree.ts';
+import type { TreeItem } from './tree.ts';
 
 /** Something in a folder that could not be protected, and why. */
 export interface TreeProblem {
@@ -11,7 +11,7 @@ export interface TreeProblem {
  * The first thing in a folder that leads out of it, that no approval can name, or that is no
  * content at all.
  */
-export function findTreeProblem(found: readonly Found[]): TreeProblem | undefined {
+export function findTreeProblem(found: readonly TreeItem[]): TreeProblem | undefined {
   const names = new Set<string>();
   for (const item of found) {
     const what = findItemProblem(item, names);
@@ -20,7 +20,7 @@ export function findTreeProblem(found: readonly Found[]): TreeProblem | undefine
   return undefined;
 }
 
-function findItemProblem(item: Found, names: Set<string>): string | undefined {
+function findItemProblem(item: TreeItem, names: Set<string>): string | undefined {
   const { path, kind, mode, link, notUtf8 } = item;
   if (notUtf8 !== null) return `its ${notUtf8} is not valid UTF-8`;
   if (kind === 'special') return 'it is a device, pipe or socket';

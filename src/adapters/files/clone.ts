@@ -9,15 +9,15 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { hashFile } from './content.ts';
-import type { Entry, Manifest } from './control.ts';
+import type { FileEntry, VersionEntries } from './control.ts';
 import {
   describePlace,
-  type Found,
   flush,
   keepOwner,
   listTree,
   type Owner,
   systemCode,
+  type TreeItem,
 } from './tree.ts';
 
 /**
@@ -27,7 +27,7 @@ export type Cloned =
   | {
       readonly kind: 'cloned';
       /** The base with the stamps of now; the same object as before where none had moved. */
-      readonly base: Manifest;
+      readonly base: VersionEntries;
       /**
        * Each folder of the base as it was found, by path: whoever adds, removes or permits
        * something there moves it.
@@ -44,12 +44,12 @@ const CANNOT_LINK = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSY
  * nothing is copied and nothing read. Every file is looked at on the way; only one that does not
  * look as it was promoted is hashed again.
  */
-export function cloneTree(from: string, manifest: Manifest, to: string): Cloned {
+export function cloneTree(from: string, entries: VersionEntries, to: string): Cloned {
   const found = listTree(from);
-  const restamped: Entry[] = [];
+  const restamped: FileEntry[] = [];
   const folders = new Map<string, string>();
   for (const item of found) {
-    const entry = manifest.get(item.path);
+    const entry = entries.get(item.path);
     const what = compareWithEntry(from, item, entry);
     if (entry === undefined || what !== undefined)
       return { kind: 'changed', path: item.path, what: what ?? 'it is new' };
@@ -58,9 +58,9 @@ export function cloneTree(from: string, manifest: Manifest, to: string): Cloned 
     if (item.kind === 'directory') folders.set(item.path, describePlace(item));
     layOut(from, item, to);
   }
-  if (found.length !== manifest.size) {
+  if (found.length !== entries.size) {
     const paths = new Set(found.map(({ path }) => path));
-    const path = [...manifest.keys()].find((known) => !paths.has(known)) ?? '.';
+    const path = [...entries.keys()].find((known) => !paths.has(known)) ?? '.';
     return { kind: 'changed', path, what: 'it is missing' };
   }
   // Last and from the inside out, since a folder may deny writing to its owner too.
@@ -68,13 +68,17 @@ export function cloneTree(from: string, manifest: Manifest, to: string): Cloned 
     if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
   const base =
     restamped.length === 0
-      ? manifest
-      : new Map([...manifest, ...restamped.map((e) => [e.path, e] as const)]);
+      ? entries
+      : new Map([...entries, ...restamped.map((e) => [e.path, e] as const)]);
   return { kind: 'cloned', base, folders };
 }
 
 /** Says in which way something is not what was promoted; undefined where it is. */
-function compareWithEntry(from: string, item: Found, entry: Entry | undefined): string | undefined {
+function compareWithEntry(
+  from: string,
+  item: TreeItem,
+  entry: FileEntry | undefined,
+): string | undefined {
   if (item.notUtf8 !== null) return `its ${item.notUtf8} is not valid UTF-8`;
   if (entry === undefined) return 'it appeared';
   if (item.kind !== entry.kind) return 'it is something else';
@@ -86,7 +90,7 @@ function compareWithEntry(from: string, item: Found, entry: Entry | undefined): 
   return undefined;
 }
 
-function layOut(from: string, item: Found, to: string): void {
+function layOut(from: string, item: TreeItem, to: string): void {
   const place = join(to, item.path);
   if (item.kind === 'directory') mkdirSync(place, { mode: 0o700 });
   else if (item.kind === 'symlink') symlinkSync(item.link ?? '', place);
@@ -94,7 +98,7 @@ function layOut(from: string, item: Found, to: string): void {
   if (item.kind !== 'file') keepOwner(place, item.owner);
 }
 
-function linkOrCopy(from: string, to: string, { mode, owner }: Found): void {
+function linkOrCopy(from: string, to: string, { mode, owner }: TreeItem): void {
   try {
     linkSync(from, to);
   } catch (error) {

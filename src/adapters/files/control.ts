@@ -22,7 +22,7 @@ const SCHEMA = `
  * What a version holds at one path. Kept in the control file from the version that brought it to
  * the one that ended it.
  */
-export interface Entry {
+export interface FileEntry {
   readonly path: string;
   readonly kind: 'file' | 'directory' | 'symlink';
   readonly mode: number | null;
@@ -37,10 +37,10 @@ export interface Entry {
 }
 
 /** All of a version, by path. */
-export type Manifest = ReadonlyMap<string, Entry>;
+export type VersionEntries = ReadonlyMap<string, FileEntry>;
 
 /** A version of the folder that was promoted, and the folder in which its tree lies. */
-export interface Version {
+export interface FolderVersion {
   readonly number: number;
   readonly folder: string;
 }
@@ -89,23 +89,23 @@ export async function ensureControl(
 }
 
 /** The version that counts; undefined before the folder was adopted. */
-export function readCurrent(db: DatabaseSync): Version | undefined {
+export function readCurrent(db: DatabaseSync): FolderVersion | undefined {
   const sql = 'select number, folder from version join pointer on pointer.version = version.number';
   const row = statement(db, sql).get();
   return row === undefined ? undefined : { number: Number(row.number), folder: String(row.folder) };
 }
 
 /** Every entry of a version. */
-export function readManifest(db: DatabaseSync, number: number): Manifest {
+export function readEntries(db: DatabaseSync, number: number): VersionEntries {
   const sql = `select path, kind, mode, size, digest, link, stamp from entry
     where since <= ?1 and (until is null or until > ?1) order by path`;
-  const manifest = new Map<string, Entry>();
+  const entries = new Map<string, FileEntry>();
   for (const row of statement(db, sql).iterate(number))
-    manifest.set(String(row.path), readEntry(row));
-  return manifest;
+    entries.set(String(row.path), readEntry(row));
+  return entries;
 }
 
-function readEntry(row: Record<string, unknown>): Entry {
+function readEntry(row: Record<string, unknown>): FileEntry {
   const { kind, mode, digest, link } = row;
   invariant(
     kind === 'file' || kind === 'directory' || kind === 'symlink',
@@ -128,9 +128,9 @@ function readEntry(row: Record<string, unknown>): Entry {
  */
 export function writeVersion(
   db: DatabaseSync,
-  version: Version,
-  before: Manifest,
-  after: Manifest,
+  version: FolderVersion,
+  before: VersionEntries,
+  after: VersionEntries,
 ): void {
   const { number, folder } = version;
   statement(db, 'insert into version (number, folder) values (?, ?)').run(number, folder);
@@ -151,7 +151,7 @@ export function writeVersion(
   ).run(number);
 }
 
-function isSame(one: Entry, other: Entry | undefined): boolean {
+function isSame(one: FileEntry, other: FileEntry | undefined): boolean {
   return (
     other !== undefined && describeEntry(one) === describeEntry(other) && one.stamp === other.stamp
   );
@@ -161,6 +161,19 @@ function isSame(one: Entry, other: Entry | undefined): boolean {
  * Everything about an entry that lasts, as one text: the same for two entries exactly when they are
  * the same.
  */
-export function describeEntry({ path, kind, mode, size, digest, link }: Entry): string {
+export function describeEntry({ path, kind, mode, size, digest, link }: FileEntry): string {
   return JSON.stringify([path, kind, mode, kind === 'directory' ? 0 : size, digest, link]);
+}
+
+/** Writes stamps that moved without the content: a copy of a whole folder has other inodes. */
+export function storeStamps(
+  db: DatabaseSync,
+  version: FolderVersion,
+  entries: VersionEntries,
+): void {
+  const update = statement(
+    db,
+    'update entry set stamp = ?1 where path = ?2 and stamp <> ?1 and since <= ?3 and (until is null or until > ?3)',
+  );
+  for (const { path, stamp } of entries.values()) update.run(stamp, path, version.number);
 }

@@ -1,16 +1,22 @@
-import { hash } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import type { CandidateEvidence } from '../../backend/candidate.ts';
+import { fingerprint } from '../../backend/setup.ts';
 import type { ChannelReport, Evidence } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import { entryOf } from './adoption.ts';
 import { hashFile } from './content.ts';
-import { describeEntry, type Entry, type Manifest, type Version } from './control.ts';
+import {
+  describeEntry,
+  type FileEntry,
+  type FolderVersion,
+  type VersionEntries,
+} from './control.ts';
 import { FILE_TARGET } from './normalise.ts';
 import { RESERVED_PREFIX } from './paths.ts';
 import { rowOf } from './reading.ts';
-import { describePlace, type Found, listTree, stampOf, systemCode } from './tree.ts';
+import { describePlace, listTree, stampOf, systemCode, type TreeItem } from './tree.ts';
 
 /**
  * The channels that must all answer, and agree, before an observation of this adapter counts as
@@ -24,16 +30,16 @@ export const CHANNELS = ['walk', 'operations', 'base', 'links'] as const;
 export const PROBE_TARGET = 'effectmatch-probe';
 
 /** The version a candidate was made from, as it was found when it was cloned. */
-export interface Base {
-  readonly version: Version;
+export interface BaseVersion {
+  readonly version: FolderVersion;
   readonly tree: string;
-  readonly manifest: Manifest;
+  readonly entries: VersionEntries;
   readonly folders: ReadonlyMap<string, string>;
 }
 
 /** What a walk of the candidate found. */
-export interface Reading {
-  readonly after: Manifest;
+export interface CandidateWalk {
+  readonly after: VersionEntries;
   /** Paths that are not what the base has there. */
   readonly changed: readonly string[];
   /** Files with more links than they should have, and what is no file at all. */
@@ -42,7 +48,7 @@ export interface Reading {
    * Files of the base that the candidate does not share: what others write to them shows nowhere
    * else.
    */
-  readonly unshared: readonly Entry[];
+  readonly unshared: readonly FileEntry[];
   /** Fingerprint of all of it. */
   readonly text: string;
 }
@@ -51,12 +57,12 @@ export interface Reading {
  * Walks the candidate for real. A file that is still the very inode of the base, unwritten, has the
  * content that the base has; every other file is hashed.
  */
-export function readCandidate(tree: string, base: Manifest): Reading {
+export function walkCandidate(tree: string, base: VersionEntries): CandidateWalk {
   const found = listTree(tree);
   const known = new Map(
     [...base.values()].filter(({ stamp }) => stamp !== '').map((entry) => [entry.stamp, entry]),
   );
-  const after = new Map<string, Entry>();
+  const after = new Map<string, FileEntry>();
   const changed: string[] = [];
   const strays: string[] = [];
   for (const item of found) {
@@ -79,7 +85,7 @@ export function readCandidate(tree: string, base: Manifest): Reading {
   return { after, changed, strays, unshared, text: fingerprint(describeFound(found, after)) };
 }
 
-function describeStray({ kind, links, notUtf8 }: Found, isShared: boolean): string | undefined {
+function describeStray({ kind, links, notUtf8 }: TreeItem, isShared: boolean): string | undefined {
   if (notUtf8 !== null) return `an entry whose ${notUtf8} is not valid UTF-8`;
   if (kind === 'special') return 'a special file';
   return kind === 'file' && !isShared && links !== 1
@@ -87,7 +93,7 @@ function describeStray({ kind, links, notUtf8 }: Found, isShared: boolean): stri
     : undefined;
 }
 
-function describeFound(found: readonly Found[], after: Manifest): unknown {
+function describeFound(found: readonly TreeItem[], after: VersionEntries): unknown {
   return found.map(({ path, kind, mode, link, stamp }) => [
     path,
     kind,
@@ -104,9 +110,9 @@ function describeFound(found: readonly Found[], after: Manifest): unknown {
  * candidate, which shares them.
  */
 export function describeBase(
-  base: Base,
-  current: Version | undefined,
-  { unshared }: Reading,
+  base: BaseVersion,
+  current: FolderVersion | undefined,
+  { unshared }: CandidateWalk,
 ): string {
   const version = current === undefined ? 'no version' : describeVersion(current);
   const files = unshared.map((entry) => [entry.path, describePlace(entry)] as const);
@@ -125,25 +131,28 @@ function lookAt(path: string): string {
     : describePlace({ stamp: stampOf(stats), mode: Number(stats.mode & 0o7777n) });
 }
 
-/** What an observation is made from. */
-export interface Observed {
-  readonly candidate: string;
+/** What the evidence is made from, besides the walk. */
+interface ObservedTree {
   readonly tree: string;
-  readonly base: Base;
+  readonly base: BaseVersion;
   /** The paths that operations named. */
   readonly named: ReadonlySet<string>;
   readonly window: Evidence['window'];
 }
 
 /** Fingerprint of the raw evidence. */
-export function fingerprintEvidence(reading: Reading, baseNow: string): string {
-  return fingerprint([reading.text, reading.strays, baseNow]);
+export function fingerprintEvidence(walk: CandidateWalk, baseNow: string): string {
+  return fingerprint([walk.text, walk.strays, baseNow]);
 }
 
-/** Evidence from a reading. Nothing is concluded here. */
-export function observeCandidate(observed: Observed, reading: Reading, baseNow: string): Evidence {
-  const { candidate, base, window } = observed;
-  const result = readRecords(observed, reading);
+/** Evidence from a walk of the candidate. Nothing is concluded here. */
+export function observeCandidate(
+  observed: ObservedTree,
+  walk: CandidateWalk,
+  baseNow: string,
+): CandidateEvidence {
+  const { base, window } = observed;
+  const result = readRecords(observed, walk);
   const records = result.kind === 'records' ? result.records : [];
   const targets = new Set([...observed.named].map(targetOf));
   const channels: ChannelReport[] = [
@@ -152,14 +161,13 @@ export function observeCandidate(observed: Observed, reading: Reading, baseNow: 
       : { channel: 'walk', kind: 'silent', why: result.why },
     { channel: 'operations', kind: 'touched', targets: [...targets] },
     { channel: 'base', kind: 'stable', before: describeVersion(base.version), after: baseNow },
-    { channel: 'links', kind: 'stable', before: '', after: reading.strays.slice(0, 5).join(', ') },
+    { channel: 'links', kind: 'stable', before: '', after: walk.strays.slice(0, 5).join(', ') },
   ];
   return {
-    candidate,
-    evidence: fingerprintEvidence(reading, baseNow),
+    evidence: fingerprintEvidence(walk, baseNow),
     records,
     channels,
-    unattributed: reading.changed.filter((path) => !isExplained(path, observed.named)).length,
+    unattributed: walk.changed.filter((path) => !isExplained(path, observed.named)).length,
     assigned: [],
     window,
   };
@@ -180,7 +188,7 @@ function isExplained(path: string, named: ReadonlySet<string>): boolean {
   return false;
 }
 
-export function describeVersion({ number, folder }: Version): string {
+export function describeVersion({ number, folder }: FolderVersion): string {
   return `version ${number} in ${folder}`;
 }
 
@@ -189,10 +197,10 @@ type Records =
   | { readonly kind: 'unclear'; readonly why: string };
 
 /** What cannot be read leaves the channel silent: what is not known must not pass for nothing. */
-function readRecords({ tree, base }: Observed, { changed, after }: Reading): Records {
+function readRecords({ tree, base }: ObservedTree, { changed, after }: CandidateWalk): Records {
   try {
     const records = changed.map((path): ChangeRecord => {
-      const was = base.manifest.get(path);
+      const was = base.entries.get(path);
       const is = after.get(path);
       return {
         op: was === undefined ? 'insert' : is === undefined ? 'delete' : 'update',
@@ -207,8 +215,4 @@ function readRecords({ tree, base }: Observed, { changed, after }: Reading): Rec
     if (systemCode(error) === undefined && !(error instanceof EffectMatchError)) throw error;
     return { kind: 'unclear', why: 'a changed file could not be read' };
   }
-}
-
-function fingerprint(facts: unknown): string {
-  return hash('sha256', JSON.stringify(facts), 'hex');
 }

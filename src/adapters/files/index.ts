@@ -1,9 +1,9 @@
 /** A folder whose changes are held, compared and promoted as whole versions. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
-import type { CheckedAction } from './action.ts';
+import type { CheckedFilesAction } from './action.ts';
 import { type FilesOptions, openAdapter } from './adapter.ts';
 
-export type { CheckedAction, FileOperation, FilesAction } from './action.ts';
+export type { CheckedFilesAction, FileOperation, FilesAction } from './action.ts';
 export type { FilesOptions } from './adapter.ts';
 
 /**
@@ -11,6 +11,6 @@ export type { FilesOptions } from './adapter.ts';
  * file, what they changed is found by walking the copy, and exactly that copy becomes the next
  * version together with its marker.
  */
-export function files(options: FilesOptions): AdapterFactory<CheckedAction> {
+export function files(options: FilesOptions): AdapterFactory<CheckedFilesAction> {
   return { open: async (context) => await openAdapter(options, context) };
 }

@@ -11,18 +11,21 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
 import { immediate } from '../../sqlite/connection.ts';
-import { readCurrent, type Version } from './control.ts';
+import { type FolderVersion, readCurrent } from './control.ts';
 import { flush } from './tree.ts';
 
 /** Where everything lies. `root` is a symbolic link to the tree of one version. */
-export interface Layout {
+export interface FolderLayout {
   readonly root: string;
   readonly control: string;
   readonly versions: string;
   readonly database: string;
 }
 
-export function layoutOf(options: { readonly root: string; readonly control?: string }): Layout {
+export function layoutOf(options: {
+  readonly root: string;
+  readonly control?: string;
+}): FolderLayout {
   const root = resolve(options.root);
   const control = resolve(options.control ?? join(dirname(root), `.${basename(root)}.effectmatch`));
   return {
@@ -34,7 +37,7 @@ export function layoutOf(options: { readonly root: string; readonly control?: st
 }
 
 /** The tree of a version or candidate. */
-export function treeOf(layout: Layout, folder: string): string {
+export function treeOf(layout: FolderLayout, folder: string): string {
   return join(layout.versions, folder, 'tree');
 }
 
@@ -43,7 +46,7 @@ export function treeOf(layout: Layout, folder: string): string {
  * enter.
  */
 export function makeFolder(
-  layout: Layout,
+  layout: FolderLayout,
   folder: string,
 ): { readonly tree: string; readonly scratch: string } {
   makePassage(join(layout.versions, folder));
@@ -61,17 +64,17 @@ export function makePassage(folder: string): void {
 }
 
 /** Relative, so that root and control folder may be moved or copied together. */
-function linkText(layout: Layout, folder: string): string {
+function linkText(layout: FolderLayout, folder: string): string {
   return relative(dirname(layout.root), treeOf(layout, folder));
 }
 
 /** Whether the root is a link into the control folder, whichever version it shows. */
-export function isOurLink(layout: Layout): boolean {
+export function isOurLink(layout: FolderLayout): boolean {
   const text = readRootLink(layout);
   return text?.startsWith(`${relative(dirname(layout.root), layout.versions)}/`) ?? false;
 }
 
-function readRootLink({ root }: Layout): string | undefined {
+function readRootLink({ root }: FolderLayout): string | undefined {
   return lstatSync(root, { throwIfNoEntry: false })?.isSymbolicLink()
     ? readlinkSync(root)
     : undefined;
@@ -84,7 +87,7 @@ function readRootLink({ root }: Layout): string | undefined {
  */
 export async function showCurrent(
   db: DatabaseSync,
-  layout: Layout,
+  layout: FolderLayout,
   deadline: { readonly deadlineMs: number },
 ): Promise<void> {
   const current = readCurrent(db);
@@ -99,7 +102,7 @@ export async function showCurrent(
   );
 }
 
-function switchRoot(layout: Layout, version: Version): void {
+function switchRoot(layout: FolderLayout, version: FolderVersion): void {
   const { root, control } = layout;
   const stats = lstatSync(root, { throwIfNoEntry: false });
   if (

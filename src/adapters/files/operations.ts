@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { unreachable } from '../../errors.ts';
-import { type CheckedAction, type CheckedOperation, formatMode } from './action.ts';
+import { type CheckedFilesAction, type CheckedOperation, formatMode } from './action.ts';
 import { copyFile, stampTime } from './clone.ts';
 import { keepOwner, removeTree, systemCode, systemWords } from './tree.ts';
 
@@ -40,12 +40,12 @@ class Misfit extends Error {}
  */
 export function runOperations(
   workplace: Workplace,
-  action: CheckedAction,
-  options: { readonly quotesValues: boolean },
+  action: CheckedFilesAction,
+  options: { readonly quotesValues: boolean; readonly first: number },
 ): string | undefined {
   for (const [index, operation] of action.operations.entries()) {
     try {
-      runOperation(workplace, operation, index);
+      runOperation(workplace, operation, options.first + index);
     } catch (error) {
       const where = `operation ${index + 1} (${operation.op}${options.quotesValues ? ` ${JSON.stringify(operation.path)}` : ''})`;
       if (error instanceof Misfit) return `${where}: ${error.message}`;

@@ -6,11 +6,11 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { formatMode } from './action.ts';
 import { describeContent, describeDigest, MAX_TEXT_BYTES, readSmallFile } from './content.ts';
-import type { Entry, Manifest } from './control.ts';
+import type { FileEntry, VersionEntries } from './control.ts';
 import { FilesSchema } from './normalise.ts';
 
 /** The columns of an entry that are compared, beside its path. */
-export function rowOf(tree: string, entry: Entry): Row {
+export function rowOf(tree: string, entry: FileEntry): Row {
   const { kind, mode, link } = entry;
   return {
     kind,
@@ -21,7 +21,7 @@ export function rowOf(tree: string, entry: Entry): Row {
 }
 
 /** Small text is read from the file, and counts only if it is what its digest says. */
-function contentOf(tree: string, { path, kind, size, digest }: Entry): Value {
+function contentOf(tree: string, { path, kind, size, digest }: FileEntry): Value {
   if (kind !== 'file' || digest === null) return null;
   if (size > MAX_TEXT_BYTES) return describeDigest(digest, size);
   const bytes = readSmallFile(join(tree, path));
@@ -37,7 +37,7 @@ function contentOf(tree: string, { path, kind, size, digest }: Entry): Value {
 /** Reads what lies at exactly these paths in one version, in the order asked. */
 export function readState(
   tree: string,
-  manifest: Manifest,
+  entries: VersionEntries,
   reads: readonly StateRead[],
 ): readonly StateReading[] {
   const schema = new FilesSchema('plain');
@@ -48,7 +48,7 @@ export function readState(
       `read ${index + 1} of "${read.target}"`,
     );
     const path = String(key.path);
-    const entry = manifest.get(path);
+    const entry = entries.get(path);
     if (entry === undefined) return { target, key, row: null };
     const row: Row = { path, ...rowOf(tree, entry) };
     const names = columns ?? Object.keys(row);

@@ -1,64 +1,53 @@
-import { hash } from 'node:crypto';
 import { lstatSync } from 'node:fs';
+import { deniedOutlets, fingerprint, identifyFile, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import { CHANNELS } from './evidence.ts';
-import { isOurLink, type Layout } from './layout.ts';
+import { type FolderLayout, isOurLink } from './layout.ts';
 import { MAX_PATH_BYTES } from './paths.ts';
 
 /** Routes by which a change to files could leave the folder, and what closes them. */
-const CLOSED: readonly Outlet[] = [
-  [
-    'commands and programs',
+const CLOSED = deniedOutlets({
+  'commands and programs':
     'none is run: an action is a list of operations that the adapter carries out itself',
-  ],
-  [
-    'paths outside the root',
+  'paths outside the root':
     'every path is relative and spelled in one form; no link on the way is followed',
-  ],
-  [
-    'symbolic links out of the root',
+  'symbolic links out of the root':
     'link targets are checked when made and again in the whole candidate',
-  ],
-  ['hard links', 'no operation makes one; changed files must have one link'],
-  ['devices, pipes and sockets', 'no operation makes one; the walk refuses them'],
-  ['set-user-id, set-group-id and sticky bits', 'no operation sets one; the walk refuses them'],
-  [
-    'names that some file systems take for one',
+  'hard links': 'no operation makes one; changed files must have one link',
+  'devices, pipes and sockets': 'no operation makes one; the walk refuses them',
+  'set-user-id, set-group-id and sticky bits': 'no operation sets one; the walk refuses them',
+  'names that some file systems take for one':
     'the walk refuses names that differ only in case or Unicode form',
-  ],
-  ['files shared with other versions', 'never written: each change makes a new inode'],
-  ['control folder and older versions', 'outside the candidate'],
-].map(([outlet = '', by = '']) => ({ outlet, disposition: 'denied', by }));
+  'files shared with other versions': 'never written: each change makes a new inode',
+  'control folder and older versions': 'outside the candidate',
+});
 
 const ENFORCEMENT = fingerprint([CLOSED, CHANNELS, MAX_PATH_BYTES, process.versions.sqlite]);
 
 /** What tells the control file that was opened from another one at its place. */
-export function identifyControl(layout: Layout): string {
-  const parts = [layout.control, layout.versions, layout.database].map((path) => {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    return stats === undefined
-      ? 'missing'
-      : `${stats.dev}:${stats.ino}:${stats.uid}:${stats.gid}:${stats.mode}`;
-  });
-  return parts.join(' ');
+export function identifyControl(layout: FolderLayout): string {
+  const { control, versions, database } = layout;
+  return [control, versions, database].map((path) => identifyFile(path, 'itself')).join(' ');
 }
 
 /** Every route by which an action could persist something, as things are now. */
 export function surveyFolder(
-  layout: Layout,
+  layout: FolderLayout,
   opened: { readonly backend: string; readonly identity: string },
 ): Survey {
   const identity = identifyControl(layout);
   const problems: Outlet[] = [];
   if (!isOurLink(layout))
-    problems.push(open('root', 'it is not the link that EffectMatch made; put the link back'));
+    problems.push(
+      openOutlet('root', 'it is not the link that EffectMatch made; put the link back'),
+    );
   if (identity !== opened.identity)
     problems.push(
-      open('control folder', 'another one, or other rights, since it was opened; reopen it'),
+      openOutlet('control folder', 'another one, or other rights, since it was opened; reopen it'),
     );
   const mode = lstatSync(layout.control, { throwIfNoEntry: false })?.mode ?? 0;
   if ((mode & 0o022) !== 0)
-    problems.push(open('control folder', 'others may write to it; take that right away'));
+    problems.push(openOutlet('control folder', 'others may write to it; take that right away'));
   const observed: Outlet = {
     outlet: 'files and folders below the root',
     disposition: 'observed',
@@ -72,12 +61,4 @@ export function surveyFolder(
     credentials: fingerprint([identity, process.getuid?.() ?? null]),
     enforcement: ENFORCEMENT,
   };
-}
-
-function open(outlet: string, by: string): Outlet {
-  return { outlet, disposition: 'unclassified', by };
-}
-
-function fingerprint(facts: unknown): string {
-  return hash('sha256', JSON.stringify(facts), 'hex');
 }

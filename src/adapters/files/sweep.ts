@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { immediate, statement } from '../../sqlite/connection.ts';
 import { readCurrent } from './control.ts';
-import type { Layout } from './layout.ts';
+import type { FolderLayout } from './layout.ts';
 import { removeTree, systemCode } from './tree.ts';
 
 /** So many versions keep their trees, for programs that are still reading an older one. */
@@ -50,7 +50,7 @@ export function isRegistered(db: DatabaseSync, folder: string): boolean {
  */
 export async function sweep(
   db: DatabaseSync,
-  layout: Layout,
+  layout: FolderLayout,
   options: { readonly nowMs: number; readonly deadlineMs: number },
 ): Promise<void> {
   const { nowMs } = options;

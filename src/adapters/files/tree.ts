@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorMessage } from 'node:util';
-import type { Entry } from './control.ts';
+import type { FileEntry } from './control.ts';
 
 /** Whom something belongs to. Not compared, but what is made anew is given to the same owner. */
 export interface Owner {
@@ -25,9 +25,9 @@ export interface Owner {
  * One thing that lies in a folder, as the file system tells it. The folder itself is `.` and comes
  * first.
  */
-export interface Found {
+export interface TreeItem {
   readonly path: string;
-  readonly kind: Entry['kind'] | 'special';
+  readonly kind: FileEntry['kind'] | 'special';
   /** Permission bits, the special ones included; a symbolic link has none of its own. */
   readonly mode: number | null;
   readonly size: number;
@@ -47,13 +47,13 @@ export interface Found {
 }
 
 /** Everything in a folder, parents before children, in a fixed order; follows no link. */
-export function listTree(folder: string): readonly Found[] {
-  const found: Found[] = [describe(folder, '.')];
+export function listTree(folder: string): readonly TreeItem[] {
+  const found: TreeItem[] = [describe(folder, '.')];
   if (found[0]?.kind === 'directory') listInto(found, folder, '');
   return found;
 }
 
-function listInto(found: Found[], folder: string, prefix: string): void {
+function listInto(found: TreeItem[], folder: string, prefix: string): void {
   const names = readdirSync(join(folder, prefix), { encoding: 'buffer' }).sort(Buffer.compare);
   for (const bytes of names) {
     const path = `${prefix}${bytes.toString('utf8')}`;
@@ -70,7 +70,7 @@ function listInto(found: Found[], folder: string, prefix: string): void {
 
 const NOBODY: Owner = { uid: -1, gid: -1 };
 
-function describe(folder: string, path: string): Found {
+function describe(folder: string, path: string): TreeItem {
   const file = join(folder, path);
   const stats = lstatSync(file, { bigint: true });
   const kind = kindOf(stats);
@@ -90,7 +90,7 @@ function describe(folder: string, path: string): Found {
   };
 }
 
-function kindOf(stats: BigIntStats): Found['kind'] {
+function kindOf(stats: BigIntStats): TreeItem['kind'] {
   if (stats.isFile()) return 'file';
   if (stats.isDirectory()) return 'directory';
   return stats.isSymbolicLink() ? 'symlink' : 'special';
@@ -105,7 +105,7 @@ export function stampOf(stats: BigIntStats): string {
 }
 
 /** What shows that somebody wrote to something or changed its permissions. */
-export function describePlace({ stamp, mode }: Pick<Found, 'stamp' | 'mode'>): string {
+export function describePlace({ stamp, mode }: Pick<TreeItem, 'stamp' | 'mode'>): string {
   return `${stamp}:${mode}`;
 }
 

@@ -4,6 +4,5 @@ import { MARKER_TABLE } from './control.ts';
 /** The marker table beside the document. A promotion is short, and one that hangs is left alone. */
 export const { findMarker, insertMarker, markersOf, faultOf } = markerTable({
   table: MARKER_TABLE,
-  subject: 'the snapshot file',
   voidDeadlineMs: 250,
 });

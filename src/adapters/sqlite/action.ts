@@ -1,11 +1,12 @@
 import type { SQLInputValue } from 'node:sqlite';
+import { readSql, readStatements } from '../../backend/action.ts';
 import {
+  type Fields,
   readFields,
   refuseAction,
   refuseRounded,
   refuseUnknown,
 } from '../../contract/action-input.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 import { MAX_VALUE_BYTES } from '../../sqlite/connection.ts';
 import { PROBE_TABLE } from './control.ts';
@@ -25,7 +26,7 @@ export interface SqliteStatement {
 export type SqliteAction = SqliteStatement | { readonly statements: readonly SqliteStatement[] };
 
 /** An action that was checked completely: its own copy, ready to bind. */
-export interface CheckedAction {
+export interface CheckedSqliteAction {
   readonly statements: readonly CheckedStatement[];
 }
 
@@ -37,56 +38,20 @@ export interface CheckedStatement {
 
 const BIGINT_OR_REAL =
   'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
-const MAX_SQL_CHARACTERS = 1024 * 1024;
-const MAX_STATEMENTS = 1000;
 const MAX_PARAMETERS = 32_766;
 
 /**
  * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
  * it.
  */
-export function parseAction(input: unknown): CheckedAction {
-  try {
-    return readAction(input);
-  } catch (cause) {
-    if (cause instanceof EffectMatchError) throw cause;
-    // A proxy may throw anything it likes.
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
-  }
+export function parseAction(input: unknown): CheckedSqliteAction {
+  return { statements: readStatements(input, parseStatement) };
 }
 
-function readAction(input: unknown): CheckedAction {
-  const action = readFields(input, 'the action');
-  if (!Object.hasOwn(action, 'statements'))
-    return { statements: [parseStatement(action, 'the action')] };
-  refuseUnknown(action, ['statements'], 'the action');
-  const { statements } = action;
-  if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
-    throw refuseAction(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
-  }
-  return {
-    statements: Array.from(statements, (statement: unknown, index) => {
-      const where = `statement ${index + 1}`;
-      return parseStatement(readFields(statement, where), where);
-    }),
-  };
-}
-
-function parseStatement(
-  statement: { readonly [name: string]: unknown },
-  where: string,
-): CheckedStatement {
+function parseStatement(statement: Fields, where: string): CheckedStatement {
   refuseUnknown(statement, ['sql', 'values'], where);
-  const { sql, values } = statement;
-  if (typeof sql !== 'string' || sql.trim() === '')
-    throw refuseAction(`${where}: sql must be a text with one statement`);
-  if (sql.length > MAX_SQL_CHARACTERS)
-    throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
-  if (sql.includes('\0'))
-    throw refuseAction(
-      `${where}: sql contains a NUL character, after which SQLite would stop reading`,
-    );
-  if (!sql.isWellFormed()) throw refuseAction(`${where}: sql is not well-formed Unicode`);
+  const { values } = statement;
+  const sql = readSql(statement.sql, where);
   const parameters = readParameters(sql, where);
   if (values === undefined || Array.isArray(values)) {
     const list = parseList(values ?? [], where);
@@ -162,7 +127,7 @@ function parseObjectValue(value: unknown, where: string): SQLInputValue {
 }
 
 /** The action as plain data, the same for every way of writing the same statements and values. */
-export function describeAction(action: CheckedAction): Value {
+export function describeAction(action: CheckedSqliteAction): Value {
   return {
     statements: action.statements.map(({ sql, positional, named }) => ({
       sql,
@@ -183,19 +148,19 @@ function describeValue(value: SQLInputValue): Value {
   return typeof value === 'string' ? value : null;
 }
 
-const probes = new WeakSet<CheckedAction>();
+const probes = new WeakSet<CheckedSqliteAction>();
 
 /**
  * The action of the admission probe. It writes to a control table, which the fence lets through for
  * these very objects only: nothing that {@link parseAction} returns is among them.
  */
-export function probeAction(token: string): CheckedAction {
+export function probeAction(token: string): CheckedSqliteAction {
   const sql = `insert into ${PROBE_TABLE} (token) values (?)`;
   const action = { statements: [{ sql, positional: [token], named: {} }] };
   probes.add(action);
   return action;
 }
 
-export function isProbe(action: CheckedAction): boolean {
+export function isProbe(action: CheckedSqliteAction): boolean {
   return probes.has(action);
 }

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import {
@@ -9,6 +8,7 @@ import {
 } from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import { adapterFault, promotable } from '../../backend/promotable.ts';
+import { adapterCode, identifyFile, readTimeoutOption } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -17,7 +17,6 @@ import type {
   PromotableProbe,
   Survey,
 } from '../../contract/adapter.ts';
-import { codeIdentity } from '../../crypto/code-identity.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -29,13 +28,11 @@ import {
   retryWhileBusy,
   SQLITE,
 } from '../../sqlite/connection.ts';
-import { type CheckedAction, describeAction, parseAction, probeAction } from './action.ts';
+import { type CheckedSqliteAction, describeAction, parseAction, probeAction } from './action.ts';
 import {
   admitFile,
   admitRegistration,
   checkOptions,
-  type FileIdentity,
-  identifyFile,
   refused,
   type SqliteOptions,
 } from './admission.ts';
@@ -60,11 +57,10 @@ const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 export async function openAdapter(
   options: SqliteOptions,
   context: AdapterContext,
-): Promise<PromotableAdapter<CheckedAction>> {
+): Promise<PromotableAdapter<CheckedSqliteAction>> {
   checkOptions(options);
-  const busyTimeoutMs = options.busyTimeoutMs ?? DEFAULT_BUSY_TIMEOUT_MS;
-  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0)
-    throw refused('busyTimeoutMs must be a number from 0 on');
+  const { busyTimeoutMs: timeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
+  const busyTimeoutMs = readTimeoutOption(timeoutMs, 'busyTimeoutMs', refused);
   const file = resolve(options.file);
   const identity = admitFile(file);
   const db = openDatabase(options.file);
@@ -99,7 +95,7 @@ function openingFault(error: unknown): unknown {
 
 interface Opened {
   readonly file: string;
-  readonly identity: FileIdentity;
+  readonly identity: string;
   readonly db: DatabaseSync;
   readonly registration: Registration;
   readonly backend: string;
@@ -109,13 +105,13 @@ interface Opened {
 }
 
 /** One SQLite file behind an authorizer and a session. Reports; decides nothing. */
-class SqliteBackend implements Backend<CheckedAction> {
+class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;
   readonly identity: AdapterIdentity;
   readonly registration: Registration;
   readonly markers: Markers;
-  readonly probe: PromotableProbe<CheckedAction>;
+  readonly probe: PromotableProbe<CheckedSqliteAction>;
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
   readonly #opened: Opened;
@@ -131,7 +127,7 @@ class SqliteBackend implements Backend<CheckedAction> {
   #catalogVersion: unknown;
   #isCatalogDoubtful = false;
   #survey:
-    | { readonly catalog: Catalog; readonly file: FileIdentity; readonly survey: Survey }
+    | { readonly catalog: Catalog; readonly file: string; readonly survey: Survey }
     | undefined;
 
   constructor(opened: Opened) {
@@ -139,7 +135,11 @@ class SqliteBackend implements Backend<CheckedAction> {
     this.#opened = opened;
     this.#catalog = opened.catalog;
     this.registration = registration;
-    this.identity = { kind: 'sqlite', backend, code: adapterCode() };
+    this.identity = {
+      kind: 'sqlite',
+      backend,
+      code: adapterCode(import.meta.url, '../../sqlite/'),
+    };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
     const durable = async (token: string) => await this.#trying(() => this.#isDurable(token));
     this.probe = { action: probeAction, target: PROBE_TABLE, durable };
@@ -156,7 +156,7 @@ class SqliteBackend implements Backend<CheckedAction> {
 
   async survey(): Promise<Survey> {
     const catalog = await this.#readCatalog();
-    const file = this.#fileNow();
+    const file = identifyFile(this.#opened.file);
     const known = this.#survey;
     if (known?.catalog === catalog && known.file === file) return known.survey;
     const { backend, identity } = this.#opened;
@@ -166,13 +166,13 @@ class SqliteBackend implements Backend<CheckedAction> {
     return survey;
   }
 
-  async hold({ occurrence }: HoldRequest): Promise<HoldResult<CheckedAction>> {
+  async hold({ occurrence }: HoldRequest): Promise<HoldResult<CheckedSqliteAction>> {
     const { busyTimeoutMs } = this.#opened;
     const since = performance.now();
     const endTurn = await this.#queue.take(busyTimeoutMs);
     if (endTurn === undefined)
       return stageFailed('busy', `another stage held the database for ${busyTimeoutMs} ms`);
-    let result: HoldResult<CheckedAction> = REPLACED;
+    let result: HoldResult<CheckedSqliteAction> = REPLACED;
     let connection: HoldingConnection | undefined;
     try {
       connection = this.#takeConnection();
@@ -244,12 +244,7 @@ class SqliteBackend implements Backend<CheckedAction> {
   }
 
   #isReplaced(): boolean {
-    return this.#fileNow() !== this.#opened.identity;
-  }
-
-  #fileNow(): FileIdentity {
-    const stats = statSync(this.#opened.file, { throwIfNoEntry: false });
-    return stats === undefined ? 'missing' : identifyFile(stats);
+    return identifyFile(this.#opened.file) !== this.#opened.identity;
   }
 
   /** Asks a connection of its own, which sees only what has been committed. */
@@ -260,10 +255,4 @@ class SqliteBackend implements Backend<CheckedAction> {
       undefined
     );
   }
-}
-
-/** The adapter's own modules and those they stand on. */
-function adapterCode(): string {
-  const folders = ['.', '../../sqlite/', '../../backend/'];
-  return folders.map((folder) => codeIdentity(new URL(folder, import.meta.url))).join('+');
 }

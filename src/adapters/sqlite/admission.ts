@@ -1,7 +1,6 @@
-import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
+import { checkVolatile, identifyFile, readValuesOption, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
-import { EffectMatchError } from '../../errors.ts';
-import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { Catalog } from './catalog.ts';
 import { foldName } from './control.ts';
@@ -33,6 +32,9 @@ const OPTIONS: OptionNames<SqliteOptions> = {
 };
 const RELATION = { name: true, volatile: true } as const;
 
+/** A refusal to open the adapter. */
+export const refused = refusalsOf('sqlite');
+
 /** What can be said about options without the file. */
 export function checkOptions(options: SqliteOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
@@ -46,7 +48,7 @@ export function checkOptions(options: SqliteOptions): void {
  * A file that exists, is a regular one and can be written. Returns what identifies it while the
  * adapter is open.
  */
-export function admitFile(file: string): FileIdentity {
+export function admitFile(file: string): string {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined)
     throw refused(`there is no database file "${file}"; create it with its tables first`);
@@ -59,14 +61,7 @@ export function admitFile(file: string): FileIdentity {
       cause,
     );
   }
-  return identifyFile(stats);
-}
-
-/** Device and inode: another file under the same path is another database. */
-export type FileIdentity = string;
-
-export function identifyFile(stats: Stats): FileIdentity {
-  return `${stats.dev}:${stats.ino}:${stats.uid}:${stats.gid}:${stats.mode}`;
+  return identifyFile(file);
 }
 
 /**
@@ -80,9 +75,7 @@ export function admitRegistration(options: SqliteOptions, catalog: Catalog): Reg
       `profile "${profile}" needs recorders, which this adapter does not have; use net-state`,
     );
   }
-  const values = options.values ?? 'plain';
-  if (values !== 'plain' && values !== 'digest')
-    throw refused(`values "${String(values)}" is neither plain nor digest`);
+  const values = readValuesOption(options.values, refused);
   if (catalog.settings.encoding !== 'UTF-8') {
     throw refused(
       'the database is not encoded in UTF-8, so sessions would not report text byte by byte; convert it',
@@ -117,27 +110,12 @@ function admitRelation(catalog: Catalog, name: string, volatile: readonly string
     throw refused(`relation "${name}" cannot be registered: ${inspection.why}`);
   const { relation } = inspection;
   const columns = relation.columns.map((column) => column.name);
-  for (const column of volatile) {
-    if (relation.key.includes(column)) {
-      throw refused(
-        `relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`,
-      );
-    }
-    if (relation.computed.includes(column)) {
-      throw refused(
-        `relation "${name}": "${column}" is generated and never compared; leave it out of volatile`,
-      );
-    }
-    if (!columns.includes(column)) {
-      throw refused(
-        `relation "${name}" has no column "${column}"${suggest(column, columns)} to be volatile`,
-      );
-    }
-  }
-  return { name, columns, key: relation.key, volatile: [...new Set(volatile)] };
-}
-
-/** A refusal to register, in words that say what to change. */
-export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `sqlite: ${what}`, { cause });
+  const computed = volatile.find((column) => relation.computed.includes(column));
+  if (computed !== undefined)
+    throw refused(
+      `relation "${name}": "${computed}" is generated and never compared; leave it out of volatile`,
+    );
+  const target = { name, columns, key: relation.key, volatile: [...new Set(volatile)] };
+  checkVolatile(target, refused);
+  return target;
 }

@@ -6,25 +6,27 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   type HoldResult,
+  refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { FILE_REPLACED } from '../../backend/setup.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { EffectMatchError, invariant } from '../../errors.ts';
+import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Registration } from '../../protocol/registration.ts';
+import { commitHeld, isBusyFault } from '../../sqlite/commit.ts';
 import { retryWhileBusy } from '../../sqlite/connection.ts';
-import { type CheckedAction, isProbe } from './action.ts';
+import { type CheckedSqliteAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
 import { type Catalog, type Relation, versionsOf } from './catalog.ts';
 import { readBackend } from './control.ts';
 import { observeCandidate, readStanding } from './evidence.ts';
 import { FenceLog } from './fence.ts';
 import { type HoldingConnection, probeRules } from './holding-connection.ts';
-import { findMarker } from './markers.ts';
+import { findMarker, insertMarker } from './markers.ts';
 import { SqliteSchema } from './normalise.ts';
-import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
 import { readClock, readTop, type Snapshot, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
@@ -48,9 +50,11 @@ export interface CandidateTools {
 }
 
 /** The failure of a stage on a file that is not the one that was opened. */
-export const REPLACED = stageFailed(
-  'backend-replaced',
-  'the file at this path is not the database that was opened; open it again',
+export const REPLACED = stageFailed(FILE_REPLACED.reason, FILE_REPLACED.detail);
+
+const TOUCHED = refusedPromotion(
+  'candidate-changed',
+  'the candidate or a setting of its connection moved',
 );
 
 const SCHEMA_CHANGED = stageFailed(
@@ -62,7 +66,7 @@ const SCHEMA_CHANGED = stageFailed(
  * A transaction held open with the writes of its actions in it. No other candidate uses the
  * connection meanwhile, and that an earlier one left nothing on it is checked before an action runs.
  */
-export class SqliteCandidate implements Candidate<CheckedAction> {
+export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   readonly id: string;
   readonly #tools: CandidateTools;
   readonly #connection: HoldingConnection;
@@ -84,13 +88,16 @@ export class SqliteCandidate implements Candidate<CheckedAction> {
   }
 
   /** Takes the write lock and checks that the file and its schema are those that were certified. */
-  async begin(occurrence: OccurrenceId, lockWithinMs: number): Promise<HoldResult<CheckedAction>> {
+  async begin(
+    occurrence: OccurrenceId,
+    lockWithinMs: number,
+  ): Promise<HoldResult<CheckedSqliteAction>> {
     const { catalog, isReplaced, backend, busyTimeoutMs } = this.#tools;
     const connection = this.#connection;
     try {
       await retryWhileBusy(() => connection.begin(), { deadlineMs: lockWithinMs });
     } catch (error) {
-      if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_STORE_BUSY') throw error;
+      if (!isBusyFault(error)) throw error;
       return stageFailed('busy', `another writer held the database for ${busyTimeoutMs} ms`);
     }
     if (isReplaced()) return REPLACED;
@@ -102,7 +109,7 @@ export class SqliteCandidate implements Candidate<CheckedAction> {
     return { kind: 'open', candidate: this, marker: findMarker(connection.db, occurrence) };
   }
 
-  async apply(action: CheckedAction): Promise<Applied> {
+  async apply(action: CheckedSqliteAction): Promise<Applied> {
     const { catalog, registration } = this.#tools;
     const { db, fence, compiled } = this.#connection;
     const rules = isProbe(action)
@@ -191,9 +198,11 @@ export class SqliteCandidate implements Candidate<CheckedAction> {
     // The marker is not part of what is observed, and recording it would cost more than writing it.
     this.#closeSession();
     this.#connection.fence.lower();
-    const promotion = await promoteCandidate(this.#connection.db, marker, {
-      ...this.#tools,
-      isTouched: !isUntouched,
+    const { busyTimeoutMs, reached, isReplaced } = this.#tools;
+    const promotion = await commitHeld(this.#connection.db, {
+      ...{ marker, insertMarker, busyTimeoutMs, reached },
+      check: () => (isUntouched ? undefined : TOUCHED),
+      write: () => (isReplaced() ? refusedPromotion(REPLACED.reason, REPLACED.detail) : undefined),
     });
     // A connection on which a commit failed serves no other candidate.
     if (promotion.kind !== 'confirmed') this.#seen = undefined;

@@ -1,10 +1,10 @@
 /** SQLite: agent SQL in a held transaction of one file, behind an allow-list. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
-import type { CheckedAction } from './action.ts';
+import type { CheckedSqliteAction } from './action.ts';
 import { openAdapter } from './adapter.ts';
 import type { SqliteOptions } from './admission.ts';
 
-export type { CheckedAction, SqliteAction, SqliteStatement, SqliteValue } from './action.ts';
+export type { CheckedSqliteAction, SqliteAction, SqliteStatement, SqliteValue } from './action.ts';
 export type { RelationOption, SqliteOptions } from './admission.ts';
 
 /**
@@ -12,6 +12,6 @@ export type { RelationOption, SqliteOptions } from './admission.ts';
  * allow-list, its net changes are read from a session, and exactly that transaction commits
  * together with its marker.
  */
-export function sqlite(options: SqliteOptions): AdapterFactory<CheckedAction> {
+export function sqlite(options: SqliteOptions): AdapterFactory<CheckedSqliteAction> {
   return { open: async (context) => await openAdapter(options, context) };
 }

@@ -7,6 +7,5 @@ import { MARKER_TABLE } from './control.ts';
  */
 export const { findMarker, insertMarker, markersOf } = markerTable({
   table: MARKER_TABLE,
-  subject: 'the database',
   voidDeadlineMs: 250,
 });

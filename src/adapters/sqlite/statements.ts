@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import { extendedCode } from '../../sqlite/connection.ts';
-import type { CheckedAction, CheckedStatement } from './action.ts';
+import type { CheckedSqliteAction, CheckedStatement } from './action.ts';
 import type { FenceLog, Write } from './fence.ts';
 
 /** What became of an action: run to its end, or why not. */
@@ -51,7 +51,7 @@ const MAX_KEPT_CHARACTERS = 10_000;
  * Runs the statements in order, behind the fence, inside the open transaction, and stops at the
  * first thing wrong.
  */
-export function runStatements(action: CheckedAction, tools: RunTools): RunResult {
+export function runStatements(action: CheckedSqliteAction, tools: RunTools): RunResult {
   for (const [index, statement] of action.statements.entries()) {
     const error = runStatement(statement, tools);
     // A denial counts even where SQLite found a way on without what was denied.

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { Catalog, SchemaObject } from './catalog.ts';
@@ -7,28 +7,22 @@ import { ALLOWED_FUNCTIONS } from './functions.ts';
 import { inspectRelation } from './relation.ts';
 
 /** Routes that exist in every SQLite database and what closes them. */
-const CLOSED: readonly Outlet[] = [
-  ['ATTACH and DETACH', 'authorizer; the connection allows no attached database'],
-  ['PRAGMA statements and functions', 'authorizer'],
-  ['CREATE, ALTER, DROP, REINDEX, ANALYZE', 'authorizer; schema compared before and after'],
-  ['VACUUM', 'not possible inside the held transaction'],
-  [
-    'temporary tables, triggers and views',
+const CLOSED = deniedOutlets({
+  'ATTACH and DETACH': 'authorizer; the connection allows no attached database',
+  'PRAGMA statements and functions': 'authorizer',
+  'CREATE, ALTER, DROP, REINDEX, ANALYZE': 'authorizer; schema compared before and after',
+  VACUUM: 'not possible inside the held transaction',
+  'temporary tables, triggers and views':
     'authorizer; schema_version of temp compared before and after',
-  ],
-  ['transaction control and savepoints', 'authorizer; transaction checked after every statement'],
-  ['extension loading', 'switched off on the connection; authorizer'],
-  ['application-defined functions', 'none are registered on the connection; authorizer allow-list'],
-  [
-    'functions in defaults, checks and indexes',
+  'transaction control and savepoints': 'authorizer; transaction checked after every statement',
+  'extension loading': 'switched off on the connection; authorizer',
+  'application-defined functions': 'none are registered on the connection; authorizer allow-list',
+  'functions in defaults, checks and indexes':
     'trusted_schema is off: only functions SQLite marks innocuous',
-  ],
-  [
-    'sqlite_sequence and other tables of SQLite',
+  'sqlite_sequence and other tables of SQLite':
     'authorizer; sqlite_sequence compared before and after',
-  ],
-  ['control tables of EffectMatch', 'authorizer'],
-].map(([outlet = '', by = '']) => ({ outlet, disposition: 'denied', by }));
+  'control tables of EffectMatch': 'authorizer',
+});
 
 /** How the connection that runs agent SQL is set up; part of every certificate. */
 const ENFORCEMENT = fingerprint([
@@ -53,10 +47,10 @@ export function surveyCatalog(
   catalog: Catalog,
 ): Survey {
   const { backend, file, registration } = facts;
-  const problems = controlProblems(catalog).map((problem) => open('control tables', problem));
+  const problems = controlProblems(catalog).map((problem) => openOutlet('control tables', problem));
   if (facts.isReplaced)
     problems.push(
-      open('database file', 'another file, or other rights, since it was opened; reopen it'),
+      openOutlet('database file', 'another file, or other rights, since it was opened; reopen it'),
     );
   const outlets = [
     ...registration.targets.map((target) => surveyTarget(catalog, target)),
@@ -78,11 +72,11 @@ export function surveyCatalog(
 function surveyTarget(catalog: Catalog, target: Target): Outlet {
   const outlet = `relation ${target.name}`;
   const inspection = inspectRelation(catalog, target.name);
-  if (inspection.kind === 'unusable') return open(outlet, inspection.why);
+  if (inspection.kind === 'unusable') return openOutlet(outlet, inspection.why);
   const { relation } = inspection;
   const now = [relation.columns.map((column) => column.name), relation.key];
   if (JSON.stringify(now) !== JSON.stringify([target.columns, target.key])) {
-    return open(
+    return openOutlet(
       outlet,
       'its columns or key changed after it was registered; open the adapter again',
     );
@@ -123,18 +117,10 @@ function surveyObject(object: SchemaObject, registration: Registration): readonl
       return [];
     default:
       return [
-        open(
+        openOutlet(
           `${type} ${name}`,
           'this release does not know what it is; drop it or use a newer release',
         ),
       ];
   }
-}
-
-function open(outlet: string, by: string): Outlet {
-  return { outlet, disposition: 'unclassified', by };
-}
-
-function fingerprint(facts: unknown): string {
-  return hash('sha256', JSON.stringify(facts), 'hex');
 }

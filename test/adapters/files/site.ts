@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import {
-  type FilesAdapter,
-  type FilesOptions,
-  openAdapter,
-} from '../../../src/adapters/files/adapter.ts';
-import type { Stage, Staged } from '../../../src/contract/adapter.ts';
+import type { CheckedFilesAction } from '../../../src/adapters/files/action.ts';
+import { type FilesOptions, openAdapter } from '../../../src/adapters/files/adapter.ts';
+import type { PromotableAdapter, Stage, Staged } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import { mintProofs, type Proofs } from '../../../src/testing/proofs.ts';
+
+/** What a site opens. */
+export type FilesAdapter = PromotableAdapter<CheckedFilesAction>;
 
 /**
  * A folder of its own for one test, with these files in it, and adapters that are closed with it.

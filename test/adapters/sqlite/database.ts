@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import type { CheckedAction } from '../../../src/adapters/sqlite/action.ts';
+import type { CheckedSqliteAction } from '../../../src/adapters/sqlite/action.ts';
 import { openAdapter } from '../../../src/adapters/sqlite/adapter.ts';
 import type { SqliteOptions } from '../../../src/adapters/sqlite/index.ts';
 import type {
@@ -26,7 +26,7 @@ import { type Reached, unobserved } from '../../../src/contract/steps.ts';
 import { establish } from '../../../src/protocol/observation.ts';
 
 /** What `open` gives. */
-export type SqliteAdapter = PromotableAdapter<CheckedAction>;
+export type SqliteAdapter = PromotableAdapter<CheckedSqliteAction>;
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-sqlite-'));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -7,9 +7,10 @@ import { spawn } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
+import { insertMarker } from '../../../src/adapters/sqlite/markers.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { commitHeld } from '../../../src/sqlite/commit.ts';
 import { markerTable } from '../../../src/sqlite/marker-table.ts';
 import {
   change,
@@ -46,11 +47,7 @@ test('what a commit entails is repeated for a committed marker that is found, an
   const file = freshFile(SCHEMA);
   await (await open({ file, relations: ['t'] })).close();
   using db = new DatabaseSync(file);
-  const table = markerTable({
-    table: 'effectmatch_marker',
-    subject: 'the file',
-    voidDeadlineMs: 1000,
-  });
+  const table = markerTable({ table: 'effectmatch_marker', voidDeadlineMs: 1000 });
   let redone = 0;
   const redo = async () => {
     redone += 1;
@@ -89,13 +86,14 @@ test('a promotion that meets a marker of its occurrence is refused with everythi
   change(file, `insert into effectmatch_marker values ('${occurrence}', 'void', '{}', 'k', 'm')`);
   using db = new DatabaseSync(file);
   db.exec("begin immediate; insert into t values (1, 'lost')");
-  const tools = {
+  const promotion = await commitHeld(db, {
+    marker: marker(occurrence),
+    insertMarker,
     busyTimeoutMs: 0,
     reached: () => assert.fail('no step is reached'),
-    isTouched: false,
-    isReplaced: () => false,
-  };
-  const promotion = await promoteCandidate(db, marker(occurrence), tools);
+    check: () => undefined,
+    write: () => undefined,
+  });
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'marker-conflict');
   assert.equal(db.isTransaction, false);
   assert.deepEqual(look(file, 'select * from t'), []);

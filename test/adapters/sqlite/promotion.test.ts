@@ -4,12 +4,14 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { markersOf } from '../../../src/adapters/sqlite/markers.ts';
-import { type PromotionTools, promoteCandidate } from '../../../src/adapters/sqlite/promotion.ts';
-import type { Promotion } from '../../../src/contract/adapter.ts';
+import { insertMarker, markersOf } from '../../../src/adapters/sqlite/markers.ts';
+import { type Backend, promotable, refusedPromotion } from '../../../src/backend/index.ts';
+import type { Markers, Promotion } from '../../../src/contract/adapter.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { EffectMatchError } from '../../../src/errors.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { commitHeld, type MarkedCommit } from '../../../src/sqlite/commit.ts';
 import { overlay } from '../../world/world.ts';
 import { change, freshFile, freshOccurrence, look, marker, open } from './database.ts';
 
@@ -18,6 +20,8 @@ const IOERR = 10;
 const CONSTRAINT = 19;
 const failure = (errcode: number) =>
   Object.assign(new Error(`SQLite said ${errcode}`), { errcode });
+
+const TOUCHED = { check: () => refusedPromotion('candidate-changed', 'it was') };
 
 /** What stands in for a statement: given the real one to call or not. */
 type Stand = (run: () => void) => void;
@@ -36,7 +40,7 @@ const RUNS_AND_FAILS =
 interface Case {
   readonly commit?: Stand;
   readonly rollback?: Stand;
-  readonly tools?: Partial<PromotionTools>;
+  readonly marked?: Partial<MarkedCommit>;
   readonly prepare?: (file: string, occurrence: string) => void;
   readonly begin?: false;
 }
@@ -66,12 +70,14 @@ async function promote(
     },
   });
   if (given.begin !== false) real.exec('begin immediate; insert into t values (1)');
-  const promotion = await promoteCandidate(db, marker(occurrence), {
+  const promotion = await commitHeld(db, {
+    marker: marker(occurrence),
+    insertMarker,
     busyTimeoutMs: 0,
     reached: (step) => steps.push(step),
-    isTouched: false,
-    isReplaced: () => false,
-    ...given.tools,
+    check: () => undefined,
+    write: () => undefined,
+    ...given.marked,
   });
   real.close();
   return { promotion, durable: look(file, 'select * from t').length > 0, steps };
@@ -103,8 +109,10 @@ test('a commit that returns with the transaction open confirms nothing', async (
 });
 
 test('before COMMIT every failure is a refusal by its own name', async () => {
-  await assertRefused('candidate-changed', { tools: { isTouched: true } });
-  await assertRefused('backend-replaced', { tools: { isReplaced: () => true } });
+  await assertRefused('candidate-changed', { marked: TOUCHED });
+  await assertRefused('backend-replaced', {
+    marked: { write: () => refusedPromotion('backend-replaced', 'it was') },
+  });
   const conflict = (file: string, occurrence: string) =>
     change(file, `insert into effectmatch_marker values ('${occurrence}', 'void', '{}', 'k', 'm')`);
   await assertRefused('marker-conflict', { prepare: conflict });
@@ -137,24 +145,30 @@ test('what passes for busy at COMMIT is our own error of that code and nothing l
 });
 
 test('a refusal whose rollback fails or does not end the transaction is no refusal', async () => {
-  const tools = { isTouched: true };
-  await assertUnknown(/SQLite said 10/, { tools, rollback: FAILS(IOERR) }, false);
-  await assertUnknown(/SQLite said 10/, { tools, rollback: RUNS_AND_FAILS(IOERR) }, false);
+  const marked = TOUCHED;
+  await assertUnknown(/SQLite said 10/, { marked, rollback: FAILS(IOERR) }, false);
+  await assertUnknown(/SQLite said 10/, { marked, rollback: RUNS_AND_FAILS(IOERR) }, false);
   await assertUnknown(
     /candidate-changed: .* did not end it/,
-    { tools, rollback: FAILS(BUSY) },
+    { marked, rollback: FAILS(BUSY) },
     false,
   );
-  await assertUnknown(/did not end it/, { tools, rollback: () => {} }, false);
-  await assertRefused('candidate-changed', { tools, rollback: RUNS_AND_FAILS(BUSY) });
+  await assertUnknown(/did not end it/, { marked, rollback: () => {} }, false);
+  await assertRefused('candidate-changed', { marked, rollback: RUNS_AND_FAILS(BUSY) });
 });
+
+function markersBehindKernel(db: DatabaseSync): Markers {
+  const markers = markersOf(db, { busyTimeoutMs: 0, reached: unobserved });
+  const backend = { markers } as unknown as Backend<unknown>;
+  return promotable(backend, { clock: systemClock, reached: unobserved }).markers;
+}
 
 test('faults under the markers carry the adapter code, and stated ones their own', async () => {
   const file = freshFile('create table t (id integer primary key)');
   await (await open({ file, relations: ['t'] })).close();
   const occurrence = freshOccurrence() as OccurrenceId;
   using db = new DatabaseSync(file);
-  const markers = markersOf(db, { busyTimeoutMs: 0, reached: unobserved });
+  const markers = markersBehindKernel(db);
 
   using other = new DatabaseSync(file);
   other.exec('begin exclusive');
@@ -172,7 +186,7 @@ test('faults under the markers carry the adapter code, and stated ones their own
       throw foreign;
     },
   });
-  const unreachable = markersOf(failing, { busyTimeoutMs: 0, reached: unobserved });
+  const unreachable = markersBehindKernel(failing);
   await assert.rejects(
     unreachable.void(marker(occurrence, 'void')),
     unavailable,

@@ -425,6 +425,18 @@ test('a schema that changed after the survey, and a file that was replaced, are 
   );
 });
 
+test('a file that is replaced while a candidate is held keeps it from being promoted', async () => {
+  const file = freshFile(SCHEMA);
+  await using adapter = await open({ file, relations: RELATIONS });
+  const occurrence = freshOccurrence();
+  await using candidate = await held(adapter, UPDATE, occurrence);
+  const own = permit(occurrence, await candidate.observe());
+  renameSync(copyOf(file), file);
+  const promotion = await candidate.promote(own);
+  assert.equal(promotion.kind === 'refused' && promotion.reason, 'backend-replaced');
+  assert.deepEqual(look(file, 'select v from t where id = 1'), [{ v: 'one' }]);
+});
+
 test('stages of one process take turns in the order they asked', async () => {
   const file = freshFile(SCHEMA);
   await using adapter = await open({ file, relations: RELATIONS, busyTimeoutMs: 10_000 });

@@ -1,0 +1,90 @@
+import { hash } from 'node:crypto';
+import { lstatSync, statSync } from 'node:fs';
+import { codeIdentity } from '../crypto/code-identity.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Outlet } from '../protocol/boundary.ts';
+import { suggest } from '../protocol/nearest.ts';
+import type { Registration, Target } from '../protocol/registration.ts';
+
+/** A refusal to open an adapter, in words that say what to change. */
+export type AdapterRefusal = (
+  what: string,
+  cause?: unknown,
+) => EffectMatchError<'ERR_EM_ADAPTER_REFUSED'>;
+
+/** The refusals of one kind of adapter. */
+export function refusalsOf(kind: string): AdapterRefusal {
+  return (what, cause) =>
+    new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `${kind}: ${what}`, { cause });
+}
+
+/** What journal and receipts keep of values. */
+export function readValuesOption(values: unknown, refused: AdapterRefusal): Registration['values'] {
+  if (values === undefined) return 'plain';
+  if (values === 'plain' || values === 'digest') return values;
+  throw refused(`values "${String(values)}" is neither plain nor digest`);
+}
+
+/** A time limit in milliseconds. */
+export function readTimeoutOption(timeoutMs: unknown, name: string, refused: AdapterRefusal) {
+  if (typeof timeoutMs === 'number' && Number.isFinite(timeoutMs) && timeoutMs >= 0)
+    return timeoutMs;
+  throw refused(`${name} must be a number from 0 on`);
+}
+
+/** Refuses volatile columns that are part of the key, or that the relation does not have. */
+export function checkVolatile(
+  { name, columns, key, volatile }: Target,
+  refused: AdapterRefusal,
+): void {
+  for (const column of volatile) {
+    if (key.includes(column))
+      throw refused(
+        `relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`,
+      );
+    if (!columns.includes(column))
+      throw refused(
+        `relation "${name}" has no column "${column}"${suggest(column, columns)} to be volatile`,
+      );
+  }
+}
+
+/**
+ * Who the code of an adapter is: its own folder, the folders that it stands on, and the kernel.
+ * `own` is the adapter's `import.meta.url`.
+ */
+export function adapterCode(own: string, ...folders: readonly string[]): string {
+  const urls = [new URL('.', own), ...folders.map((folder) => new URL(folder, own)), KERNEL];
+  return urls.map(codeIdentity).join('+');
+}
+
+const KERNEL = new URL('.', import.meta.url);
+
+/** Device, inode, owner and mode: what tells one file from a different one under the same path. */
+export function identifyFile(path: string, link: 'follow' | 'itself' = 'follow'): string {
+  const look = link === 'follow' ? statSync : lstatSync;
+  const stats = look(path, { throwIfNoEntry: false });
+  if (stats === undefined) return 'missing';
+  return [stats.dev, stats.ino, stats.uid, stats.gid, stats.mode].join(':');
+}
+
+/** Why a stage or a promotion stops if a different file is at the path of the backend. */
+export const FILE_REPLACED = {
+  reason: 'backend-replaced',
+  detail: 'the file at this path is not the one that was opened; open it again',
+} as const;
+
+/** Outlets that are closed, each with what closes it. */
+export function deniedOutlets(outlets: Readonly<Record<string, string>>): readonly Outlet[] {
+  return Object.entries(outlets).map(([outlet, by]) => ({ outlet, disposition: 'denied', by }));
+}
+
+/** An outlet that keeps the boundary open; `by` says what to do about it. */
+export function openOutlet(outlet: string, by: string): Outlet {
+  return { outlet, disposition: 'unclassified', by };
+}
+
+/** Facts as one short text: different facts have different fingerprints. */
+export function fingerprint(facts: unknown): string {
+  return hash('sha256', JSON.stringify(facts), 'hex');
+}

@@ -1,0 +1,146 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type PromotionRefusal, refusedPromotion } from '../backend/candidate.ts';
+import type { Promotion } from '../contract/adapter.ts';
+import type { MarkerText } from '../contract/proof.ts';
+import type { Reached } from '../contract/steps.ts';
+import { EffectMatchError } from '../errors.ts';
+import {
+  asFault,
+  extendedCode,
+  isBusy,
+  primaryCode,
+  retryWhileBusy,
+  SQLITE,
+  statement,
+} from './connection.ts';
+import type { MarkerTable } from './marker-table.ts';
+
+const CONSTRAINT_PRIMARYKEY = 1555;
+
+/** A promotion whose commit point is one SQLite transaction. */
+export interface MarkedCommit {
+  readonly marker: MarkerText;
+  readonly insertMarker: MarkerTable['insertMarker'];
+  readonly busyTimeoutMs: number;
+  readonly reached: Reached;
+  /** What speaks against the commit, before anything is written. */
+  readonly check: () => PromotionRefusal | undefined;
+  /** Writes what belongs to the commit besides the marker; what speaks against it then. */
+  readonly write: () => PromotionRefusal | undefined;
+}
+
+/** Adds the marker to a transaction that is open and commits it; waits for readers in the way. */
+export async function commitHeld(db: DatabaseSync, marked: MarkedCommit): Promise<Promotion> {
+  const stopped = writeMarked(db, marked);
+  if (stopped !== undefined) return stopped;
+  try {
+    await retryWhileBusy(() => db.exec('commit'), { deadlineMs: marked.busyTimeoutMs });
+  } catch (error) {
+    return judgeCommitError(db, error);
+  }
+  return confirm(db, marked);
+}
+
+/**
+ * The same in a transaction of its own, from BEGIN to COMMIT within one turn of the event loop, so
+ * that nothing else can run inside it. It is tried again as a whole while the file is busy.
+ */
+export async function commitAtOnce(db: DatabaseSync, marked: MarkedCommit): Promise<Promotion> {
+  const deadline = { deadlineMs: marked.busyTimeoutMs };
+  try {
+    const stopped = await retryWhileBusy(() => tryCommit(db, marked), deadline);
+    if (stopped !== undefined) return stopped;
+  } catch (error) {
+    if (!isBusyFault(error)) throw error;
+    return rollBack(db, refusedPromotion('busy', 'other writers kept the file locked'));
+  }
+  return confirm(db, marked);
+}
+
+/** Returns why it stopped; undefined once COMMIT has returned. */
+function tryCommit(db: DatabaseSync, marked: MarkedCommit): Promotion | undefined {
+  statement(db, 'begin immediate').run();
+  const stopped = writeMarked(db, marked);
+  if (stopped !== undefined) return stopped;
+  try {
+    statement(db, 'commit').run();
+    return undefined;
+  } catch (error) {
+    const judged = judgeCommitError(db, error);
+    // It is rolled back, so all of it can be tried again.
+    if (judged.kind === 'refused' && isBusy(error)) throw error;
+    return judged;
+  }
+}
+
+/** Until COMMIT is issued every failure is a refusal, proved by the rollback. */
+function writeMarked(db: DatabaseSync, marked: MarkedCommit): Promotion | undefined {
+  try {
+    const refusal = marked.check() ?? addMarker(db, marked) ?? marked.write();
+    if (refusal !== undefined) return rollBack(db, refusal);
+    marked.reached('adapter:marker-written');
+    return undefined;
+  } catch (error) {
+    return rollBack(db, refusedPromotion('marker-failed', String(error)));
+  }
+}
+
+function addMarker(
+  db: DatabaseSync,
+  { marker, insertMarker }: MarkedCommit,
+): PromotionRefusal | undefined {
+  try {
+    insertMarker(db, marker);
+    return undefined;
+  } catch (error) {
+    if (extendedCode(error) !== CONSTRAINT_PRIMARYKEY) throw error;
+    return refusedPromotion(
+      'marker-conflict',
+      'a marker of this occurrence exists, so it can no longer commit',
+    );
+  }
+}
+
+function confirm(db: DatabaseSync, { reached }: MarkedCommit): Promotion {
+  if (db.isTransaction)
+    return { kind: 'unknown', cause: new Error('COMMIT returned with the transaction open') };
+  reached('adapter:commit-returned');
+  return { kind: 'confirmed' };
+}
+
+/**
+ * Only two errors of COMMIT say that nothing became durable, because SQLite leaves the transaction
+ * open with them: a violated deferred constraint, and a busy file. An I/O error or a full disk
+ * proves nothing. With a write-ahead log the commit frame may have been written and only its flush
+ * have failed: this process goes on as if rolled back, but a recovery that reads the log after a
+ * crash finds a valid commit. With a rollback journal the commit is the removal of the journal,
+ * which may or may not have reached the disk. The void marker decides, because its own commit
+ * writes over those frames or after them.
+ */
+function judgeCommitError(db: DatabaseSync, error: unknown): Promotion {
+  if (db.isTransaction && (isBusy(error) || isBusyFault(error)))
+    return rollBack(db, refusedPromotion('busy', 'readers kept COMMIT from finishing'));
+  if (db.isTransaction && primaryCode(error) === SQLITE.CONSTRAINT)
+    return rollBack(db, refusedPromotion('constraint', String(error)));
+  return { kind: 'unknown', cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed') };
+}
+
+/** A refusal is only as good as its proof: the rollback returned and the transaction is over. */
+function rollBack(db: DatabaseSync, refusal: PromotionRefusal): Promotion {
+  try {
+    if (db.isTransaction) db.exec('rollback');
+  } catch (cause) {
+    if (!isBusy(cause)) return { kind: 'unknown', cause };
+  }
+  if (!db.isTransaction) return refusal;
+  const { reason, detail } = refusal;
+  return {
+    kind: 'unknown',
+    cause: new Error(`${reason}: ${detail}; the rollback did not end it`),
+  };
+}
+
+/** Our own error after waiting for a busy file. */
+export function isBusyFault(error: unknown): boolean {
+  return error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_BUSY';
+}
