@@ -164,7 +164,7 @@ test('the evaluation tells figures by the name of the study that produces them',
 test('the runbook has every reason by which an attempt can be rejected', () => {
   const runbook = readFileSync('docs/runbook.md', 'utf8');
   const sources = [
-    ...globSync('src/{runtime,ledger,adapters,backend,sqlite}/**/*.ts'),
+    ...globSync('src/{runtime,ledger,adapters,backend,sqlite,http}/**/*.ts'),
     'src/protocol/limits.ts',
   ].map((file) => readFileSync(file, 'utf8'));
   const reasons = new Set(
