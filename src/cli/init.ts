@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { dirname, relative, resolve } from 'node:path';
 import { loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { isName } from '../protocol/record.ts';
 import type { Arguments } from './arguments.ts';
 import { ask, canAsk, confirm } from './ask.ts';
 import { configNameIn } from './config-name.ts';
@@ -215,7 +215,7 @@ function answered(answer: string | undefined): string {
 function chooseName(args: Arguments, { suggestedName }: FoundDatabase): string {
   const plain = suggestedName.replace(/[^\w.-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   const name = args.value('name') ?? (plain === '' ? 'database' : plain);
-  if (!nameSchema.safeParse(name).success) {
+  if (!isName(name)) {
     throw usageError(
       'an adapter is named by letters, digits and . _ : / @ -, starting with a letter or digit',
       'init',

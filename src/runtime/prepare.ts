@@ -9,7 +9,7 @@ import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findOversized } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { isName } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import {
   brokenRequirements,
@@ -80,7 +80,7 @@ export async function prepare(
   if (!Array.isArray(continuations)) {
     throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
   }
-  const misnamed = continuations.find((name) => !nameSchema.safeParse(name).success);
+  const misnamed = continuations.find((name) => !isName(name));
   if (misnamed !== undefined) {
     const form =
       'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';

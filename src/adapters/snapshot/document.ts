@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
-import { compileReader } from '../../protocol/compile-reader.ts';
-import { encodeData, isObject, plainSchema, readReal, type Value } from '../../protocol/value.ts';
+import { plain, readOnce } from '../../protocol/schema.ts';
+import { encodeData, isObject, readReal, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
 
 /** Records carry values inside further objects, and canonical texts end at 64 levels. */
@@ -37,7 +37,6 @@ export function takeDocument(state: unknown): Document {
   return taken;
 }
 
-const readPlain = compileReader(plainSchema);
 /** More are rare, and one that stands in many places would be copied for each of them. */
 const MAX_OBJECTS = 2 ** 20;
 
@@ -47,10 +46,11 @@ const MAX_OBJECTS = 2 ** 20;
  * from that is many times larger.
  */
 export function takePlain(input: unknown, maxCharacters: number): Document | undefined {
-  const read = readPlain?.(input, MAX_OBJECTS);
-  const text = read?.text ?? canonical(input);
+  const read = readOnce(plain, input, MAX_OBJECTS);
+  const isRead = 'text' in read;
+  const text = isRead ? read.text : canonical(input);
   if (text.length > maxCharacters) return undefined;
-  return { text, state: read === undefined ? readDocument(text) : (read.copy as Value) };
+  return { text, state: isRead ? read.copy : readDocument(text) };
 }
 
 /**
