@@ -116,3 +116,8 @@ test('a number that is too long makes the whole text no answer, wherever it stan
     assert.equal(parse(text), undefined);
   assert.deepEqual(parse(`[1,1.${'0'.repeat(998)}]`), [1, 1], 'a thousand characters are read');
 });
+
+test('null is a value like any other', () => {
+  assert.equal(parse('null'), null);
+  assert.deepEqual(parse('[null, {"a": null, "$b": null}]'), [null, { a: null, $$b: null }]);
+});

@@ -140,3 +140,23 @@ test('one after the other at once, they still let the event loop have its turn',
     assert.ok(turns > 1, `the event loop turned ${turns} times`);
   });
 });
+
+test('a file that is busy in the middle of a group is tried again for all of them, and none fails', async () => {
+  await withTable(async (group, file) => {
+    const first = group.run(spend('occ_0', 0));
+    let tries = 0;
+    const hindered = group.run((session) => {
+      tries += 1;
+      spend('occ_1', 1)(session);
+      if (tries === 1)
+        throw Object.assign(new Error('database is locked'), {
+          code: 'ERR_SQLITE_ERROR',
+          errcode: 5,
+        });
+      return tries;
+    });
+    const beside = group.run(spend('occ_2', 2));
+    assert.deepEqual(await Promise.all([first, hindered, beside]), [0, 2, 2]);
+    assert.deepEqual(spentIn(file), ['occ_0', 'occ_1', 'occ_2']);
+  });
+});

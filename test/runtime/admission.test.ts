@@ -323,3 +323,82 @@ test('a refused adapter is closed, and so is everything opened before it', async
   });
   assert.deepEqual(closed, ['bank', 'books', 'store']);
 });
+
+/** An adapter of a world, and the context in which it is admitted. */
+async function opened(make: (world: World) => AdapterFactory) {
+  const world = invoiceWorld();
+  const adapter = await make(world).open({ name: 'one', clock: systemClock, reached: unobserved });
+  const sealer = createSealer(world.start().config.keyring);
+  return { world, adapter, context: { name: 'one', sealer, ids: randomIds, clock: systemClock } };
+}
+
+/** The books as a service that is tried once per account; counts how often it was. */
+function bookService(world: World, tried: () => void = () => {}): AdapterFactory {
+  return overlayAdapter(memoryAdapter(world.books), (adapter) => {
+    assert.ok(adapter.capability === 'PROMOTABLE');
+    const durable = async (token: string) => {
+      tried();
+      return await adapter.probe.durable(token);
+    };
+    return { probe: { ...adapter.probe, durable, fingerprint: () => 'one account' } };
+  });
+}
+
+test('what reaches a live service is tried later: mediated adapters, and held ones with a fingerprint', async () => {
+  const isLater = async (make: (world: World) => AdapterFactory) =>
+    isTriedLater((await opened(make)).adapter);
+  assert.equal(await isLater((world) => remoteAdapter(world.bank)), true);
+  assert.equal(await isLater((world) => bookService(world)), true);
+  assert.equal(await isLater((world) => memoryAdapter(world.books)), false);
+  const opaque = (world: World) =>
+    overlayAdapter(remoteAdapter(world.bank), () => ({ capability: 'OPAQUE' as const }));
+  assert.equal(await isLater(opaque), false);
+});
+
+test('opening an adapter does not try its service, and trying it does, for each capability', async () => {
+  const tried: string[] = [];
+  const held = await opened((world) => bookService(world, () => void tried.push('it')));
+  await admit(held.context, held.adapter);
+  assert.deepEqual(tried, []);
+  await tryService(held.context, held.adapter);
+  assert.ok(tried.length > 0);
+  assert.equal(held.world.books.markers.size, 0);
+  const forgetful = await opened((world) => lyingProbe(world, { idempotent: async () => false }));
+  await admit(forgetful.context, forgetful.adapter);
+  await assert.rejects(
+    tryService(forgetful.context, forgetful.adapter),
+    /failed the admission probe idempotent-service/,
+  );
+  const opaque = await opened((world) =>
+    overlayAdapter(lyingProbe(world, { idempotent: async () => assert.fail() }), () => ({
+      capability: 'OPAQUE',
+    })),
+  );
+  await tryService(opaque.context, opaque.adapter);
+});
+
+test('a promotion over a void marker may be refused by an error, and the stage is discarded all the same', async () => {
+  let discarded = 0;
+  await admitLiar(
+    lyingStages((stage) => ({
+      promote: () => Promise.reject(new Error('the occurrence is void')),
+      async discard() {
+        discarded += 1;
+        await stage.discard();
+      },
+    })),
+  );
+  assert.equal(discarded, 2);
+});
+
+test('a mediated adapter without a fingerprint is refused: a changed credential would not be noticed', async () => {
+  const { adapter, context } = await opened((world) =>
+    overlayAdapter(remoteAdapter(world.bank), (remote) => ({
+      probe: { ...(remote as RemoteAdapter).probe, fingerprint: undefined as never },
+    })),
+  );
+  await assert.rejects(
+    admit(context, adapter),
+    /failed the admission probe exclusive-credential: its probe has no finger/,
+  );
+});

@@ -184,3 +184,22 @@ test('where values are not stored, what was thrown is not stored either', async 
   const { terminal } = await interrupt(world, throws('stage.observe'));
   assert.doesNotMatch(assertRejected(terminal, 'comparison', 'fault').detail, /thrown/);
 });
+
+test('a lease that cannot be ended hides neither the verdict nor what was thrown', async () => {
+  let asked = 0;
+  const pause = async (call: string) => {
+    if (call !== 'ledgers.abandon') return;
+    asked += 1;
+    throw new FaultStruck('the store is busy');
+  };
+  const world = invoiceWorld({ pause });
+  const first = await deploy(world);
+  const license = await first.approve();
+  world.arm(first.process, throws('adapter.stage', 1, 'after'));
+  assert.match(
+    ofKind('indeterminate', await first.runtime.execute(license, PAY)).gap,
+    /a candidate is held/,
+  );
+  assert.equal(asked, 1);
+  await first.runtime.close();
+});

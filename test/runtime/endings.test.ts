@@ -16,8 +16,9 @@ import { asOpenBoundary } from '../../src/runtime/boundary.ts';
 import { openContinuations } from '../../src/runtime/continuation.ts';
 import { passRequestGate } from '../../src/runtime/gate.ts';
 import { readBack } from '../../src/runtime/remote.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
 import { memoryAdapter, overlayAdapter, overlayStages, type World } from '../world/world.ts';
-import { assertRejected, deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
+import { assertRejected, deploy, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';
 
 const REFUSED: Promotion = {
   kind: 'refused',
@@ -146,4 +147,60 @@ test('released work without a claim in the ledger is listed all the same', async
   const ledgers = { uncompleted: async () => [released], holder: async () => undefined };
   const [open] = await openContinuations(ledgers as never);
   assert.deepEqual([open?.continuation, open?.task], ['reconcile', '']);
+});
+
+test('a fault on an occurrence that another execution committed is a rejection: this attempt left nothing', async () => {
+  const world = invoiceWorld();
+  await using here = await deploy(world, { store: temporaryLedgers(world.clock) });
+  await using there = await deploy(world, { store: temporaryLedgers(world.clock) });
+  const license = await here.approve();
+  ofKind('committed', await here.runtime.execute(license, PAY));
+  world.arm(there.process, {
+    kind: 'call',
+    ending: 'throw',
+    call: 'adapter.stage',
+    nth: 1,
+    when: 'before',
+  });
+  assertRejected(await there.runtime.execute(license, PAY), 'stage', 'fault');
+});
+
+test('a backend that says it committed what was never promoted leaves the attempt open, and the gap says so', async () => {
+  const world = invoiceWorld();
+  const { adapters } = world.start().config;
+  let admitted = false;
+  const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => ({
+    async stage(...asked: Parameters<PromotableAdapter['stage']>) {
+      if (!admitted) return await (adapter as PromotableAdapter<unknown>).stage(...asked);
+      const [claim] = asked;
+      const { occurrence, execution, approved } = claim.sealed.record;
+      const digests = {
+        certificate: claim.digest,
+        permit: claim.digest,
+        observed: claim.digest,
+        claim: claim.digest,
+      };
+      const said = {
+        version: 1,
+        disposition: 'committed',
+        occurrence,
+        execution,
+        approved,
+        ...digests,
+      };
+      world.books.markers.set(
+        occurrence,
+        reseal(world, { ...said, consumedAt: '2026-01-01T10:00:00.000Z' }),
+      );
+      throw new Error('the connection broke');
+    },
+  }));
+  await using deployed = await deploy(world, { adapters: { ...adapters, books } });
+  const license = await deployed.approve();
+  admitted = true;
+  const { gap } = ofKind('indeterminate', await deployed.runtime.execute(license, PAY));
+  assert.match(
+    gap,
+    /the connection broke.*could not be ended: the backend says that it was committed/,
+  );
 });

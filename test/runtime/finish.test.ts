@@ -148,6 +148,10 @@ test('an uncertainty states a permit with the time of its consumption, or neithe
     return [stated, at];
   };
   assert.deepEqual(partsOf({ permit, consumedAt }), [permit, consumedAt]);
+  const certificate = fixtureDigest('certificate');
+  const certified = uncertainty(deployment({}), attempt, { ...known, certificate }, 'lost');
+  assert.equal(certified.certificate, certificate);
+  assert.ok(!('certificate' in uncertainty(deployment({}), attempt, known, 'lost')));
   for (const half of [{}, { permit }, { consumedAt }])
     assert.deepEqual(partsOf(half), [undefined, undefined]);
 });

@@ -446,3 +446,18 @@ test('where positions are private a plan tells which sequences moved and no more
 test('a plan that moved nothing tells nothing', async () => {
   assert.deepEqual(await toldOf([undefined, []]), []);
 });
+
+test('an action is not rehearsed on a service that fails its trial', async () => {
+  const world = invoiceWorld();
+  const { adapters } = world.start().config;
+  let durable = false;
+  const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => {
+    assert.ok(adapter.capability === 'PROMOTABLE');
+    return {
+      probe: { ...adapter.probe, fingerprint: () => 'one account', durable: async () => durable },
+    };
+  });
+  await using deployed = await deploy(world, { adapters: { ...adapters, books } });
+  durable = true;
+  await refusal(deployed, {}, /boundary cannot be certified.*held-candidate-invisible/);
+});

@@ -25,6 +25,7 @@ import {
   update,
 } from '../../src/protocol/draft.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
+import { parseInput } from '../../src/runtime/propose.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { toolModule } from '../adapters/snapshot/tool-module.ts';
 import { ofKind } from './deploy.ts';
@@ -146,4 +147,13 @@ test('a state with a number beyond 2^53 is approved with real()', async () => {
   const manifest = draftManifest({ adapter: 'a', task: 't', planRevision: 1, effects });
   assert.deepEqual((await adapter.normalise(manifest)).effects[0]?.after, { size: { is: 1e20 } });
   await adapter.close();
+});
+
+test('a schema neither hides a rounded number nor rounds one', async () => {
+  const parse = (input: z.ZodType, untrusted: unknown) =>
+    parseInput({ name: 'book', input } as never, untrusted);
+  const refusal = { code: 'ERR_EM_INPUT_INVALID', message: /beyond 2\^53/ };
+  await assert.rejects(parse(z.number().transform(String), 2 ** 53), refusal);
+  await assert.rejects(parse(z.string().transform(Number), '9007199254740993'), refusal);
+  assert.equal(await parse(z.number().transform(String), 5), '5');
 });

@@ -1,5 +1,5 @@
 import { invalid } from '../../backend/manifest-schema.ts';
-import { EffectMatchError, invariant } from '../../errors.ts';
+import { invariant } from '../../errors.ts';
 import { asFault, type Connection, describeError, sqlState } from '../../postgres/connection.ts';
 import type { Value } from '../../protocol/value.ts';
 import { queryPinned } from './formats.ts';
@@ -109,7 +109,6 @@ async function castAll(
   try {
     return await castTogether(session, requests);
   } catch (error) {
-    if (error instanceof EffectMatchError) throw error;
     if (sqlState(error) === undefined)
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'values could not be cast');
     if (requests.length === 1) throw invalid(requests[0]?.where ?? '', describeError(error), error);
@@ -141,7 +140,7 @@ async function castTogether(
     return sources.map((source) => castSource(group[0]?.[1], source));
   });
   const { rows } = await queryPinned(session, parts.join(' union all '), values);
-  const outcome = new Map(rows.map(([index, text]) => [Number(index), text ?? null]));
+  const outcome = new Map(rows.map(([index, text]) => [Number(index), text]));
   return requests.map(({ type, source }, index) => {
     const text = outcome.get(index);
     invariant(typeof text === 'string', 'every cast has a result');

@@ -1,4 +1,4 @@
-import { type Connection, sqlState } from '../../postgres/connection.ts';
+import { asFault, type Connection, sqlState } from '../../postgres/connection.ts';
 import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
@@ -94,6 +94,6 @@ export async function findUsed(
     return new Set(rows.map(([identifier]) => String(identifier)));
   } catch (error) {
     if (sqlState(error) === '42501') return new Set(identifiers);
-    throw error;
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'identifiers in use could not be read');
   }
 }

@@ -3,13 +3,14 @@
 // what arrives.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { paymentOptions } from '../../../examples/payment-service/adapter.ts';
-import { mediatedHttp } from '../../../src/adapters/http/index.ts';
-import type { Approval, RemoteAdapter } from '../../../src/contract/adapter.ts';
+import { draftPaymentOptions, paymentOptions } from '../../../examples/payment-service/adapter.ts';
+import { draftHttp, mediatedHttp } from '../../../src/adapters/http/index.ts';
+import type { Approval, PromotableAdapter, RemoteAdapter } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { requestDigest } from '../../../src/crypto/digest.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { RawServer } from '../../http/raw-server.ts';
 import { openRig, type Rig } from './rig.ts';
 
 const OCCURRENCE = `occ_${'1'.repeat(40)}` as OccurrenceId;
@@ -89,4 +90,24 @@ test('a time that was approved as "now" is checked by who sent the request, and 
   for (const known of [await whys(sender, timed), await whys(other, paying(35))]) {
     assert.deepEqual(new Set(known), new Set(['answered']));
   }
+});
+
+test('a draft whose answer is lost is unknown, and not one that the service refused', async () => {
+  await using server = await RawServer.start((socket) => socket.destroy());
+  const options = draftPaymentOptions({
+    origin: server.origin,
+    token: 'pay-token',
+    account: 'main',
+  });
+  const opened = await draftHttp(options).open({
+    name: 'bank',
+    clock: systemClock,
+    reached: unobserved,
+  });
+  const bank = opened as PromotableAdapter;
+  const { credentials } = await bank.survey();
+  const action = { input: { orders: [{ id: 'p-1', payee: 'acme', amount: 35 }] } };
+  const staged = await bank.stage({} as never, { credentials } as never, bank.parseAction(action));
+  assert.equal(staged.kind === 'failed' && staged.reason, 'draft-unknown');
+  assert.equal(server.received.length, 1);
 });

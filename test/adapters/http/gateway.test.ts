@@ -68,6 +68,12 @@ test('a value is one segment of a path, whatever it contains', () => {
   for (const id of ['', '.', '..', null, true]) {
     assert.throws(() => fillPath('/payees/{id}', { id }), { code: 'ERR_EM_MANIFEST_INVALID' });
   }
+  for (const inherited of [{}, Object.create({ id: 'acme' })]) {
+    assert.throws(
+      () => fillPath('/payees/{id}', inherited),
+      /"id" in \/payees\/\{id\} has no value/,
+    );
+  }
 });
 
 test('a redirect to another host is not followed, and nothing arrives there', async () => {

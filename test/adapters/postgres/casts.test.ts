@@ -3,6 +3,7 @@
 // `value.test.ts` casts on a server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import pg from 'pg';
 import { CastBatch } from '../../../src/adapters/postgres/cast.ts';
 import type { ColumnType, PostgresColumn } from '../../../src/adapters/postgres/relation.ts';
 import type { Connection, ParameterValue } from '../../../src/postgres/connection.ts';
@@ -22,7 +23,7 @@ const column = (type: Partial<ColumnType> = {}, more: Partial<PostgresColumn> = 
 const invalid = (message: RegExp) => ({ code: 'ERR_EM_MANIFEST_INVALID', message });
 
 /** Answers every text with itself, and every constant with 42, in the form of `select n, text`. */
-function session(texts: string[] = []) {
+function session(texts: string[] = [], cast: (text: string) => string = (text) => text) {
   const query = async (text: string, values: readonly ParameterValue[] = []) => {
     texts.push(text);
     const lists = values as unknown as readonly (readonly (string | null)[])[];
@@ -31,7 +32,7 @@ function session(texts: string[] = []) {
     );
     for (let at = 0; at < lists.length; at += 2) {
       for (const [place, index] of (lists[at] ?? []).entries())
-        rows.push([index, lists[at + 1]?.[place] ?? '']);
+        rows.push([index, cast(lists[at + 1]?.[place] ?? '')]);
     }
     return { rows };
   };
@@ -65,9 +66,9 @@ test('NULL needs no cast, except for a domain, and is refused where it cannot be
     () => casts.value(column({}, { notNull: true }), null, 'it'),
     invalid(/it: it is NOT NULL/),
   );
-  casts.value(column({}, { notNull: true }), 5, 'it');
   casts.value(column({ domain: true }), null, 'it');
   assert.ok(!casts.isEmpty);
+  casts.value(column({}, { notNull: true }), 5, 'it');
 });
 
 test('what the type cannot hold, and what only code of the application could read, is refused', () => {
@@ -111,4 +112,77 @@ test('only JSON of the server is cast by its text alone; everything else is read
   ]) {
     assert.match(await textOf(type), /json_to_record/, JSON.stringify(type));
   }
+});
+
+/** Refuses some texts as a server does, and anything else it is asked for with them. */
+function refusing(refused: readonly string[], error: (text: string) => Error = databaseError) {
+  const answers = session();
+  const query = async (text: string, values: readonly ParameterValue[] = []) => {
+    const found = refused.find((one) => JSON.stringify(values).includes(`"${one}"`));
+    if (found !== undefined) throw error(found);
+    return await answers.query(text, values);
+  };
+  return { query, script: async () => {} } as unknown as Connection;
+}
+const databaseError = (text: string) =>
+  Object.assign(new pg.DatabaseError(`invalid input: ${text}`, 9, 'error'), { code: '22P02' });
+
+test('a value that the server refuses is named by the place where it was stated first', async () => {
+  const casts = new CastBatch();
+  for (const text of ['1', '2', 'bad', '4']) casts.value(column(), text, `at ${text}`);
+  casts.value(column(), 'bad', 'elsewhere');
+  await assert.rejects(casts.run(refusing(['bad'])), invalid(/^at bad: .*invalid input: bad/));
+});
+
+test('a server that is gone is a fault, and so is one that does not answer everything or answers nonsense', async () => {
+  const batch = () => {
+    const casts = new CastBatch();
+    casts.value(column(), '1', 'it');
+    return casts;
+  };
+  const gone = refusing(['1'], () => new Error('the connection broke'));
+  await assert.rejects(batch().run(gone), {
+    code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+    message: /values could not be cast: .*the connection broke/,
+  });
+  const answering = (rows: readonly unknown[]) =>
+    ({ query: async () => ({ rows }), script: async () => {} }) as unknown as Connection;
+  await assert.rejects(batch().run(answering([])), { code: 'ERR_EM_INVARIANT' });
+  await assert.rejects(batch().run(answering([['0', 'x']])), /integer/);
+});
+
+test('constants, texts and NULL of one type are different questions, and parameters are only for texts', async () => {
+  const domain = column({
+    domain: true,
+    text: 'app.d',
+    base: 'text',
+    reading: { kind: 'built-in', text: 'text' },
+  });
+  const casts = new CastBatch();
+  const ask = () => [casts.value(domain, null, 'it'), casts.value(domain, 'null', 'it')];
+  ask();
+  await casts.run(session([], (text) => `${text} as cast`));
+  assert.deepEqual(ask(), [null, 'null as cast']);
+
+  const constants = new CastBatch();
+  constants.constant(column(), '1', 'it');
+  constants.constant(column(), '2', 'it');
+  let bound: readonly unknown[] = [];
+  let asked = '';
+  const query = async (text: string, values: readonly unknown[] = []) => {
+    [asked, bound] = [text, values];
+    return {
+      rows: [
+        ['0', '1'],
+        ['1', '2'],
+      ],
+    };
+  };
+  await constants.run({ query, script: async () => {} } as unknown as Connection);
+  assert.deepEqual(bound, []);
+  assert.doesNotMatch(asked, /unnest/);
+  assert.deepEqual(
+    [constants.constant(column(), '1', 'it'), constants.constant(column(), '2', 'it')],
+    [1, 2],
+  );
 });

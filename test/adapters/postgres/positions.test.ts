@@ -39,6 +39,7 @@ test('a sequence moved if it stands elsewhere, or if the session turned to it', 
 test('how far a sequence stands is counted in its own steps, from its start on', () => {
   assert.equal(stepsOf({ start: 1n, increment: 1n }, ''), 0n);
   assert.equal(stepsOf({ start: 1n, increment: 1n }, '1'), 1n);
+  assert.equal(stepsOf({ start: 10n, increment: 5n }, ''), 0n);
   assert.equal(stepsOf({ start: 10n, increment: 5n }, '20'), 3n);
   assert.equal(stepsOf({ start: -1n, increment: -1n }, '-3'), 3n);
 });

@@ -8,6 +8,7 @@ import {
   normaliseManifest,
 } from '../../../src/adapters/postgres/normalise.ts';
 import { type PostgresOptions, readOptions } from '../../../src/adapters/postgres/options.ts';
+import { admitRegistration } from '../../../src/adapters/postgres/registration.ts';
 import type { PostgresRelation } from '../../../src/adapters/postgres/relation.ts';
 import { absent, draftManifest, row, update } from '../../../src/protocol/draft.ts';
 
@@ -101,4 +102,33 @@ test('values are cast in one round trip, and where there are none the server is 
   assert.deepEqual(asked, ['cast']);
   await normaliseManifest(toolsOf('read committed', asked), stated());
   assert.deepEqual(asked, ['cast']);
+});
+
+test('a relation is registered with its columns and key, unless it cannot be observed as it is stated', () => {
+  const settings = { profile: 'net-state', values: 'plain' } as Parameters<
+    typeof admitRegistration
+  >[0];
+  const register = (more: object) =>
+    admitRegistration(
+      settings,
+      [{ ...INVOICE, volatile: [], bulk: false, ...more }],
+      [{ oid: 7, name: 'a_seq' }],
+    );
+  const refused = (message: RegExp) => ({ code: 'ERR_EM_ADAPTER_REFUSED', message });
+  assert.deepEqual(register({ volatile: ['amount'], bulk: true }).targets, [
+    { name: 'invoice', columns: ['id', 'amount'], key: ['id'], volatile: ['amount'] },
+    { name: 'a_seq', columns: ['unused'], key: [], volatile: [] },
+  ]);
+  assert.equal(register({ key: [] }).targets.length, 2);
+  assert.equal(register({ partitioned: true }).targets.length, 2);
+  assert.throws(
+    () => register({ volatile: ['id'] }),
+    refused(/the key column "id" cannot be volatile/),
+  );
+  assert.throws(
+    () => register({ volatile: ['amont'] }),
+    refused(/has no column "amont" \(did you mean "amount"/),
+  );
+  assert.throws(() => register({ key: [], volatile: ['amount'] }), refused(/has no primary key/));
+  assert.throws(() => register({ bulk: true, partitioned: true }), refused(/is partitioned/));
 });

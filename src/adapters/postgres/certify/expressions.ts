@@ -157,11 +157,12 @@ export function surveyExpressions({ catalog, index, reach, outlets }: SurveyCont
     const isReached = relation === 0 || (row !== undefined && reach.relations.has(row));
     const act = isReached && !JUDGED_ELSEWHERE.includes(kind) ? findUnseenAct(text) : undefined;
     if (act === undefined) continue;
+    const object = row?.object ?? what;
     outlets.open({
-      outlet: row === undefined ? what : `${what} of ${row.object}`,
-      object: row?.object ?? what,
+      outlet: row === undefined ? what : `${what} of ${object}`,
+      object,
       why: `It ${act}`,
-      fix: [close(row?.object ?? '')],
+      fix: [close(object)],
       needs: `${row === undefined ? 'the owner of the domain' : quoteName(row.owner)} or a superuser`,
     });
   }
